@@ -1,0 +1,26 @@
+# Every check has one definition: here. Hooks and CI call make.
+PYTHON ?= python
+
+.PHONY: check format lint types contracts test bench
+
+check: lint types contracts test
+
+format:
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+lint:
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+
+types:
+	$(PYTHON) -m mypy
+
+contracts:
+	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
+
+test:
+	$(PYTHON) -m pytest -q -n 2 --dist worksteal
+
+bench:
+	$(PYTHON) -m benchmarks

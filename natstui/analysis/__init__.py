@@ -1,0 +1,1 @@
+"""Recorded sessions through Spark: runs without the other rooms."""

@@ -1,0 +1,1 @@
+"""Load: worker processes, the protocol between them, and honest statistics."""

@@ -1,0 +1,1 @@
+"""The commands: each builds the parts it needs and joins them."""

@@ -1,0 +1,46 @@
+"""The command line: `natstui` opens the viewer, `natstui COMMAND` does one thing."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from natstui import __version__
+from natstui.errors import NatstuiError
+
+COMMANDS: dict[str, str] = {
+    # command → "module:function". Loaded when used, so that no command pays for another's imports.
+}
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return every command's name."""
+        return sorted(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, function = COMMANDS[cmd_name].split(":")
+        command: click.Command = getattr(importlib.import_module(module), function)
+        return command
+
+
+@click.group(cls=LazyGroup)
+@click.version_option(__version__, prog_name="natstui")
+def root() -> None:
+    """Watch, manage, benchmark, record and analyse NATS JetStream."""
+
+
+def run() -> None:
+    """Run a command; an error becomes one sentence on stderr and its exit code."""
+    try:
+        root(prog_name="natstui")
+    except NatstuiError as error:
+        click.echo(f"natstui: {error}", err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,1 @@
+"""The engine process: joins sources, recorder and stdout, obeys commands on stdin."""

@@ -1,0 +1,123 @@
+"""Everything that can go wrong for a user, and the exit code it ends with.
+
+NatstuiError (1)
+├── UsageError (2)            the words of a command, a setting or a file are wrong
+│   └── MissingExtra (2)      the command needs an optional part that is not installed
+├── ConnectionFailed (3)      no usable connection: address, TCP, TLS, time-out
+│   ├── AuthenticationFailed  the server refused who we say we are
+│   └── ServerGone            it was there and went away
+├── RequestFailed (4)         the server answered, and the answer is no
+│   ├── PermissionDenied      the user may not do this; names the subject
+│   ├── JetStreamUnavailable  no JetStream for this server, domain or account
+│   ├── NotFound              no such stream, consumer or message
+│   ├── Conflict              somebody changed it meanwhile, or it exists already
+│   └── RequestTimedOut       nobody answered in time
+├── Refused (5)               natstui itself declines: read-only, not confirmed
+├── AssertionFailed (1)       a check the user asked for does not hold
+├── SessionError (6)          a recording cannot be read or written
+└── AnalysisError (7)         Java, Spark or the data of an analysis
+"""
+
+from __future__ import annotations
+
+
+class NatstuiError(Exception):
+    """Something a user can understand and act on: one sentence, no traceback."""
+
+    exit_code = 1
+
+
+class UsageError(NatstuiError):
+    """The words of a command, a setting or a file are wrong."""
+
+    exit_code = 2
+
+
+class MissingExtra(UsageError):
+    """A command needs an optional part that is not installed."""
+
+    def __init__(self, command: str, extra: str) -> None:
+        super().__init__(
+            f"`natstui {command}` needs the extra {extra!r}: run pip install 'natstui[{extra}]'"
+        )
+
+
+class ConnectionFailed(NatstuiError):
+    """There is no usable connection to a server."""
+
+    exit_code = 3
+
+
+class AuthenticationFailed(ConnectionFailed):
+    """The server refused the user, password, token, key or JWT."""
+
+
+class ServerGone(ConnectionFailed):
+    """The connection was there and is lost at this moment."""
+
+
+class RequestFailed(NatstuiError):
+    """The server answered a request with an error."""
+
+    exit_code = 4
+
+    def __init__(
+        self, sentence: str, *, code: int | None = None, err_code: int | None = None
+    ) -> None:
+        super().__init__(sentence)
+        self.code = code
+        """HTTP-like code of the reply (`error.code`)."""
+        self.err_code = err_code
+        """JetStream's own number of the error (`error.err_code`)."""
+
+
+class PermissionDenied(RequestFailed):
+    """The user may not publish to, or subscribe to, a subject."""
+
+    def __init__(self, subject: str, kind: str = "publish") -> None:
+        super().__init__(f'the user has no permission to {kind} to "{subject}"')
+        self.subject = subject
+        self.kind = kind
+
+
+class JetStreamUnavailable(RequestFailed):
+    """No JetStream answers for this server, domain or account."""
+
+
+class NotFound(RequestFailed):
+    """No such stream, consumer or message."""
+
+
+class Conflict(RequestFailed):
+    """It exists already, or somebody changed it meanwhile."""
+
+
+class RequestTimedOut(RequestFailed):
+    """Nobody answered a request in time."""
+
+    def __init__(self, subject: str, timeout_s: float) -> None:
+        super().__init__(f'no answer on "{subject}" within {timeout_s:g} s')
+        self.subject = subject
+        self.timeout_s = timeout_s
+
+
+class Refused(NatstuiError):
+    """The tool itself declines: read-only, production not confirmed."""
+
+    exit_code = 5
+
+
+class AssertionFailed(NatstuiError):
+    """A check the user asked for does not hold."""
+
+
+class SessionError(NatstuiError):
+    """A recording cannot be read or written."""
+
+    exit_code = 6
+
+
+class AnalysisError(NatstuiError):
+    """Java, Spark or the data of an analysis is not usable."""
+
+    exit_code = 7

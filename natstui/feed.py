@@ -1,0 +1,35 @@
+"""The whole message bus: sources push records into sinks; `Feed` is a sink that serves several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Protocol
+
+from natstui.model.record import Record
+
+
+class Sink(Protocol):
+    """Takes records, in order, and never blocks."""
+
+    def add(self, record: Record) -> None:
+        """Take one record. Must return at once: slow work is the sink's own affair."""
+
+
+class Feed:
+    """Hands every record to its sinks in their order, the recorder first."""
+
+    def __init__(self, sinks: Iterable[Sink] = ()) -> None:
+        self._sinks: list[Sink] = list(sinks)
+
+    def add(self, record: Record) -> None:
+        """Pass one record on to every sink."""
+        for sink in self._sinks:
+            sink.add(record)
+
+    def join(self, sink: Sink, *, first: bool = False) -> None:
+        """Serve one more sink from now on, before all others when `first`."""
+        self._sinks.insert(0 if first else len(self._sinks), sink)
+
+    def leave(self, sink: Sink) -> None:
+        """Stop serving a sink."""
+        self._sinks.remove(sink)

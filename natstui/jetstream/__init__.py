@@ -1,0 +1,1 @@
+"""The server, seen from outside: connecting, asking, decoding, changing."""

@@ -1,0 +1,102 @@
+"""Record or command ⇄ one line of JSON: the text of the recording and of the engine's pipes.
+
+A line is an object whose first key is `kind`, then the fields of the dataclass. Integers beyond
+a signed 64-bit number are written as strings, because JSON readers elsewhere lose their digits.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+import msgspec
+
+from natstui.errors import NatstuiError
+from natstui.model.record import Command, Record
+from natstui.model.snapshot import Snapshot
+
+SCHEMA_VERSION = 1
+"""Of the records; a reader checks it before it reads."""
+
+_SIGNED_MAX = 2**63 - 1
+_STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|\d{19,20}')
+
+
+class BadLine(NatstuiError):
+    """A line is not a record this version knows."""
+
+
+def _kind(cls: type) -> str:
+    """Return the tag of a class: `LinkChanged` → `link_changed`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+
+def _may_hold_huge(value: Any) -> bool:
+    """Tell cheaply whether an integer beyond 64 signed bits may be inside."""
+    if not isinstance(value, Snapshot):
+        return True
+    streams, consumers = value.streams, value.consumers
+    columns = (streams.last_seq, consumers.delivered_stream_seq, consumers.ack_floor_stream_seq)
+    return any(max(column, default=0) > _SIGNED_MAX for column in columns)
+
+
+def _quote_huge(match: re.Match[bytes]) -> bytes:
+    token = match[0]
+    if token.startswith(b'"') or int(token) <= _SIGNED_MAX:
+        return token
+    return b'"%s"' % token
+
+
+class _Codec:
+    """Encodes and decodes one closed union of dataclasses."""
+
+    def __init__(self, union: Any) -> None:
+        self._heads = {cls: b'{"kind":"%s",' % _kind(cls).encode() for cls in get_args(union)}
+        # Not strict: a sequence beyond 2**63 comes back from its string form.
+        self._decoders = {
+            _kind(cls).encode(): msgspec.json.Decoder(cls, strict=False) for cls in get_args(union)
+        }
+        self._encoder = msgspec.json.Encoder()
+
+    def encode(self, value: Any) -> bytes:
+        body = self._encoder.encode(value)
+        if _may_hold_huge(value) and re.search(rb"\d{19}", body):
+            body = _STRING_OR_HUGE.sub(_quote_huge, body)
+        return self._heads[type(value)] + body[1:] + b"\n"
+
+    def decode(self, line: bytes) -> Any:
+        kind = line[9 : line.find(b'"', 9)] if line.startswith(b'{"kind":"') else None
+        if kind is None:
+            raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
+        if kind not in self._decoders:
+            raise BadLine(f"unknown kind of line: {kind[:40]!r}")
+        try:
+            return self._decoders[kind].decode(line)
+        except msgspec.DecodeError as error:
+            raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
+
+
+_RECORDS = _Codec(Record)
+_COMMANDS = _Codec(Command)
+
+
+def encode_record(record: Record) -> bytes:
+    """Return the line of a record, newline included."""
+    return _RECORDS.encode(record)
+
+
+def decode_record(line: bytes) -> Record:
+    """Return the record of a line; raise BadLine for anything else."""
+    record: Record = _RECORDS.decode(line)
+    return record
+
+
+def encode_command(command: Command) -> bytes:
+    """Return the line of a command, newline included."""
+    return _COMMANDS.encode(command)
+
+
+def decode_command(line: bytes) -> Command:
+    """Return the command of a line; raise BadLine for anything else."""
+    command: Command = _COMMANDS.decode(line)
+    return command

@@ -1,0 +1,1 @@
+"""What is known: frozen values and pure functions, standard library only."""

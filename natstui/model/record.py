@@ -1,0 +1,212 @@
+"""Everything that can happen is a `Record`; everything that can be asked is a `Command`.
+
+Both unions are closed: a `match` over them is exhaustive, so the type checker finds what a new
+kind forgot. One record or command is one line of JSON (`natstui.lines`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.snapshot import Snapshot
+
+LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarted:
+    """The first record of an engine: who it is and how the viewer shall look and behave."""
+
+    at_us: int
+    natstui_version: str
+    schema_version: int
+    target: str
+    """What it connects to, for people: a context, a profile or an address without secrets."""
+    read_only: bool
+    production: bool
+    interval_s: float
+    theme: str
+    ascii_only: bool
+    mouse: bool
+    keys: dict[str, str]
+    """Action id → keys, for actions the user has moved."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged:
+    """The connection to the server changed its state."""
+
+    at_us: int
+    state: LinkState
+    reason: str | None
+    """One sentence: why it failed, or why it was lost."""
+    server_name: str | None = None
+    server_version: str | None = None
+    server_url: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    account: str | None = None
+    tls: bool = False
+    jetstream: bool | None = None
+    api_level: int | None = None
+    domain: str | None = None
+    max_payload_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """What the connected user may do (`$SYS.REQ.USER.INFO`); None is everything."""
+
+    at_us: int
+    publish_allow: tuple[str, ...] | None
+    publish_deny: tuple[str, ...]
+    subscribe_allow: tuple[str, ...] | None
+    subscribe_deny: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Configurations seen for the first time, or changed."""
+
+    at_us: int
+    streams: tuple[StreamConfiguration, ...]
+    consumers: tuple[ConsumerConfiguration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Something could not be read; what was known of it grows stale."""
+
+    at_us: int
+    what: str
+    """The API verb or source, as `STREAM.LIST` or `CONSUMER.LIST.ORDERS`."""
+    reason: str
+    denied_subject: str | None = None
+    """The subject the user has no permission for, when that is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Something that was unavailable can be read again."""
+
+    at_us: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """The server announced something (`$JS.EVENT.ADVISORY.>`)."""
+
+    at_us: int
+    kind: str
+    """The last word of the advisory's type, as `max_deliver` or `stream_leader_elected`."""
+    stream: str | None
+    consumer: str | None
+    text: str
+    """One sentence for people."""
+    body_json: str
+    """The advisory as the server wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class AckSample:
+    """A sampled acknowledgement (`$JS.EVENT.METRIC.CONSUMER.ACK.>`)."""
+
+    at_us: int
+    stream: str
+    consumer: str
+    stream_seq: int
+    consumer_seq: int
+    deliveries_count: int
+    ack_ns: int
+    """From delivery to acknowledgement (`ack_time`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A person wrote a note at this moment."""
+
+    at_us: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a command."""
+
+    at_us: int
+    command_id: int
+    status: Literal["done", "refused", "failed"]
+    text: str
+    """One sentence for people."""
+    body_json: str | None = None
+    """What was asked for, when the command asks for something."""
+
+
+Record = (
+    EngineStarted
+    | LinkChanged
+    | Permitted
+    | Configured
+    | Snapshot
+    | Unavailable
+    | Restored
+    | Advisory
+    | AckSample
+    | Noted
+    | Outcome
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """These are in view: poll them first, and find out when their next message was stored."""
+
+    command_id: int
+    streams: tuple[str, ...]
+    consumers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetInterval:
+    """Poll at this rhythm from now on."""
+
+    command_id: int
+    interval_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolling:
+    """Pause or resume polling."""
+
+    command_id: int
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PollNow:
+    """Poll at once."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Answer with the whole INFO of a stream, or of a consumer, as the server writes it."""
+
+    command_id: int
+    stream: str
+    consumer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNote:
+    """Put a note into the records."""
+
+    command_id: int
+    text: str
+
+
+Command = Watch | SetInterval | SetPolling | PollNow | Describe | WriteNote

@@ -1,0 +1,1 @@
+"""Recordings: the folder, its writer, its reader and the library of them."""

@@ -1,0 +1,1 @@
+"""The terminal: state in, text out, typed messages back."""

@@ -1,0 +1,115 @@
+"""Numbers with units → the text people see, and back. Pure; unknown is an en dash."""
+
+from __future__ import annotations
+
+import re
+
+UNKNOWN = "–"
+
+
+def count_text(count: int | float | None) -> str:
+    """Return at most 5 characters: `0`, `9999`, `12.3k`, `4.56M`; unknown for None."""
+    if count is None:
+        return UNKNOWN
+    if count < 10_000:
+        return str(round(count))
+    for unit in "kMGTPE":
+        count /= 1000
+        if count < 999.5:
+            digits = 2 if count < 9.995 else 1 if count < 99.95 else 0
+            return f"{count:.{digits}f}{unit}"
+    return f"{count:.0f}E"
+
+
+def bytes_text(size_bytes: int | float | None) -> str:
+    """Return binary units: `0 B`, `1.5 KiB`, `12 MiB`; unknown for None."""
+    if size_bytes is None:
+        return UNKNOWN
+    if size_bytes < 1024:
+        return f"{size_bytes:.0f} B"
+    for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
+        size_bytes /= 1024
+        if size_bytes < 999.5:
+            digits = 2 if size_bytes < 9.995 else 1 if size_bytes < 99.95 else 0
+            return f"{size_bytes:.{digits}f} {unit}"
+    return f"{size_bytes:.0f} EiB"
+
+
+def rate_text(per_s: float | None) -> str:
+    """Return a rate without its unit: `0`, `0.05`, `3.2`, `950`, `12.3k`; unknown for None."""
+    if per_s is None:
+        return UNKNOWN
+    if per_s == 0:
+        return "0"
+    if per_s < 1:
+        return f"{per_s:.2f}"
+    if per_s < 100:
+        return f"{per_s:.1f}"
+    return count_text(per_s)
+
+
+def duration_text(duration_s: float | None) -> str:
+    """Return the two largest units: `0s`, `850ms`, `42s`, `3m12s`, `5h03m`, `12d4h`."""
+    if duration_s is None:
+        return UNKNOWN
+    if duration_s < 0:
+        return "-" + duration_text(-duration_s)
+    if 0 < duration_s < 1:
+        return f"{duration_s * 1000:.0f}ms" if duration_s >= 0.001 else "<1ms"
+    seconds = round(duration_s)
+    if seconds < 60:
+        return f"{seconds}s"
+    if seconds < 3600:
+        return f"{seconds // 60}m{seconds % 60:02d}s"
+    if seconds < 86_400:
+        return f"{seconds // 3600}h{seconds % 3600 // 60:02d}m"
+    return f"{seconds // 86_400}d{seconds % 86_400 // 3600}h"
+
+
+_DURATION_UNITS_NS = {
+    "ns": 1,
+    "us": 1_000,
+    "µs": 1_000,
+    "ms": 1_000_000,
+    "s": 1_000_000_000,
+    "m": 60_000_000_000,
+    "h": 3_600_000_000_000,
+    "d": 86_400_000_000_000,
+    "w": 604_800_000_000_000,
+}
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w)")
+
+
+def parse_duration_ns(text: str) -> int:
+    """Return nanoseconds of `1d3h`, `1.5s`, `250ms`, `0`; raise ValueError with a sentence."""
+    compact = text.strip().replace(" ", "").lower()
+    if compact == "0":
+        return 0
+    parts = _DURATION_PART.findall(compact)
+    if not parts or "".join(number + unit for number, unit in parts) != compact:
+        raise ValueError(f"{text!r} is not a duration: write it as 1d3h, 1.5s or 250ms")
+    return sum(round(float(number) * _DURATION_UNITS_NS[unit]) for number, unit in parts)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtpe]?)(i?)b?")
+
+
+def parse_bytes(text: str) -> int:
+    """Return bytes of `128`, `256MB`, `1.5GiB`; both mean powers of 1024, as in the NATS CLI.
+
+    Raises ValueError with a sentence.
+    """
+    match = _SIZE.fullmatch(text.strip().lower())
+    if not match:
+        raise ValueError(f"{text!r} is not a size: write it as 128, 64KB or 1.5GiB")
+    power: int = " kmgtpe".index(match[2]) if match[2] else 0
+    return round(float(match[1]) * float(1024**power))
+
+
+def parse_count(text: str) -> int:
+    """Return the number of `1000`, `15k`, `1.5M`; raise ValueError with a sentence."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kmgb]?)", text.strip().lower().replace("_", ""))
+    if not match:
+        raise ValueError(f"{text!r} is not a number: write it as 1000, 15k or 1.5M")
+    power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
+    return round(float(match[1]) * float(1000**power))

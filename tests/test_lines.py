@@ -1,0 +1,22 @@
+"""Record ⇄ line."""
+
+from natstui.lines import decode_command, decode_record, encode_command, encode_record
+from natstui.model.record import AckSample, Noted, SetInterval
+
+
+def test_a_record_comes_back_from_its_line() -> None:
+    note = Noted(at_us=1, text='x,18446744073709551615,"]')
+    assert decode_record(encode_record(note)) == note
+
+
+def test_a_sequence_beyond_63_bits_is_a_string_in_the_line_and_comes_back() -> None:
+    sample = AckSample(1, "S", "C", 2**64 - 1, 2**63 - 1, 1, 5)
+    line = encode_record(sample)
+    assert b'"stream_seq":"18446744073709551615"' in line
+    assert b'"consumer_seq":9223372036854775807' in line
+    assert decode_record(line) == sample
+
+
+def test_a_command_comes_back_from_its_line() -> None:
+    command = SetInterval(command_id=7, interval_s=0.5)
+    assert decode_command(encode_command(command)) == command

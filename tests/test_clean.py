@@ -1,0 +1,31 @@
+"""Hostile text becomes harmless."""
+
+import unicodedata
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natstui.clean import clean_line, clean_text
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_no_control_format_or_surrogate_character_survives(text: str) -> None:
+    cleaned = clean_line(text)
+    assert len(cleaned) == len(text)
+    for character in cleaned:
+        category = unicodedata.category(character)
+        assert category not in {"Cc", "Cs", "Zl", "Zp"}
+        assert unicodedata.bidirectional(character) not in {"LRE", "RLE", "LRO", "RLO", "PDF"}
+
+
+def test_ordinary_text_is_the_same_object() -> None:
+    text = "ORDERS.new"
+    assert clean_line(text) is text
+
+
+def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:
+    assert clean_line("a\x1b]52;c;eA==\x07b\x9b1m\x7f") == "a␛]52;c;eA==␇b\ufffd1m␡"
+
+
+def test_line_feeds_stay_in_text() -> None:
+    assert clean_text("a\r\nb\tc\x00") == "a\nb    c␀"

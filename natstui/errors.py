@@ -14,6 +14,7 @@ NatstuiError (1)
 │   └── RequestTimedOut       nobody answered in time
 ├── Refused (5)               natstui itself declines: read-only, not confirmed
 ├── AssertionFailed (1)       a check the user asked for does not hold
+├── BrokerFailed (1)          the embedded nats-server does not run
 ├── SessionError (6)          a recording cannot be read or written
 └── AnalysisError (7)         Java, Spark or the data of an analysis
 """
@@ -109,6 +110,10 @@ class Refused(NatstuiError):
 
 class AssertionFailed(NatstuiError):
     """A check the user asked for does not hold."""
+
+
+class BrokerFailed(NatstuiError):
+    """The embedded nats-server did not start, or does not run."""
 
 
 class SessionError(NatstuiError):

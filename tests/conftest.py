@@ -1,1 +1,41 @@
 """What every room's tests share: a real nats-server per test, and no settings of the developer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.broker_cluster import Cluster
+
+
+@pytest.fixture
+def nats_server_factory(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
+    """Start as many servers as a test asks for: `factory(config_text="", jetstream=True)`."""
+    with ExitStack() as stack:
+        names = (f"server{i}" for i in range(1, 1000))
+
+        def start(config_text: str = "", *, jetstream: bool = True) -> Broker:
+            name = next(names)
+            broker = Broker(
+                store=tmp_path / name, config_text=config_text, name=name, jetstream=jetstream
+            )
+            return stack.enter_context(broker)
+
+        yield start
+
+
+@pytest.fixture
+def nats_server(nats_server_factory: Callable[..., Broker]) -> Broker:
+    """A fresh server with JetStream and an empty store; `.url` is where it listens."""
+    return nats_server_factory()
+
+
+@pytest.fixture
+def nats_cluster() -> Iterator[Cluster]:
+    """Three nodes with a meta leader; connect as user `app`, password `app`."""
+    with Cluster() as cluster:
+        yield cluster

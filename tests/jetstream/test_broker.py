@@ -1,0 +1,114 @@
+"""The embedded server starts fast, keeps its address and its data, and outlives nobody."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import nats
+import pytest
+
+from natstui.errors import BrokerFailed, MissingExtra
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.broker_cluster import Cluster
+
+
+async def _stream_names(url: str) -> list[str]:
+    nc = await nats.connect(url, connect_timeout=5)
+    try:
+        return [info.config.name for info in await nc.jetstream().streams_info()]
+    finally:
+        await nc.close()
+
+
+async def _add_stream(url: str) -> None:
+    nc = await nats.connect(url, connect_timeout=5)
+    await nc.jetstream().add_stream(name="S", subjects=["s"])
+    await nc.close()
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+async def test_a_restarted_server_has_the_same_address_and_streams(nats_server: Broker) -> None:
+    url = nats_server.url
+    await _add_stream(url)
+    nats_server.restart()
+    assert nats_server.url == url
+    assert await _stream_names(url) == ["S"]
+
+
+async def test_a_killed_server_comes_back_with_its_streams(nats_server: Broker) -> None:
+    await _add_stream(nats_server.url)
+    nats_server.kill()
+    nats_server.start()
+    assert await _stream_names(nats_server.url) == ["S"]
+
+
+async def test_it_works_with_async_with_and_leaves_nothing() -> None:
+    async with Broker() as broker:
+        assert await _stream_names(broker.url) == []
+        store, pid = broker.store, broker.pid
+    assert not store.exists() and not _is_alive(pid)
+
+
+def test_a_frozen_server_can_be_stopped(nats_server: Broker) -> None:
+    nats_server.freeze()
+    pid = nats_server.pid
+    nats_server.close()
+    assert not _is_alive(pid)
+
+
+def test_a_wrong_configuration_is_told_in_the_words_of_the_server(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    with pytest.raises(BrokerFailed, match="Parse error"):
+        nats_server_factory("port: {")
+
+
+async def test_a_server_without_jetstream_still_takes_connections(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    nc = await nats.connect(nats_server_factory(jetstream=False).url, connect_timeout=5)
+    assert nc.is_connected
+    await nc.close()
+
+
+def test_a_missing_binary_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("NATS_SERVER", raising=False)
+    monkeypatch.setenv("PATH", "/nowhere")
+    monkeypatch.setattr("sysconfig.get_path", lambda _: "/nowhere")
+    with pytest.raises(MissingExtra, match=r"natstui\[demo\]"):
+        Broker()
+
+
+def test_the_server_dies_with_a_killed_parent() -> None:
+    code = (
+        "import time; from natstui.jetstream.broker import Broker\n"
+        "b = Broker(); b.start(); print(b.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    server_pid = int(parent.stdout.readline())
+    assert _is_alive(server_pid)
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    give_up_at = time.monotonic() + 10
+    while _is_alive(server_pid) and time.monotonic() < give_up_at:
+        time.sleep(0.02)
+    assert not _is_alive(server_pid)
+
+
+def test_a_cluster_has_three_healthy_nodes(nats_cluster: Cluster) -> None:
+    assert len(nats_cluster.urls) == 3
+    assert nats_cluster.node("n2").is_healthy()

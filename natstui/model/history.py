@@ -1,0 +1,114 @@
+"""Bounded memory of counters: recent polls one by one, older ones thinned out.
+
+A tier keeps one sample per period over a window. Samples hold whole columns as machine integers,
+so taking one costs a copy per column and no work per row. With many rows a tier keeps fewer
+samples at a longer period, over the same window.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from natstui.model.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.table import Key, Roster, Table
+
+STREAM_COLUMNS = ("sampled_mono_us", "last_seq", "first_seq", "stored_msgs", "stored_bytes")
+CONSUMER_COLUMNS = (
+    "sampled_mono_us",
+    "delivered_consumer_seq",
+    "ack_floor_consumer_seq",
+    "ack_floor_stream_seq",
+    "pending_msgs",
+    "ack_pending_msgs",
+    "redelivered_msgs",
+)
+WINDOWS_S = (60, 300, 900, 3600)
+"""The windows a chart can show, one tier each."""
+
+_SAMPLES_PER_TIER = 150
+_CELLS_PER_TIER = 1_500_000
+"""12 MB a tier: where rows × columns × samples would pass this, samples get fewer."""
+_FEWEST_SAMPLES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The counters of one moment."""
+
+    mono_us: int
+    at_us: int
+    roster: Roster
+    columns: Mapping[str, array[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of one row, at the moment its reply came."""
+
+    mono_us: int
+    value: int | float | None
+    """None where the row was not there: a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Samples over one window, oldest first."""
+
+    window_s: int
+    samples: tuple[Sample, ...] = ()
+
+    def after(self, sample: Sample) -> Tier:
+        """Return the tier with a sample taken, if its period is over, and the oldest dropped."""
+        cells = max(1, len(sample.roster.keys) * len(sample.columns))
+        most = max(_FEWEST_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // cells))
+        if self.window_s > WINDOWS_S[0] and self.samples:
+            # Half a millisecond of grace: polls at a whole divisor of the period must not slip.
+            due_us = self.samples[-1].mono_us + self.window_s * 1_000_000 // most - 500
+            if sample.mono_us < due_us:
+                return self
+        oldest_us = sample.mono_us - self.window_s * 1_000_000 - 1
+        kept = self.samples[max(0, len(self.samples) + 1 - most) :]
+        return Tier(self.window_s, (*(s for s in kept if s.mono_us > oldest_us), sample))
+
+
+def _empty_tiers() -> tuple[Tier, ...]:
+    return tuple(Tier(window_s) for window_s in WINDOWS_S)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every tier of one table's counters."""
+
+    names: tuple[str, ...]
+    tiers: tuple[Tier, ...] = field(default_factory=_empty_tiers)
+
+    def after(
+        self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
+    ) -> History:
+        """Return the history with the table's counters of this moment."""
+        columns = {name: array("Q", getattr(table.columns, name)) for name in self.names}
+        sample = Sample(mono_us, at_us, table.roster, columns)
+        return History(self.names, tuple(tier.after(sample) for tier in self.tiers))
+
+    @property
+    def recent(self) -> tuple[Sample, ...]:
+        """The newest polls, one by one, oldest first."""
+        return self.tiers[0].samples
+
+    def series(self, key: Key, name: str, window_s: int = WINDOWS_S[0]) -> list[Point]:
+        """Return the values of one row over a window, oldest first; gaps are None."""
+        samples = next(tier.samples for tier in self.tiers if tier.window_s >= window_s)
+        newest = self.recent[-1:] if samples[-1:] != self.recent[-1:] else ()
+        points: list[Point] = []
+        for sample in (*samples, *newest):
+            row = sample.roster.row_of.get(key)
+            if row is None:
+                points.append(Point(sample.mono_us, None))
+                continue
+            mono_us = sample.columns["sampled_mono_us"][row]
+            # A row that was not polled in between is one point, not several.
+            if not points or points[-1].value is None or points[-1].mono_us < mono_us:
+                points.append(Point(mono_us, sample.columns[name][row]))
+        return points

@@ -1,0 +1,167 @@
+"""Counters of two moments → what happens per second, how far behind, how long until.
+
+One rule for all: a rate is the growth of a counter between two polls of the same row, divided by
+the time between the two replies. A counter that went backwards, a row seen once, a row made again
+under the same name: no rate. Absent, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from natstui.model.history import History, Point, Sample
+from natstui.model.table import Key
+
+TREND_S = 30
+"""How far back the trend of a backlog or a fill level looks."""
+
+
+def per_s(older: Point | None, newer: Point | None) -> float | None:
+    """Return the growth per second between two points of a counter, or None."""
+    if older is None or newer is None or older.value is None or newer.value is None:
+        return None
+    elapsed_us = newer.mono_us - older.mono_us
+    if elapsed_us <= 0 or newer.value < older.value:
+        return None
+    return (newer.value - older.value) * 1e6 / elapsed_us
+
+
+def _at(sample: Sample, row: int, name: str) -> Point:
+    return Point(sample.columns["sampled_mono_us"][row], sample.columns[name][row])
+
+
+def _two_rows(history: History, key: Key) -> tuple[tuple[Sample, int], tuple[Sample, int]] | None:
+    """Return the two newest polls of a row: (sample, row) older and newer."""
+    newer: tuple[Sample, int] | None = None
+    for sample in reversed(history.recent):
+        row = sample.roster.row_of.get(key)
+        if row is None:
+            if newer is not None:
+                return None
+            continue
+        if newer is None:
+            newer = (sample, row)
+        elif _at(sample, row, history.names[1]).mono_us < _at(*newer, history.names[1]).mono_us:
+            return (sample, row), newer
+    return None
+
+
+def counter_per_s(history: History, key: Key, name: str) -> float | None:
+    """Return the rate of one counter of one row between its two newest polls."""
+    rows = _two_rows(history, key)
+    return per_s(_at(*rows[0], name), _at(*rows[1], name)) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRates:
+    """What flows through one stream; None where it is not known."""
+
+    in_msgs_per_s: float | None = None
+    """Growth of the last sequence."""
+    in_bytes_per_s: float | None = None
+    removed_msgs_per_s: float | None = None
+    """Stored messages that left: by limits, acknowledgements, deletes or purges."""
+    in_bytes_estimated: bool = False
+    """Messages left meanwhile: bytes in are messages in × the mean size of a stored one."""
+
+
+def stream_rates(history: History, key: Key) -> StreamRates:
+    """Return the rates of a stream between its two newest polls."""
+    rows = _two_rows(history, key)
+    if rows is None:
+        return StreamRates()
+    older = {name: _at(*rows[0], name) for name in history.names}
+    newer = {name: _at(*rows[1], name) for name in history.names}
+    elapsed_s = (newer["last_seq"].mono_us - older["last_seq"].mono_us) / 1e6
+    in_msgs_per_s = per_s(older["last_seq"], newer["last_seq"])
+    if in_msgs_per_s is None:
+        return StreamRates()
+    stored = (newer["stored_msgs"].value or 0) - (older["stored_msgs"].value or 0)
+    removed_msgs_per_s = max(0.0, in_msgs_per_s - stored / elapsed_s)
+    in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
+    estimated = removed_msgs_per_s * elapsed_s > 0.5
+    if estimated:
+        msgs, size = newer["stored_msgs"].value or 0, newer["stored_bytes"].value or 0
+        in_bytes_per_s = in_msgs_per_s * size / msgs if msgs else None
+    return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, estimated)
+
+
+def rate_column(history: History, name: str) -> list[float | None]:
+    """Return the rate of one counter for every row of the newest sample, for sorting."""
+    recent = history.recent
+    if not recent:
+        return []
+    newest = recent[-1]
+    if len(recent) > 1 and recent[-2].roster is newest.roster:
+        older = recent[-2]
+        times = zip(
+            newest.columns["sampled_mono_us"], older.columns["sampled_mono_us"], strict=True
+        )
+        values = zip(newest.columns[name], older.columns[name], strict=True)
+        rates = [
+            (new - old) * 1e6 / (now - then) if now > then and new >= old else None
+            for (now, then), (new, old) in zip(times, values, strict=True)
+        ]
+        if None not in rates or len(rates) > 20_000:
+            return rates
+    return [counter_per_s(history, key, name) for key in newest.roster.keys]
+
+
+def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]:
+    """Return the rate between each pair of neighbours, at the later one; a gap stays a gap."""
+    rates: list[Point] = []
+    for older, newer in pairwise(points):
+        too_far = newer.mono_us - older.mono_us > longest_gap_us
+        rates.append(Point(newer.mono_us, None if too_far else per_s(older, newer)))
+    return rates
+
+
+def slope_per_s(points: Sequence[Point], over_s: float = TREND_S) -> float | None:
+    """Return the mean change per second of a gauge over its last `over_s`, signed, or None."""
+    known = [point for point in points if point.value is not None]
+    if len(known) < 2:
+        return None
+    newest = known[-1]
+    older = next(p for p in known if p.mono_us >= newest.mono_us - over_s * 1e6)
+    elapsed_us = newest.mono_us - older.mono_us
+    if elapsed_us <= 0:
+        return None
+    return ((newest.value or 0) - (older.value or 0)) * 1e6 / elapsed_us
+
+
+def time_to_drain_s(pending: Sequence[Point]) -> float | None:
+    """Return seconds until nothing is pending at this trend; None while it does not shrink."""
+    slope = slope_per_s(pending)
+    last = pending[-1].value if pending else None
+    if last == 0:
+        return 0.0
+    if last is None or slope is None or slope >= 0:
+        return None
+    return last / -slope
+
+
+def time_to_full_s(level: Sequence[Point], limit: int | None) -> float | None:
+    """Return seconds until a level reaches its limit at the present trend; None if it does not."""
+    slope = slope_per_s(level)
+    last = level[-1].value if level else None
+    if limit is None or last is None:
+        return None
+    if last >= limit:
+        return 0.0
+    return (limit - last) / slope if slope is not None and slope > 0 else None
+
+
+def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
+    """Return when a sequence was stored, by interpolating the growth of the last sequence.
+
+    None when it was stored before the series begins, or is not stored yet.
+    """
+    known = [point for point in last_seq if point.value is not None]
+    for older, newer in pairwise(known):
+        low, high = older.value or 0, newer.value or 0
+        if low < seq <= high:
+            share = (seq - low) / (high - low)
+            return round(older.mono_us + share * (newer.mono_us - older.mono_us))
+    return None

@@ -1,0 +1,184 @@
+"""The fold: one immutable state after every record, the same live, headless and replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.record import (
+    AckSample,
+    Advisory,
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Permitted,
+    Record,
+    Restored,
+    Unavailable,
+)
+from natstui.model.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.table import Table, merge_consumers, merge_streams
+
+EVENTS_KEPT = 2_000
+COSTS_KEPT = 120
+
+Happening = Advisory | LinkChanged | Noted | Outcome | Unavailable | Restored | Configured
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one poll cost, and when."""
+
+    mono_us: int
+    at_us: int
+    cost: PollCost
+    api_requests_count: int | None
+    """The account's own counter then, all clients together."""
+    api_errors_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is known at one moment."""
+
+    now_mono_us: int = 0
+    """Of the newest poll, on the engine's clock."""
+    now_at_us: int = 0
+    """Of the newest record, UTC."""
+    started: EngineStarted | None = None
+    link: LinkChanged | None = None
+    permitted: Permitted | None = None
+    account: Account | None = None
+    account_mono_us: int = 0
+    """When the account was last seen; older than `now_mono_us` when it could not be read."""
+    costs: tuple[Cost, ...] = ()
+    streams: Table[StreamColumns] = field(default_factory=lambda: Table(StreamColumns()))
+    consumers: Table[ConsumerColumns] = field(default_factory=lambda: Table(ConsumerColumns()))
+    stream_history: History = field(default_factory=lambda: History(STREAM_COLUMNS))
+    consumer_history: History = field(default_factory=lambda: History(CONSUMER_COLUMNS))
+    stream_configurations: Mapping[str, StreamConfiguration] = field(default_factory=dict)
+    consumer_configurations: Mapping[tuple[str, str], ConsumerConfiguration] = field(
+        default_factory=dict
+    )
+    unreachable_streams: frozenset[str] = frozenset()
+    unreachable_consumers: frozenset[tuple[str, str]] = frozenset()
+    unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
+    """What cannot be read now, by what it is."""
+    happenings: tuple[Happening, ...] = ()
+    """The newest events, oldest first."""
+    ack_samples: tuple[AckSample, ...] = ()
+
+    def after(self, record: Record) -> State:
+        """Return the state after one more record."""
+        match record:
+            case Snapshot():
+                return _after_snapshot(self, record)
+            case Configured():
+                return _after_configured(self, record)
+            case EngineStarted():
+                return replace(self, started=record, now_at_us=record.at_us)
+            case LinkChanged():
+                return replace(_noticed(self, record), link=record)
+            case Permitted():
+                return replace(self, permitted=record, now_at_us=record.at_us)
+            case Unavailable() | Restored():
+                return _after_availability(self, record)
+            case AckSample():
+                samples = (*self.ack_samples[1 - EVENTS_KEPT :], record)
+                return replace(self, ack_samples=samples, now_at_us=record.at_us)
+            case Advisory() | Noted() | Outcome():
+                return _noticed(self, record)
+
+
+def _noticed(state: State, record: Happening) -> State:
+    happenings = (*state.happenings[1 - EVENTS_KEPT :], record)
+    return replace(state, happenings=happenings, now_at_us=record.at_us)
+
+
+def _after_availability(state: State, record: Unavailable | Restored) -> State:
+    unavailable = {what: it for what, it in state.unavailable.items() if what != record.what}
+    if isinstance(record, Unavailable):
+        known = state.unavailable.get(record.what)
+        unavailable[record.what] = record
+        # The same trouble again is not another event.
+        if known is not None and known.reason == record.reason:
+            return replace(state, unavailable=MappingProxyType(unavailable))
+    return replace(_noticed(state, record), unavailable=MappingProxyType(unavailable))
+
+
+def _after_configured(state: State, record: Configured) -> State:
+    streams = {**state.stream_configurations, **{c.name: c for c in record.streams}}
+    consumers = {
+        **state.consumer_configurations,
+        **{(c.stream, c.name): c for c in record.consumers},
+    }
+    changed = any(
+        known is not None and known.created_at_us == c.created_at_us and known != c
+        for c in record.streams
+        for known in (state.stream_configurations.get(c.name),)
+    ) or any(
+        known is not None and known.created_at_us == c.created_at_us and known != c
+        for c in record.consumers
+        for known in (state.consumer_configurations.get((c.stream, c.name)),)
+    )
+    state = _noticed(state, record) if changed else state
+    return replace(
+        state,
+        stream_configurations=MappingProxyType(streams),
+        consumer_configurations=MappingProxyType(consumers),
+        now_at_us=record.at_us,
+    )
+
+
+def _after_snapshot(state: State, snapshot: Snapshot) -> State:
+    streams = merge_streams(state.streams, snapshot)
+    consumers = merge_consumers(state.consumers, snapshot, streams)
+    mono_us, at_us = snapshot.taken_mono_us, snapshot.taken_at_us
+    account = snapshot.account
+    cost = Cost(
+        mono_us,
+        at_us,
+        snapshot.cost,
+        account.api_requests_count if account else None,
+        account.api_errors_count if account else None,
+    )
+    return replace(
+        state,
+        now_mono_us=mono_us,
+        now_at_us=at_us,
+        account=account or state.account,
+        account_mono_us=mono_us if account else state.account_mono_us,
+        costs=(*state.costs[1 - COSTS_KEPT :], cost),
+        streams=streams,
+        consumers=consumers,
+        stream_history=state.stream_history.after(streams, mono_us, at_us),
+        consumer_history=state.consumer_history.after(consumers, mono_us, at_us),
+        stream_configurations=_of_the_living(state.stream_configurations, streams),
+        consumer_configurations=_of_living_consumers(state.consumer_configurations, consumers),
+        unreachable_streams=frozenset(snapshot.unreachable_streams),
+        unreachable_consumers=frozenset(snapshot.unreachable_consumers),
+    )
+
+
+def _of_the_living(
+    known: Mapping[str, StreamConfiguration], streams: Table[StreamColumns]
+) -> Mapping[str, StreamConfiguration]:
+    """Drop configurations of streams that are gone; the same object when none is."""
+    if len(known) <= len(streams):
+        return known
+    alive = streams.roster.rows_of_stream
+    return MappingProxyType({name: it for name, it in known.items() if name in alive})
+
+
+def _of_living_consumers(
+    known: Mapping[tuple[str, str], ConsumerConfiguration], consumers: Table[ConsumerColumns]
+) -> Mapping[tuple[str, str], ConsumerConfiguration]:
+    if len(known) <= len(consumers):
+        return known
+    alive = {(key[0], key[1]) for key in consumers.roster.keys}
+    return MappingProxyType({name: it for name, it in known.items() if name in alive})

@@ -1,0 +1,139 @@
+"""The newest known row of every stream and consumer, kept as columns across partial polls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, fields
+from functools import cached_property
+from typing import Generic, TypeVar
+
+from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
+
+Key = tuple[str | int, ...]
+"""An identity: (stream, created) or (stream, consumer, created). Made again is another one."""
+
+C = TypeVar("C", StreamColumns, ConsumerColumns)
+
+
+def stream_keys(columns: StreamColumns) -> tuple[Key, ...]:
+    """Return the identity of each row."""
+    return tuple(zip(columns.name, columns.created_at_us, strict=True))
+
+
+def consumer_keys(columns: ConsumerColumns) -> tuple[Key, ...]:
+    """Return the identity of each row."""
+    return tuple(zip(columns.stream, columns.name, columns.created_at_us, strict=True))
+
+
+class Roster:
+    """Who stands in which row; one object is shared while nobody comes or goes."""
+
+    def __init__(self, keys: tuple[Key, ...] = ()) -> None:
+        self.keys = keys
+
+    @cached_property
+    def row_of(self) -> dict[Key, int]:
+        """Row by identity."""
+        return {key: row for row, key in enumerate(self.keys)}
+
+    @cached_property
+    def rows_of_stream(self) -> dict[str, list[int]]:
+        """Rows by name of the stream, ascending."""
+        rows: dict[str, list[int]] = {}
+        for row, key in enumerate(self.keys):
+            rows.setdefault(str(key[0]), []).append(row)
+        return rows
+
+
+@dataclass(frozen=True, slots=True)
+class Table(Generic[C]):
+    """Columns with the roster of their rows."""
+
+    columns: C
+    roster: Roster = field(default_factory=Roster)
+
+    def __len__(self) -> int:
+        return len(self.roster.keys)
+
+
+def _rebuilt(old: Table[C], keep: Iterable[int], new: C, keys: tuple[Key, ...]) -> Table[C]:
+    """Return the kept old rows, then the new rows."""
+    rows: list[int] = list(keep)
+    columns: dict[str, tuple[object, ...]] = {}
+    for name in (column.name for column in fields(new)):
+        values: tuple[object, ...] = getattr(old.columns, name)
+        columns[name] = tuple(values[row] for row in rows) + getattr(new, name)
+    roster = Roster(tuple(old.roster.keys[row] for row in rows) + keys)
+    return Table(type(new)(**columns), roster)  # type: ignore[arg-type]
+
+
+def _overwritten(old: Table[C], new: C, rows: Sequence[int]) -> Table[C]:
+    """Return the old table with the new rows written at `rows`."""
+    columns: dict[str, tuple[object, ...]] = {}
+    for column in fields(new):
+        values = list(getattr(old.columns, column.name))
+        for row, value in zip(rows, getattr(new, column.name), strict=True):
+            values[row] = value
+        columns[column.name] = tuple(values)
+    return Table(type(new)(**columns), old.roster)  # type: ignore[arg-type]
+
+
+def _merged(
+    old: Table[C], new: C, keys: tuple[Key, ...], suspects: Iterable[int] | None
+) -> Table[C]:
+    """Merge new rows; old rows at `suspects` (None: all) that are not among them are gone."""
+    if keys == old.roster.keys:
+        return Table(new, old.roster)
+    present = set(keys)
+    candidates = range(len(old)) if suspects is None else suspects
+    gone = {row for row in candidates if old.roster.keys[row] not in present}
+    rows = [old.roster.row_of.get(key) for key in keys]
+    if not gone and None not in rows:
+        return _overwritten(old, new, [row for row in rows if row is not None])
+    kept = (
+        row for row, key in enumerate(old.roster.keys) if row not in gone and key not in present
+    )
+    return _rebuilt(old, kept, new, keys)
+
+
+def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[StreamColumns]:
+    """Return the table after a poll; unreachable streams keep their last row."""
+    keys = stream_keys(snapshot.streams)
+    if not snapshot.streams_complete:
+        return _merged(old, snapshot.streams, keys, _recreated(old.roster, keys))
+    if not snapshot.unreachable_streams:
+        return _merged(old, snapshot.streams, keys, None)
+    away = set(snapshot.unreachable_streams)
+    suspects = (row for row, key in enumerate(old.roster.keys) if key[0] not in away)
+    return _merged(old, snapshot.streams, keys, suspects)
+
+
+def _recreated(roster: Roster, keys: Iterable[Key]) -> list[int]:
+    """Return old rows whose name now belongs to another identity."""
+    return [row for key in keys for row in roster.rows_of_stream.get(str(key[0]), ())]
+
+
+def merge_consumers(
+    old: Table[ConsumerColumns], snapshot: Snapshot, streams: Table[StreamColumns]
+) -> Table[ConsumerColumns]:
+    """Return the table after a poll; consumers of streams that are gone go with them."""
+    keys = consumer_keys(snapshot.consumers)
+    away = set(snapshot.unreachable_consumers)
+    if snapshot.consumers_complete and not away:
+        return _merged(old, snapshot.consumers, keys, None)
+    by_stream = old.roster.rows_of_stream
+    swept: Iterable[str] = snapshot.swept_streams
+    if snapshot.consumers_complete:
+        swept = list(by_stream)
+    elif snapshot.streams_complete:
+        alive = set(streams.columns.name)
+        swept = {*swept, *(name for name in by_stream if name not in alive)}
+    suspects = [
+        row
+        for name in swept
+        for row in by_stream.get(name, ())
+        if old.roster.keys[row][:2] not in away
+    ]
+    if not suspects and not keys:
+        return old
+    return _merged(old, snapshot.consumers, keys, suspects)

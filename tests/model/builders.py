@@ -1,0 +1,59 @@
+"""Snapshots for tests of the model: rows from keywords, everything else plausible."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any, TypeVar
+
+from natstui.model.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
+
+COST = PollCost(2, 1000, 5_000, 1_000, 1_000_000, None)
+_DEFAULTS: dict[str, Any] = {
+    "leader": "n1",
+    "peers": (),
+    "upstreams": (),
+    "push_bound": False,
+    "paused": False,
+    "pinned_client": None,
+    "next_at_us": None,
+    "first_at_us": None,
+    "last_at_us": None,
+    "delivered_at_us": None,
+    "acked_at_us": None,
+    "created_at_us": 1,
+}
+C = TypeVar("C", StreamColumns, ConsumerColumns)
+
+
+def columns(cls: type[C], rows: list[dict[str, Any]], mono_us: int) -> C:
+    """Return columns of `rows`; counters that are not given are 0."""
+    defaults = _DEFAULTS | {"sampled_mono_us": mono_us}
+    return cls(
+        **{
+            field.name: tuple(row.get(field.name, defaults.get(field.name, 0)) for row in rows)
+            for field in fields(cls)
+        }
+    )
+
+
+def snapshot(
+    at_s: float,
+    streams: list[dict[str, Any]] | None = None,
+    consumers: list[dict[str, Any]] | None = None,
+    **rest: Any,
+) -> Snapshot:
+    """Return a poll at `at_s` on both clocks; without `streams` they were not listed."""
+    mono_us = round(at_s * 1e6)
+    return Snapshot(
+        taken_mono_us=mono_us,
+        taken_at_us=1_700_000_000_000_000 + mono_us,
+        streams=columns(StreamColumns, streams or [], mono_us),
+        consumers=columns(ConsumerColumns, consumers or [], mono_us),
+        streams_complete=rest.get("streams_complete", streams is not None),
+        consumers_complete=rest.get("consumers_complete", consumers is not None),
+        swept_streams=rest.get("swept_streams", ()),
+        unreachable_streams=rest.get("unreachable_streams", ()),
+        unreachable_consumers=rest.get("unreachable_consumers", ()),
+        account=rest.get("account"),
+        cost=COST,
+    )

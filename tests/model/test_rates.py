@@ -1,0 +1,103 @@
+"""What is derived from counters follows one stated rule, and is absent where it does not hold."""
+
+import pytest
+
+from natstui.model.history import Point
+from natstui.model.rates import (
+    counter_per_s,
+    rate_column,
+    rates_of_series,
+    stored_at_mono_us,
+    stream_rates,
+    time_to_drain_s,
+    time_to_full_s,
+)
+from natstui.model.snapshot import Snapshot
+from tests.model.builders import snapshot
+from tests.model.test_state import folded
+
+CONSUMER = ("A", "c", 1)
+
+
+def points(*values: int | None, every_s: float = 1) -> list[Point]:
+    return [Point(round(at * every_s * 1e6), value) for at, value in enumerate(values)]
+
+
+def test_a_recreated_stream_has_no_rate_rather_than_a_negative_one() -> None:
+    state = folded(
+        snapshot(1, [{"name": "A", "created_at_us": 1, "last_seq": 100}]),
+        snapshot(2, [{"name": "A", "created_at_us": 2, "last_seq": 5}]),
+    )
+    assert state.streams.roster.keys == (("A", 2),)
+    assert stream_rates(state.stream_history, ("A", 2)).in_msgs_per_s is None
+    assert rate_column(state.stream_history, "last_seq") == [None]
+
+
+def test_rates_are_growth_over_the_time_between_two_replies() -> None:
+    state = folded(
+        snapshot(1, [{"name": "A", "last_seq": 100, "stored_msgs": 100, "stored_bytes": 1000}]),
+        snapshot(3, [{"name": "A", "last_seq": 300, "stored_msgs": 150, "stored_bytes": 1500}]),
+    )
+    rates = stream_rates(state.stream_history, ("A", 1))
+    assert rates.in_msgs_per_s == 100
+    assert rates.removed_msgs_per_s == 75
+    assert rates.in_bytes_estimated
+    assert rates.in_bytes_per_s == 1000
+
+
+def test_bytes_in_are_exact_while_nothing_leaves() -> None:
+    state = folded(
+        snapshot(1, [{"name": "A", "last_seq": 1, "stored_msgs": 1, "stored_bytes": 10}]),
+        snapshot(2, [{"name": "A", "last_seq": 3, "stored_msgs": 3, "stored_bytes": 60}]),
+    )
+    rates = stream_rates(state.stream_history, ("A", 1))
+    assert (rates.in_bytes_per_s, rates.in_bytes_estimated) == (50, False)
+
+
+def test_a_counter_that_goes_backwards_gives_no_rate() -> None:
+    rows = [{"stream": "A", "name": "c", "delivered_consumer_seq": n} for n in (9, 3)]
+    state = folded(snapshot(1, [{"name": "A"}], rows[:1]), snapshot(2, [{"name": "A"}], rows[1:]))
+    assert counter_per_s(state.consumer_history, CONSUMER, "delivered_consumer_seq") is None
+
+
+def test_a_row_that_was_not_polled_keeps_the_rate_between_its_own_two_polls() -> None:
+    def tick(at_s: float, seq: int | None) -> Snapshot:
+        rows = [{"stream": "A", "name": "c", "delivered_consumer_seq": seq}]
+        return snapshot(
+            at_s,
+            [{"name": "A"}],
+            rows if seq is not None else [],
+            consumers_complete=False,
+            swept_streams=("A",) if seq is not None else (),
+        )
+
+    state = folded(tick(1, 10), tick(2, None), tick(3, 30), tick(4, None), tick(5, None))
+    assert counter_per_s(state.consumer_history, CONSUMER, "delivered_consumer_seq") == 10
+    assert rate_column(state.consumer_history, "delivered_consumer_seq") == [10]
+
+
+def test_a_gap_in_polling_is_a_gap_in_the_rates() -> None:
+    series = [Point(0, 0), Point(1_000_000, 5), Point(9_000_000, 50), Point(10_000_000, 60)]
+    assert [p.value for p in rates_of_series(series, 3_000_000)] == [5, None, 10]
+
+
+def test_drain_time_follows_the_trend_and_is_unknown_while_the_backlog_grows() -> None:
+    assert time_to_drain_s(points(100, 90, 80)) == pytest.approx(8)
+    assert time_to_drain_s(points(80, 90, 100)) is None
+    assert time_to_drain_s(points(80, 80)) is None
+    assert time_to_drain_s(points(5, 0)) == 0
+    assert time_to_drain_s([]) is None
+
+
+def test_fill_time_follows_the_trend_and_is_unknown_without_a_limit_or_growth() -> None:
+    assert time_to_full_s(points(80, 90, 100), 150) == pytest.approx(5)
+    assert time_to_full_s(points(90, 90), 150) is None
+    assert time_to_full_s(points(90, 95), None) is None
+    assert time_to_full_s(points(150, 150), 150) == 0
+
+
+def test_when_a_sequence_was_stored_is_interpolated_and_unknown_before_the_series() -> None:
+    series = points(100, 200, 300)
+    assert stored_at_mono_us(series, 250) == 1_500_000
+    assert stored_at_mono_us(series, 50) is None
+    assert stored_at_mono_us(series, 301) is None

@@ -1,0 +1,57 @@
+"""Where the rules find the code they look at."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "natstui"
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True)
+class Module:
+    """One file of the package."""
+
+    path: Path
+
+    @property
+    def name(self) -> str:
+        """Its dotted name."""
+        parts = self.path.relative_to(ROOT).with_suffix("").parts
+        return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+    @property
+    def text(self) -> str:
+        """Its source."""
+        return self.path.read_text(encoding="utf-8")
+
+    def nodes(self) -> Iterator[ast.AST]:
+        """Every node of its syntax tree."""
+        return ast.walk(ast.parse(self.text))
+
+
+def modules(under: str = "natstui") -> list[Module]:
+    """Return the modules of the package, or of one room of it."""
+    found = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
+    return [m for m in found if m.name == under or m.name.startswith(under + ".")]
+
+
+def length_lines(node: ast.AST) -> int:
+    """Return the lines a definition takes, decorators aside."""
+    assert isinstance(node, (ast.ClassDef, *Function.__args__))
+    assert node.end_lineno is not None
+    return node.end_lineno - node.lineno + 1
+
+
+def text_files() -> list[Path]:
+    """Return every file people wrote: code, tests, settings and scripts."""
+    folders = ("natstui", "tests", "benchmarks", ".ci")
+    files = [path for folder in folders for path in (ROOT / folder).rglob("*")]
+    files += [path for path in ROOT.iterdir() if path.suffix in {".md", ".toml"}]
+    readable = {".py", ".md", ".toml", ".tcss", ".sh", ".conf", ""}
+    return [p for p in sorted(files) if p.is_file() and p.suffix in readable]

@@ -1,0 +1,66 @@
+"""What is loaded at run time: the static contracts cannot see when an import happens."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from source import modules
+
+from natstui.cli.root import COMMANDS
+
+SCREEN = {"textual", "rich"}
+SPARK = {"pyspark", "py4j"}
+
+
+def loaded(script: str) -> set[str]:
+    """Run a script in a fresh interpreter and return the top-level packages it loaded."""
+    ending = "\nimport sys, json; sys.stderr.write(json.dumps(sorted(sys.modules)))"
+    run = subprocess.run(
+        [sys.executable, "-c", script + ending], capture_output=True, check=False, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    return {name.split(".")[0] for name in json.loads(run.stderr.splitlines()[-1])}
+
+
+def importing(names: list[str]) -> str:
+    """Return a script that imports modules."""
+    return "\n".join(f"import {name}" for name in sorted(names))
+
+
+def test_version_loads_nothing_but_itself() -> None:
+    script = "import sys; sys.argv = ['natstui', '--version']\n"
+    script += "from natstui.__main__ import main; main()"
+    foreign = {"click", "nats", "pydantic", "numpy", "msgspec"}
+    assert not loaded(script) & (SCREEN | SPARK | foreign)
+
+
+def test_no_command_pays_for_the_screen_or_spark_before_it_needs_them() -> None:
+    names = ["natstui.cli.root", *{target.split(":")[0] for target in COMMANDS.values()}]
+    for name in names:
+        assert not loaded(importing([name])) & (SCREEN | SPARK), name
+
+
+def test_engine_adapters_and_recordings_know_neither_screen_nor_spark() -> None:
+    rooms = ("engine", "jetstream", "bench", "session", "model", "config", "lines", "feed")
+    names = [m.name for room in rooms for m in modules(f"natstui.{room}")]
+    assert not loaded(importing(names)) & (SCREEN | SPARK)
+
+
+def test_the_viewer_loads_neither_the_nats_client_nor_settings_nor_spark() -> None:
+    names = [m.name for m in modules("natstui.tui")]
+    assert not loaded(importing(names)) & (SPARK | {"nats", "nkeys", "pydantic", "click"})
+
+
+def test_a_bench_worker_loads_the_nats_client_and_little_else() -> None:
+    names = [m.name for m in modules("natstui.bench.worker")]
+    packages = loaded(importing(names))
+    assert not packages & (SCREEN | SPARK | {"pydantic", "click"})
+    assert not names or "nats" in packages
+
+
+def test_the_model_loads_the_standard_library_only() -> None:
+    names = [m.name for m in modules("natstui.model")]
+    foreign = loaded(importing(names)) - loaded("") - set(sys.stdlib_module_names) - {"natstui"}
+    assert foreign == set()

@@ -1,0 +1,61 @@
+"""A number's name says its unit."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import typing
+from collections.abc import Iterator
+from typing import Any
+
+from source import modules
+
+SUFFIXES = (
+    "_s", "_ms", "_us", "_ns", "_bytes", "_msgs", "_per_s", "_seq", "_count", "_ratio",
+    "_percent", "_level", "_id", "_version",
+)  # fmt: skip
+
+EXCEPTIONS: dict[str, str] = {
+    "StreamConfiguration.max_msgs_per_subject": "the server's own name, and it says msgs",
+}
+
+
+def types_inside(annotation: Any) -> Iterator[Any]:
+    """Yield a type and the types it is made of."""
+    yield annotation
+    for part in typing.get_args(annotation):
+        yield from types_inside(part)
+
+
+def dataclasses_of_the_model() -> Iterator[type]:
+    """Yield every dataclass defined in the model room."""
+    for module in modules("natstui.model"):
+        for thing in vars(importlib.import_module(module.name)).values():
+            defined_here = getattr(thing, "__module__", None) == module.name
+            if defined_here and isinstance(thing, type) and dataclasses.is_dataclass(thing):
+                yield thing
+
+
+def bare_numbers() -> Iterator[str]:
+    """Yield `Class.field` for each number whose name has no unit."""
+    for cls in dataclasses_of_the_model():
+        hints = typing.get_type_hints(cls)
+        for field in dataclasses.fields(cls):
+            kinds = set(types_inside(hints[field.name]))
+            if kinds & {int, float} and not field.name.endswith(SUFFIXES):
+                yield f"{cls.__name__}.{field.name}"
+
+
+def test_every_number_in_the_model_carries_its_unit_in_its_name() -> None:
+    assert set(bare_numbers()) - set(EXCEPTIONS) == set()
+
+
+def test_no_exception_has_outlived_its_field() -> None:
+    assert set(EXCEPTIONS) - set(bare_numbers()) == set()
+
+
+def test_every_dataclass_of_the_model_is_frozen_and_slotted() -> None:
+    for cls in dataclasses_of_the_model():
+        parameters = cls.__dataclass_params__  # type: ignore[attr-defined]
+        assert parameters.frozen, cls
+        assert "__slots__" in vars(cls), cls

@@ -1,0 +1,43 @@
+"""Words that must not be in any file."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+
+from source import PACKAGE, ROOT, text_files
+
+# Each is written in pieces, or this file would be the first to break its own rule.
+FORBIDDEN = {
+    "unfinished work": r"\b(TO" + r"DO|FIX" + r"ME|XX" + r"X)\b",
+    "an error swallowed whole": r"except\s*(Base)?Ex"
+    + r"ception\b|exc"
+    + r"ept\s*:|suppress\(Ex"
+    + "ception",
+    "a test that does not run": r"pytest\.sk" + r"ip|mark\.(sk" + r"ip|xf" + r"ail)",
+    "a mock": r"unittest\.mo" + r"ck|monkeypatch\.setattr\(\"nats" + r"tui",
+    "a path of one machine": r"[\s\"'=(]/wo" + r"rk/",
+}
+
+
+def test_no_file_holds_what_does_not_belong_in_a_finished_program() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}: {why}: {match[0]!r}"
+        for path in text_files()
+        for why, pattern in FORBIDDEN.items()
+        for match in re.finditer(pattern, path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_only_the_edge_of_the_raw_protocol_is_untyped() -> None:
+    """The model, the feed and the screens name every type."""
+    rooms = [*PACKAGE.glob("model/*.py"), PACKAGE / "feed.py", PACKAGE / "errors.py"]
+    assert [path.name for path in rooms if re.search(r"\bAny\b", path.read_text())] == []
+
+
+def test_public_things_have_docstrings_by_a_rule_the_linter_knows() -> None:
+    lint = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["ruff"]["lint"]
+    assert "D1" in lint["select"]
+    assert not {"D100", "D101", "D102", "D103", "D104"} & set(lint["ignore"])
+    assert "BLE" in lint["select"]

@@ -7,18 +7,21 @@ a signed 64-bit number are written as strings, because JSON readers elsewhere lo
 from __future__ import annotations
 
 import re
+from dataclasses import fields
 from typing import Any, get_args
 
 import msgspec
 
 from natstui.errors import NatstuiError
 from natstui.model.record import Command, Record
-from natstui.model.snapshot import Snapshot
+from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
 SCHEMA_VERSION = 1
 """Of the records; a reader checks it before it reads."""
 
 _SIGNED_MAX = 2**63 - 1
+_STREAMS = tuple(field.name for field in fields(StreamColumns))
+_CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
 _STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|\d{19,20}')
 
 
@@ -40,6 +43,14 @@ def _may_hold_huge(value: Any) -> bool:
     return any(max(column, default=0) > _SIGNED_MAX for column in columns)
 
 
+def _ragged(snapshot: Snapshot) -> bool:
+    """Tell whether columns of one table differ in length, which no poll makes."""
+    streams, consumers = snapshot.streams, snapshot.consumers
+    return any(len(getattr(streams, name)) != len(streams.name) for name in _STREAMS) or any(
+        len(getattr(consumers, name)) != len(consumers.name) for name in _CONSUMERS
+    )
+
+
 def _quote_huge(match: re.Match[bytes]) -> bytes:
     token = match[0]
     if token.startswith(b'"') or int(token) <= _SIGNED_MAX:
@@ -47,7 +58,7 @@ def _quote_huge(match: re.Match[bytes]) -> bytes:
     return b'"%s"' % token
 
 
-class _Codec:
+class Codec:
     """Encodes and decodes one closed union of dataclasses."""
 
     def __init__(self, union: Any) -> None:
@@ -59,25 +70,30 @@ class _Codec:
         self._encoder = msgspec.json.Encoder()
 
     def encode(self, value: Any) -> bytes:
+        """Return the line of a value, newline included."""
         body = self._encoder.encode(value)
         if _may_hold_huge(value) and re.search(rb"\d{19}", body):
             body = _STRING_OR_HUGE.sub(_quote_huge, body)
         return self._heads[type(value)] + body[1:] + b"\n"
 
     def decode(self, line: bytes) -> Any:
+        """Return the value of a line; raise BadLine for anything else."""
         kind = line[9 : line.find(b'"', 9)] if line.startswith(b'{"kind":"') else None
         if kind is None:
             raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
         if kind not in self._decoders:
             raise BadLine(f"unknown kind of line: {kind[:40]!r}")
         try:
-            return self._decoders[kind].decode(line)
-        except msgspec.DecodeError as error:
+            value = self._decoders[kind].decode(line)
+        except (msgspec.DecodeError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
+        if isinstance(value, Snapshot) and _ragged(value):
+            raise BadLine("a snapshot line has columns of different lengths")
+        return value
 
 
-_RECORDS = _Codec(Record)
-_COMMANDS = _Codec(Command)
+_RECORDS = Codec(Record)
+_COMMANDS = Codec(Command)
 
 
 def encode_record(record: Record) -> bytes:

@@ -1,7 +1,16 @@
 """Record ⇄ line."""
 
-from natstui.lines import decode_command, decode_record, encode_command, encode_record
+import pytest
+
+from natstui.lines import (
+    BadLine,
+    decode_command,
+    decode_record,
+    encode_command,
+    encode_record,
+)
 from natstui.model.record import AckSample, Noted, SetInterval
+from natstui.model.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 
 
 def test_a_record_comes_back_from_its_line() -> None:
@@ -20,3 +29,11 @@ def test_a_sequence_beyond_63_bits_is_a_string_in_the_line_and_comes_back() -> N
 def test_a_command_comes_back_from_its_line() -> None:
     command = SetInterval(command_id=7, interval_s=0.5)
     assert decode_command(encode_command(command)) == command
+
+
+def test_a_snapshot_with_ragged_columns_is_refused() -> None:
+    cost = PollCost(1, 1, 1, None, 1, None)
+    ragged = StreamColumns(name=("ORDERS",))
+    snapshot = Snapshot(1, 1, ragged, ConsumerColumns(), True, True, (), (), (), None, cost)
+    with pytest.raises(BadLine, match="different lengths"):
+        decode_record(encode_record(snapshot))

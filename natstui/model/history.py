@@ -33,6 +33,21 @@ _CELLS_PER_TIER = 1_500_000
 _FEWEST_SAMPLES = 8
 
 
+def samples_kept_count(cells_count: int) -> int:
+    """Return how many samples of so many cells (rows × columns) a tier keeps."""
+    return max(_FEWEST_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // max(1, cells_count)))
+
+
+def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
+    """Tell whether a poll is the first of a tier's period after the poll taken last.
+
+    Periods lie on a grid of the engine's clock, so that which polls a tier takes does not depend
+    on when somebody began to watch: a replay that starts an hour back finds the same ones.
+    """
+    window_us = window_s * 1_000_000
+    return mono_us * samples_count // window_us > last_mono_us * samples_count // window_us
+
+
 @dataclass(frozen=True, slots=True)
 class Sample:
     """The counters of one moment."""
@@ -60,13 +75,11 @@ class Tier:
     samples: tuple[Sample, ...] = ()
 
     def after(self, sample: Sample) -> Tier:
-        """Return the tier with a sample taken, if its period is over, and the oldest dropped."""
-        cells = max(1, len(sample.roster.keys) * len(sample.columns))
-        most = max(_FEWEST_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // cells))
+        """Return the tier with the sample taken, if it begins a period, and the oldest dropped."""
+        most = samples_kept_count(len(sample.roster.keys) * len(sample.columns))
         if self.window_s > WINDOWS_S[0] and self.samples:
-            # Half a millisecond of grace: polls at a whole divisor of the period must not slip.
-            due_us = self.samples[-1].mono_us + self.window_s * 1_000_000 // most - 500
-            if sample.mono_us < due_us:
+            last_us = self.samples[-1].mono_us
+            if not begins_period(last_us, sample.mono_us, self.window_s, most):
                 return self
         oldest_us = sample.mono_us - self.window_s * 1_000_000 - 1
         kept = self.samples[max(0, len(self.samples) + 1 - most) :]

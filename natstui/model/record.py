@@ -10,6 +10,22 @@ from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.recording import (
+    ClockStepped,
+    Gap,
+    PauseReplay,
+    Play,
+    RecordingChanged,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+    SeekMark,
+    SeekTo,
+    SetSpeed,
+    StartRecording,
+    Step,
+    StopRecording,
+)
 from natstui.model.snapshot import Snapshot
 
 LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
@@ -157,6 +173,12 @@ Record = (
     | AckSample
     | Noted
     | Outcome
+    | RecordingChanged
+    | Gap
+    | ClockStepped
+    | ReplayReset
+    | ReplayPosition
+    | ReplayMarks
 )
 
 
@@ -209,4 +231,19 @@ class WriteNote:
     text: str
 
 
-Command = Watch | SetInterval | SetPolling | PollNow | Describe | WriteNote
+Command = (
+    Watch
+    | SetInterval
+    | SetPolling
+    | PollNow
+    | Describe
+    | WriteNote
+    | StartRecording
+    | StopRecording
+    | Play
+    | PauseReplay
+    | Step
+    | SeekTo
+    | SeekMark
+    | SetSpeed
+)

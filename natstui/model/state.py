@@ -21,13 +21,31 @@ from natstui.model.record import (
     Restored,
     Unavailable,
 )
+from natstui.model.recording import (
+    ClockStepped,
+    Gap,
+    RecordingChanged,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+)
 from natstui.model.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.table import Table, merge_consumers, merge_streams
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120
 
-Happening = Advisory | LinkChanged | Noted | Outcome | Unavailable | Restored | Configured
+Happening = (
+    Advisory
+    | LinkChanged
+    | Noted
+    | Outcome
+    | Unavailable
+    | Restored
+    | Configured
+    | Gap
+    | ClockStepped
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +90,11 @@ class State:
     happenings: tuple[Happening, ...] = ()
     """The newest events, oldest first."""
     ack_samples: tuple[AckSample, ...] = ()
+    recording: RecordingChanged | None = None
+    """What the recorder said last; None before it ever ran."""
+    replay: ReplayPosition | None = None
+    """Where the replay is; None while it is being built, and live."""
+    replay_marks: ReplayMarks | None = None
 
     def after(self, record: Record) -> State:
         """Return the state after one more record."""
@@ -91,8 +114,24 @@ class State:
             case AckSample():
                 samples = (*self.ack_samples[1 - EVENTS_KEPT :], record)
                 return replace(self, ack_samples=samples, now_at_us=record.at_us)
-            case Advisory() | Noted() | Outcome():
+            case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
+            case RecordingChanged() | ReplayReset() | ReplayPosition() | ReplayMarks():
+                return _after_recorder(self, record)
+
+
+def _after_recorder(
+    state: State, record: RecordingChanged | ReplayReset | ReplayPosition | ReplayMarks
+) -> State:
+    match record:
+        case RecordingChanged():
+            return replace(state, recording=record)
+        case ReplayReset():
+            return State(replay_marks=state.replay_marks)
+        case ReplayPosition():
+            return replace(state, replay=record)
+        case ReplayMarks():
+            return replace(state, replay_marks=record)
 
 
 def _noticed(state: State, record: Happening) -> State:

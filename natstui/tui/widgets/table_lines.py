@@ -1,0 +1,119 @@
+"""The lines of a big table: only rows in view are asked for, only changed lines are repainted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from natstui.tui.text import fit
+from natstui.tui.widgets.columns import Column, Layout, place
+from natstui.tui.widgets.rows import Cell, NoRows, RowSource
+from natstui.tui.widgets.table_paint import Look, Painter, Sort
+
+_WHOLE = {"header", "cursor", "blurred", "hover", "marked"}
+"""Looks of whole lines; the others lend a cell their ink only."""
+
+_KEPT_ROWS = 1_000
+
+
+class TableLines(ScrollView, can_focus=True):
+    """Draws the titles and the rows in view."""
+
+    ALLOW_SELECT = False
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        empty: str = "nothing to show",
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.columns = tuple(columns)
+        self.empty = empty
+        """What is said when there are no rows."""
+        self.sort: Sort | None = None
+        self.source: RowSource = NoRows()
+        self.marks: set[Hashable] = set()
+        self.cursor = 0
+        """Position in the source's order."""
+        self._hover: int | None = None
+        self._painter = Painter(self._style_of)
+        self._painted: dict[int, Look | None] = {}
+        self._layout: tuple[int, Layout] | None = None
+        self._cells: dict[int, Sequence[Cell]] = {}
+
+    @property
+    def page(self) -> int:
+        """Return how many rows fit below the titles."""
+        return max(1, self.scrollable_content_region.height - 1)
+
+    @property
+    def columns_now(self) -> Layout:
+        """Return where the columns are at the present width."""
+        width = self.scrollable_content_region.width
+        if self._layout is None or self._layout[0] != width:
+            self._layout = (width, place(self.columns, width))
+        return self._layout[1]
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen: the titles, a row, or nothing."""
+        scroll_x, width = round(self.scroll_x), self.size.width
+        if y == 0:
+            return self._painter.header(self.sort, self.columns_now, scroll_x, width)
+        look = self._look(y)
+        self._painted[y] = look
+        if look is not None:
+            return self._painter.row(look, self.columns_now, scroll_x, width)
+        text = ""
+        if not self.source.order and y == min(2, self.size.height - 1):
+            text = "  " + self.empty
+        return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
+
+    def _look(self, y: int) -> Look | None:
+        """Return what line `y` shows now; None below the last row."""
+        position = y - 1 + round(self.scroll_y)
+        order = self.source.order
+        if position >= len(order):
+            return None
+        row = order[position]
+        marked = bool(self.marks) and self.source.key(row) in self.marks
+        cells = self._cells.get(row)
+        if cells is None:
+            cells = self._cells[row] = self.source.cells(row)
+        return Look(cells, position == self.cursor, position == self._hover, marked)
+
+    def repaint_changed(self) -> None:
+        """Repaint the lines that would not look as they did; the rest costs no output."""
+        if len(self._cells) > _KEPT_ROWS:
+            self._cells.clear()
+        width = self.size.width
+        for y in range(1, self.size.height):
+            if y not in self._painted or self._look(y) != self._painted[y]:
+                self.refresh(Region(0, y, width, 1))
+
+    def resize_content(self) -> None:
+        """Tell the scroll bar how many rows and cells there are."""
+        size = Size(self.columns_now.total_width, len(self.source.order) + 1)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the old theme."""
+        super().notify_style_update()
+        self._painter.forget()
+
+    def _style_of(self, look: str) -> Style:
+        """Return the style of a component class."""
+        if look == "cursor" and not self.has_focus:
+            look = "blurred"
+        name = f"big-table--{look}"
+        if look == "row" or name not in self.COMPONENT_CLASSES:
+            return self.rich_style if look == "row" else Style()
+        return self.get_component_rich_style(name, partial=look not in _WHOLE)

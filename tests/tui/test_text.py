@@ -1,0 +1,67 @@
+"""Text takes the cells it is given, and cannot steer the terminal."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.color import Color
+
+from natstui.tui.ascii import ASCII
+from natstui.tui.text import HARMLESS, fit, safe, safe_copy
+
+BLACK = Color(0, 0, 0)
+any_text = st.text(st.characters(), max_size=40)
+
+
+@given(any_text, st.integers(0, 30), st.sampled_from(["left", "right"]))
+def test_fitted_text_is_exactly_as_wide_as_asked(text: str, width: int, align: str) -> None:
+    assert cell_len(fit(text, width, align)) == width  # type: ignore[arg-type]
+
+
+def test_text_that_is_cut_says_so_and_wide_characters_are_not_halved() -> None:
+    assert fit("orders", 4) == "ord…"
+    assert fit("注文注文", 6) == "注文… "
+    assert fit("12", 5, "right") == "   12"
+    assert fit("a👍🏽b", 5) == "a👍·b"
+    assert fit("🇩🇪", 3) == "DE "
+
+
+def test_markup_in_a_name_is_shown_and_not_obeyed() -> None:
+    assert safe("[@click=app.quit]x[/]").plain == "[@click=app.quit]x[/]"
+    assert safe("[/nope]", "bold").markup.count("nope") == 1
+
+
+def test_what_is_copied_cannot_press_enter_through_an_escape() -> None:
+    assert safe_copy("a\r\n\x1b[201~rm") == "a\n␛[201~rm"
+
+
+@given(st.lists(any_text, max_size=5))
+def test_the_filter_leaves_no_character_that_steers_a_terminal(texts: list[str]) -> None:
+    line = [Segment(text, Style(bold=True)) for text in texts]
+    out = HARMLESS.apply(line, BLACK)
+    for segment in out:
+        assert not any(ord(c) < 32 or 127 <= ord(c) < 160 for c in segment.text)
+    assert [len(s.text) for s in out] == [len(t) for t in texts]
+
+
+def test_the_filter_keeps_harmless_lines_as_they_are_and_drops_links() -> None:
+    line = [Segment("● ok ▁▂▃ Straße", Style())]
+    assert HARMLESS.apply(line, BLACK) is line
+    linked = [Segment("x", Style(link="https://evil.example"))]
+    out = HARMLESS.apply(linked, BLACK)[0]
+    assert out.style is not None
+    assert out.style.link is None
+
+
+@given(any_text)
+def test_ascii_mode_leaves_ascii_in_as_many_cells(text: str) -> None:
+    line = HARMLESS.apply([Segment(text, None)], BLACK)
+    out = ASCII.apply(line, BLACK)[0].text
+    assert out.isascii()
+    assert len(out) == cell_len(line[0].text)
+
+
+def test_ascii_mode_keeps_the_shape_of_boxes_bars_and_marks() -> None:
+    out = ASCII.apply([Segment("┌─┬┐│╭▁▄█⣿● ▲ ✖ é 注", None)], BLACK)[0].text
+    assert out == "+-++|+_=#@o ^ x e ??"

@@ -1,0 +1,131 @@
+"""Reading settings: config.toml < environment NATSTUI_* < flags, each value with its origin."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_config_path
+from pydantic import ValidationError
+from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
+
+from natstui.clean import clean_line
+from natstui.config.settings import Profile, Settings
+from natstui.errors import UsageError
+
+FILE_VARIABLE = "NATSTUI_CONFIG"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """Settings, and where each value that is not a default came from."""
+
+    settings: Settings
+    file: Path
+    """The file that was read, or would be if it existed."""
+    origins: dict[str, str]
+    """`monitor.interval_s` → "/path/config.toml", "NATSTUI_MONITOR_INTERVAL_S" or "flag"."""
+
+
+def default_file() -> Path:
+    """Return where the settings are: `config.toml` in the platform's configuration folder."""
+    return user_config_path("natstui") / "config.toml"
+
+
+def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Loaded:
+    """Return the settings; `flags` are nested as the file is, and win.
+
+    A file that is named must exist; the default one need not. Raises UsageError naming the file
+    or variable, the key, and the nearest valid name.
+    """
+    named = file or (Path(os.environ[FILE_VARIABLE]) if os.environ.get(FILE_VARIABLE) else None)
+    path = named.expanduser() if named else default_file()
+    values = _read(path, must_exist=named is not None)
+    layers: dict[str, Mapping[str, Any]] = {str(path): values}
+
+    class Layered(Settings):
+        @classmethod
+        def settings_customise_sources(
+            cls,
+            settings_cls: type[BaseSettings],
+            init_settings: PydanticBaseSettingsSource,
+            env_settings: PydanticBaseSettingsSource,
+            dotenv_settings: PydanticBaseSettingsSource,
+            file_secret_settings: PydanticBaseSettingsSource,
+        ) -> tuple[PydanticBaseSettingsSource, ...]:
+            layers["environment"] = env_settings()
+            return (init_settings, env_settings, InitSettingsSource(cls, dict(values)))
+
+    try:
+        settings = Layered(**(flags or {}))
+    except ValidationError as error:
+        raise UsageError(_complaint(error, path, values)) from error
+    origins = {key: str(path) for key, _ in _leaves(values)}
+    origins.update({key: variable(key) for key, _ in _leaves(layers["environment"])})
+    origins.update({key: "flag" for key, _ in _leaves(flags or {})})
+    return Loaded(settings, path, origins)
+
+
+def variable(key: str) -> str:
+    """Return the environment variable of a setting, as `NATSTUI_MONITOR_INTERVAL_S`."""
+    return "NATSTUI_" + key.replace(".", "_", 1).upper()
+
+
+def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        if must_exist:
+            raise UsageError(f"the configuration {path} does not exist") from error
+        return {}
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"{path} is not valid TOML: {clean_line(str(error))}") from error
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _leaves(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield every value with its dotted key."""
+    for name, value in values.items():
+        if isinstance(value, Mapping) and value:
+            yield from _leaves(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _complaint(error: ValidationError, path: Path, values: Mapping[str, Any]) -> str:
+    """Return one sentence on the first thing that is wrong."""
+    first = error.errors(include_url=False, include_input=False)[0]
+    words = [clean_line(str(word)) for word in first["loc"]]
+    key = ".".join(words)
+    place = f"{path}: {key}" if _has(values, words) else variable(key)
+    if first["type"] != "extra_forbidden":
+        return f"{place}: {first['msg'][0].lower()}{first['msg'][1:]}"
+    near = difflib.get_close_matches(words[-1], _valid_names(words[:-1]), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"{place} is no setting{hint}"
+
+
+def _has(values: Mapping[str, Any], words: list[str]) -> bool:
+    """Return whether the file is where this key came from."""
+    here: Any = values
+    for word in words:
+        if not isinstance(here, Mapping) or word not in here:
+            return False
+        here = here[word]
+    return True
+
+
+def _valid_names(table: list[str]) -> list[str]:
+    """Return the keys that a table of the file may have."""
+    if not table:
+        return list(Settings.model_fields)
+    if table[0] == "profiles":
+        return list(Profile.model_fields)
+    part = Settings.model_fields[table[0]].annotation
+    return list(getattr(part, "model_fields", ()))

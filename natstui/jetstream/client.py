@@ -1,0 +1,187 @@
+"""A connection to NATS that reads JetStream's raw JSON and says why when it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from typing import Any
+
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.config import Connection
+from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
+from natstui.jetstream.greeting import Greeting, account_greeting
+from natstui.jetstream.link import Link, OnDenied, OnLink
+from natstui.jetstream.open_client import open_client
+from natstui.jetstream.permissions import USER_INFO, UserInfo, read_user_info
+from natstui.jetstream.replies import check_reply, no_responders, read_page
+from natstui.jetstream.transport import GuardedClient
+from natstui.model.record import LinkChanged, Permitted
+
+OnMessage = Callable[[Msg], Awaitable[None]]
+
+_GREETING_S = 2.0
+
+
+async def connect(connection: Connection, *, on_link: OnLink | None = None) -> Client:
+    """Connect, and stay connected until `close()`.
+
+    `on_link` hears of every change of the link, the first connection included. Takes at most
+    `connect_timeout_s` plus 2 s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
+    """
+    nc = await open_client(connection)
+    client = Client(connection, Link(connection, nc, on_link or (lambda _change: None)))
+    await client.begin()
+    return client
+
+
+class Client:
+    """A live connection. Requests fail at once when there is no link; nothing is sent later."""
+
+    def __init__(self, connection: Connection, link: Link) -> None:
+        self.connection = connection
+        self.prefix = connection.js_api_prefix
+        self._link = link
+
+    @property
+    def nc(self) -> GuardedClient:
+        """Return the client of nats-py, for subscriptions; it lives as long as this one."""
+        return self._link.nc
+
+    @property
+    def link(self) -> LinkChanged:
+        """Return the present state of the link."""
+        return self._link.state
+
+    @property
+    def api_level(self) -> int | None:
+        """Return the JetStream API level: 0 before 2.11, then 1, 3 (2.12), 4, 5 (2.15)."""
+        return self._link.greeting.api_level
+
+    async def begin(self) -> None:
+        """Ask the first questions and look after the link from now on; `connect` calls this."""
+        await self._link.begin(self._greet)
+
+    async def request(
+        self,
+        verb: str,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> bytes:
+        """Return the raw JSON reply of `<prefix>.<verb>`, as `STREAM.INFO.ORDERS`.
+
+        Raises PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable,
+        RequestTimedOut, ServerGone (not sent, or lost before the answer), else RequestFailed.
+        """
+        payload = b"" if body is None else json.dumps(body).encode()
+        limit_s = self.connection.request_timeout_s
+        if ".LIST" in verb:
+            limit_s = max(limit_s, self.connection.list_timeout_s)
+        reply = await self.ask(f"{self.prefix}.{verb}", payload, timeout_s=timeout_s or limit_s)
+        if (reply.headers or {}).get("Status") == "503":
+            raise no_responders(verb, self.prefix, self.nc.server_info)
+        data: bytes = reply.data
+        check_reply(verb, data)
+        return data
+
+    async def ask(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        *,
+        timeout_s: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Msg:
+        """Return the first answer to a request on any subject, with its headers and status.
+
+        Raises PermissionDenied, RequestTimedOut, ServerGone or RequestFailed.
+        """
+        self._link.check()
+        word, answer = self._link.waiting.add(subject)
+        limit_s = timeout_s or self.connection.request_timeout_s
+        try:
+            reply = f"{self._link.inbox}.{word}"
+            await self.publish(subject, payload, reply=reply, headers=headers)
+            async with asyncio.timeout(limit_s):
+                return await answer
+        except TimeoutError as error:
+            raise RequestTimedOut(subject, limit_s) from error
+        finally:
+            self._link.waiting.remove(word)
+
+    async def publish(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        *,
+        reply: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """Send one message now, or fail: it is never kept for later.
+
+        Raises ServerGone or RequestFailed. A denied subject is not noticed here: use `ask`.
+        """
+        try:
+            await self.nc.publish(subject, payload, reply=reply, headers=headers)
+        except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError) as error:
+            raise self._link.gone() from error
+        except nats.errors.MaxPayloadError as error:
+            most = f"the {self.nc.max_payload} the server takes"
+            raise RequestFailed(f"{len(payload)} bytes are more than {most}") from error
+        except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
+            raise RequestFailed(f"{subject!r} or its headers are not valid") from error
+
+    async def pages(
+        self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield the raw replies of a list, page after page until its `total` is reached.
+
+        The next page begins after `limit` rows, not after the rows received: a server leaves out
+        rows it cannot reach. Raises what `request` raises.
+        """
+        offset = 0
+        while True:
+            data = await self.request(verb, {**(body or {}), "offset": offset}, timeout_s)
+            page = read_page(data)
+            yield data
+            offset += page.limit
+            if page.limit <= 0 or offset >= page.total:
+                return
+
+    async def subscribe(
+        self, subject: str, on_message: OnMessage, on_denied: OnDenied | None = None
+    ) -> Subscription:
+        """Subscribe, also after every reconnect; `on_denied` hears when the user may not."""
+        self._link.check()
+        if on_denied is not None:
+            self._link.denials[subject.lower()] = (subject, on_denied)
+        return await self.nc.subscribe(subject, cb=on_message)
+
+    async def permissions(self) -> Permitted:
+        """Return what the user may do; raises PermissionDenied when it may not even ask that."""
+        return (await self._user_info(None)).permitted
+
+    async def close(self) -> None:
+        """End the connection; takes 2 s at most. Open requests fail with ServerGone."""
+        await self._link.close()
+
+    async def _user_info(self, timeout_s: float | None) -> UserInfo:
+        reply = await self.ask(USER_INFO, timeout_s=timeout_s)
+        if (reply.headers or {}).get("Status") == "503":
+            raise RequestFailed(f'nobody answers on "{USER_INFO}"', code=503)
+        return read_user_info(reply.data)
+
+    async def _greet(self) -> Greeting:
+        """Ask who we are and what JetStream there is."""
+        user, info = await asyncio.gather(
+            self._user_info(_GREETING_S),
+            self.request("INFO", timeout_s=_GREETING_S),
+            return_exceptions=True,
+        )
+        for answer in (user, info):
+            if isinstance(answer, BaseException) and not isinstance(answer, NatstuiError):
+                raise answer
+        return account_greeting(info, user if isinstance(user, UserInfo) else None)

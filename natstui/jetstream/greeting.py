@@ -1,0 +1,76 @@
+"""What server, account and user we got, once a connection stands."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import msgspec
+
+from natstui.config import Connection
+from natstui.errors import JetStreamUnavailable
+from natstui.jetstream.permissions import UserInfo
+from natstui.jetstream.transport import GuardedClient
+from natstui.model.record import LinkChanged, LinkState
+
+
+class _Api(msgspec.Struct):
+    level: int | None = None
+
+
+class AccountInfo(msgspec.Struct):
+    """The reply of `$JS.API.INFO`, as far as the link needs it."""
+
+    domain: str | None = None
+    api: _Api = msgspec.field(default_factory=_Api)
+
+
+@dataclass(frozen=True, slots=True)
+class Greeting:
+    """What the server answered to our first questions; None is not known."""
+
+    jetstream: bool | None = None
+    reason: str | None = None
+    """Why there is no JetStream, or why it is not known."""
+    api_level: int | None = None
+    domain: str | None = None
+    user: UserInfo | None = None
+
+
+def link_changed(
+    client: GuardedClient,
+    connection: Connection,
+    state: LinkState,
+    reason: str | None,
+    greeting: Greeting,
+) -> LinkChanged:
+    """Return the record of the link's present state; nothing in it is secret."""
+    info = client.server_info
+    user = greeting.user
+    return LinkChanged(
+        at_us=time.time_ns() // 1000,
+        state=state,
+        reason=reason or greeting.reason,
+        server_name=info.get("server_name"),
+        server_version=info.get("version"),
+        server_url=client.url,
+        cluster=info.get("cluster"),
+        user=(user.user if user else None) or connection.user,
+        account=user.account if user else None,
+        tls=client.encrypted,
+        jetstream=greeting.jetstream,
+        api_level=greeting.api_level,
+        domain=greeting.domain,
+        max_payload_bytes=info.get("max_payload"),
+    )
+
+
+def account_greeting(reply: bytes | BaseException, user: UserInfo | None) -> Greeting:
+    """Return what the first INFO of JetStream tells, be it an answer or an error."""
+    if isinstance(reply, bytes):
+        info = msgspec.json.decode(reply, type=AccountInfo)
+        # Servers before 2.11 have no level.
+        level = info.api.level or 0
+        return Greeting(jetstream=True, api_level=level, domain=info.domain, user=user)
+    known = False if isinstance(reply, JetStreamUnavailable) else None
+    return Greeting(jetstream=known, reason=str(reply), user=user)

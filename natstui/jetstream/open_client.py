@@ -1,0 +1,98 @@
+"""The first connection: one address after the other, each failure explained, all within a time."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import nats.errors
+
+from natstui.config import Connection
+from natstui.errors import AuthenticationFailed, ConnectionFailed
+from natstui.jetstream.auth import auth_options, tls_options
+from natstui.jetstream.explain import explain
+from natstui.jetstream.servers import Address, parse_servers
+from natstui.jetstream.transport import GuardedClient
+
+_STEP_S = 2.5
+_CLOSE_S = 1.5
+# Frozen servers are noticed after 2.5 × 3 s.
+_PING_S = 2.5
+RETRY_S = 0.5
+
+
+async def open_client(connection: Connection) -> GuardedClient:
+    """Return a connected client; it does not reconnect yet.
+
+    Raises ConnectionFailed or AuthenticationFailed with the reason of every address, UsageError
+    when our own files or addresses are wrong.
+    """
+    addresses = parse_servers(connection.servers)
+    wanted = connection.wants_tls or any(address.tls for address in addresses)
+    options = {
+        "name": connection.client_name,
+        "allow_reconnect": False,
+        "max_reconnect_attempts": 1,
+        "reconnect_time_wait": RETRY_S,
+        "connect_timeout": min(_STEP_S, connection.connect_timeout_s),
+        "ping_interval": _PING_S,
+        "max_outstanding_pings": 2,
+        "pending_size": 0,
+        "dont_randomize": True,
+        "inbox_prefix": connection.inbox_prefix.rstrip("."),
+        **auth_options(connection, addresses),
+        **tls_options(connection, wanted=wanted),
+    }
+    failures: list[ConnectionFailed] = []
+    try:
+        async with asyncio.timeout(connection.connect_timeout_s):
+            for address in addresses:
+                try:
+                    return await _attempt(address, options, tls_only=wanted)
+                except ConnectionFailed as failure:
+                    failures.append(failure)
+    except TimeoutError:
+        within = f"within {connection.connect_timeout_s:g} s"
+        failures.append(ConnectionFailed(f"no connection could be made {within}"))
+    raise _summary(failures)
+
+
+async def _attempt(address: Address, options: dict[str, Any], *, tls_only: bool) -> GuardedClient:
+    """Connect to one address, or raise the explained reason."""
+    client = GuardedClient(tls_only=tls_only)
+    connected = False
+    try:
+        await client.connect(servers=[address.url], error_cb=_raise, **options)
+        connected = client.is_connected
+        if not connected:
+            raise nats.errors.UnexpectedEOF
+    except (OSError, nats.errors.Error) as error:
+        raise explain(address.place, client.step, error) from error
+    finally:
+        if not connected:
+            await dispose(client)
+    return client
+
+
+async def _raise(error: Exception) -> None:
+    """Stop nats-py at the first failure instead of letting it try again."""
+    raise error
+
+
+async def dispose(client: GuardedClient) -> None:
+    """Close a client for good, in a bounded time, whatever state it is in."""
+    closing = asyncio.ensure_future(client.close())
+    await asyncio.wait({closing}, timeout=_CLOSE_S)
+    client.abort()
+    if not closing.done():
+        closing.cancel()
+        await asyncio.wait({closing})
+
+
+def _summary(failures: list[ConnectionFailed]) -> ConnectionFailed:
+    """Return one error for the failures of all addresses."""
+    if len(failures) == 1:
+        return failures[0]
+    all_auth = all(isinstance(failure, AuthenticationFailed) for failure in failures)
+    kind = AuthenticationFailed if all_auth else ConnectionFailed
+    return kind("no server of the list can be used: " + "; ".join(map(str, failures)))

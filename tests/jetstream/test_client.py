@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from natstui.config import Connection
+from natstui.errors import NotFound, ServerGone
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.model.record import LinkChanged
+
+
+async def test_a_connection_tells_server_account_and_api_level(nats_server: Broker) -> None:
+    changes: list[LinkChanged] = []
+    client = await connect(Connection(servers=(nats_server.url,)), on_link=changes.append)
+    await client.close()
+    connected, closed = changes
+    assert connected.state == "connected"
+    assert connected.account == "$G"
+    assert connected.jetstream is True
+    assert connected.api_level is not None
+    assert connected.api_level >= 5
+    assert closed.state == "closed"
+
+
+async def test_a_missing_stream_is_not_found(nats_server: Broker) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    with pytest.raises(NotFound, match=r"STREAM\.INFO\.X: stream not found"):
+        await client.request("STREAM.INFO.X")
+    await client.close()
+
+
+async def test_a_request_in_an_outage_fails_at_once_and_works_after_it(
+    nats_server: Broker,
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    nats_server.stop()
+    while client.nc.is_connected:
+        await asyncio.sleep(0.01)
+    with pytest.raises(ServerGone, match="not connected"):
+        await client.request("INFO")
+    nats_server.start()
+    async with asyncio.timeout(10):
+        while not client.nc.is_connected:
+            await asyncio.sleep(0.05)
+    assert await client.request("INFO")
+    await client.close()

@@ -95,8 +95,8 @@ class Transport(TcpTransport):  # type: ignore[misc]
             raise error
 
 
-class GuardedClient(NatsClient):  # type: ignore[misc]
-    """nats-py's client without its ways to hang, to leak a password and to give up."""
+class StrictClient(NatsClient):  # type: ignore[misc]
+    """nats-py's protocol without its ways to hang, to leak a password and to give up."""
 
     def __init__(self, *, tls_only: bool) -> None:
         super().__init__()
@@ -108,6 +108,66 @@ class GuardedClient(NatsClient):  # type: ignore[misc]
         """The address of the last attempt."""
         self.lost_by: Exception | None = None
         """What the last connection was lost by."""
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        """Count the attempts, so that a stuck one is noticed."""
+        self.attempts_count += 1
+        self.tried_url = s.uri.geturl()
+        await super()._connect_to_server(s)
+
+    async def _process_op_err(self, e: Exception) -> None:
+        """Remember why the connection is lost, which nats-py does not tell."""
+        if self.is_connected:
+            self.lost_by = e
+        await super()._process_op_err(e)
+
+    def _connect_command(self) -> bytes:
+        """Refuse to send who we are in clear when encryption was asked for."""
+        if self._tls_only and not self.encrypted:
+            raise nats.errors.SecureConnWantedError
+        self._transport.step = "authentication"
+        try:
+            command: bytes = super()._connect_command()
+        except NatstuiError as error:
+            raise OurSideFailed(error) from error
+        return command
+
+    async def _process_connect_init(self) -> None:
+        """Notice that the server hung up instead of answering, which nats-py takes for a yes."""
+        await super()._process_connect_init()
+        if not self.is_connected:
+            for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+                task.cancel()
+            raise nats.errors.UnexpectedEOF
+        self._transport.step = "ready"
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Take up a server's offer to encrypt when we want it."""
+        if initial_connection and self._tls_only and info.get("tls_available"):
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+    async def _process_pong(self) -> None:
+        """Accept an answer that nobody waits for any more; nats-py's read loop dies of it."""
+        if self._pongs:
+            waiting = self._pongs.pop(0)
+            if not waiting.done():
+                waiting.set_result(True)
+        self._pongs_received += 1
+        self._pings_outstanding = 0
+
+    async def _process_err(self, err_msg: str) -> None:
+        """Reconnect after any error the server ends a connection with, as an expired JWT."""
+        if "permissions violation" in err_msg:
+            await super()._process_err(err_msg)
+        elif self.is_connected:
+            error = nats.errors.Error("nats: " + err_msg.strip("'"))
+            await self._error_cb(error)
+            await self._process_op_err(error)
+
+
+class GuardedClient(StrictClient):
+    """What the rest of this room may see and do of nats-py's client."""
 
     @property
     def step(self) -> Step:
@@ -178,59 +238,3 @@ class GuardedClient(NatsClient):  # type: ignore[misc]
         self.abort()
         self._status = NatsClient.CONNECTED
         await self.force_reconnect()
-
-    async def _connect_to_server(self, s: Srv) -> None:
-        """Count the attempts, so that a stuck one is noticed."""
-        self.attempts_count += 1
-        self.tried_url = s.uri.geturl()
-        await super()._connect_to_server(s)
-
-    async def _process_op_err(self, e: Exception) -> None:
-        """Remember why the connection is lost, which nats-py does not tell."""
-        if self.is_connected:
-            self.lost_by = e
-        await super()._process_op_err(e)
-
-    def _connect_command(self) -> bytes:
-        """Refuse to send who we are in clear when encryption was asked for."""
-        if self._tls_only and not self.encrypted:
-            raise nats.errors.SecureConnWantedError
-        self._transport.step = "authentication"
-        try:
-            command: bytes = super()._connect_command()
-        except NatstuiError as error:
-            raise OurSideFailed(error) from error
-        return command
-
-    async def _process_connect_init(self) -> None:
-        """Notice that the server hung up instead of answering, which nats-py takes for a yes."""
-        await super()._process_connect_init()
-        if not self.is_connected:
-            for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
-                task.cancel()
-            raise nats.errors.UnexpectedEOF
-        self._transport.step = "ready"
-
-    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
-        """Take up a server's offer to encrypt when we want it."""
-        if initial_connection and self._tls_only and info.get("tls_available"):
-            info["tls_required"] = True
-        await super()._process_info(info, initial_connection)
-
-    async def _process_pong(self) -> None:
-        """Accept an answer that nobody waits for any more; nats-py's read loop dies of it."""
-        if self._pongs:
-            waiting = self._pongs.pop(0)
-            if not waiting.done():
-                waiting.set_result(True)
-        self._pongs_received += 1
-        self._pings_outstanding = 0
-
-    async def _process_err(self, err_msg: str) -> None:
-        """Reconnect after any error the server ends a connection with, as an expired JWT."""
-        if "permissions violation" in err_msg:
-            await super()._process_err(err_msg)
-        elif self.is_connected:
-            error = nats.errors.Error("nats: " + err_msg.strip("'"))
-            await self._error_cb(error)
-            await self._process_op_err(error)

@@ -1,0 +1,149 @@
+"""What the server makes of a configuration: absent keys get its defaults, some switch others on.
+
+Two configurations that normalise to the same are the same to the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from natstui.model.config_field import (
+    Config,
+    Field,
+    is_on,
+    number_at,
+    objects_at,
+    read,
+    strings_at,
+    text_at,
+    without_server_metadata,
+    written,
+)
+from natstui.model.consumer_spec import CONSUMER_FIELDS
+from natstui.model.stream_spec import STREAM_FIELDS
+
+_S = 1_000_000_000
+_UNLIMITED_BELOW_ONE = (
+    "max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size",
+)  # fmt: skip
+
+
+def _with_defaults(config: Config, fields: Sequence[Field]) -> Config:
+    for field in fields:
+        if field.default is not None and read(config, field.path) is None:
+            config = written(config, field.path, field.default)
+    return config
+
+
+def _without_empty(config: Config) -> Config:
+    empty: tuple[object, ...] = ("", [], (), {}, None)
+    return {key: value for key, value in config.items() if value not in empty}
+
+
+def normal_stream(config: Mapping[str, object]) -> Config:
+    """Return a stream's configuration as the server would keep it, its own metadata left out."""
+    normal = _without_empty(without_server_metadata(config))
+    upstream = "mirror" in normal or "sources" in normal
+    if not upstream and not strings_at(normal, "subjects"):
+        normal["subjects"] = [text_at(normal, "name")]
+    if number_at(normal, "duplicate_window") == 0:
+        normal["duplicate_window"] = 0 if upstream else _default_window_ns(normal)
+    for path in _UNLIMITED_BELOW_ONE:
+        if number_at(normal, path) <= 0:
+            normal[path] = -1
+    if number_at(normal, "num_replicas") == 0:
+        normal["num_replicas"] = 1
+    if isinstance(normal.get("republish"), Mapping) and not text_at(normal, "republish.src"):
+        normal = written(normal, "republish.src", ">")
+    return _switched(_with_defaults(_tidy_upstreams(normal), STREAM_FIELDS))
+
+
+def _default_window_ns(config: Config) -> int:
+    age_ns = number_at(config, "max_age")
+    return min(age_ns, 120 * _S) if age_ns > 0 else 120 * _S
+
+
+def _switched(config: Config) -> Config:
+    """Return the configuration with what other settings switch on."""
+    if number_at(config, "subject_delete_marker_ttl") > 0:
+        config |= {"allow_msg_ttl": True, "allow_rollup_hdrs": True, "deny_purge": False}
+    if is_on(config, "allow_msg_schedules"):
+        config |= {"allow_rollup_hdrs": True, "deny_purge": False}
+    if is_on(config, "sealed"):
+        config |= {"discard": "new", "deny_delete": True, "deny_purge": True}
+    return config
+
+
+def _tidy_upstreams(config: Config) -> Config:
+    if isinstance(config.get("mirror"), Mapping):
+        config["mirror"] = _tidy_source(dict(objects_at({"m": [config["mirror"]]}, "m")[0]))
+    if "sources" in config:
+        config["sources"] = [_tidy_source(source) for source in objects_at(config, "sources")]
+    return config
+
+
+def _tidy_source(source: Config) -> Config:
+    if isinstance(source.get("external"), Mapping) and not text_at(source, "external.deliver"):
+        source = written(source, "external.deliver", None)
+    return _without_empty(source)
+
+
+def normal_consumer(
+    config: Mapping[str, object], limits: Mapping[str, object] | None = None
+) -> Config:
+    """Return a consumer's configuration as the server would keep it.
+
+    `limits` is the `consumer_limits` object of its stream. One filter and a list of one are the
+    same, and become the list.
+    """
+    normal = _without_empty(without_server_metadata(config))
+    single = normal.pop("filter_subject", None)
+    if single and "filter_subjects" not in normal:
+        normal["filter_subjects"] = [single]
+    if text_at(normal, "durable_name"):
+        normal["name"] = normal["durable_name"]
+    if normal.get("deliver_policy") == "undefined":
+        normal["deliver_policy"] = "all"
+    if number_at(normal, "max_deliver") <= 0:
+        normal["max_deliver"] = -1
+    normal = _normal_delivery(normal, limits or {})
+    for path in ("max_batch", "max_expires", "max_bytes", "inactive_threshold", "rate_limit_bps"):
+        if number_at(normal, path) <= 0:
+            normal.pop(path, None)
+    return _with_defaults(_normal_inactive(normal, limits or {}), CONSUMER_FIELDS)
+
+
+def _normal_inactive(config: Config, limits: Mapping[str, object]) -> Config:
+    if number_at(config, "inactive_threshold") == 0:
+        stream_ns = number_at(limits, "inactive_threshold")
+        ephemeral_ns = 0 if text_at(config, "durable_name") else 5 * _S
+        if stream_ns or ephemeral_ns:
+            config["inactive_threshold"] = stream_ns or ephemeral_ns
+    return config
+
+
+def _normal_delivery(config: Config, limits: Mapping[str, object]) -> Config:
+    push = bool(text_at(config, "deliver_subject"))
+    backoff = read(config, "backoff")
+    if isinstance(backoff, (list, tuple)) and backoff:
+        config["ack_wait"] = backoff[0]
+    if config.get("ack_policy") == "flow_control":
+        config |= {"flow_control": True, "idle_heartbeat": _S}
+    acks = config.get("ack_policy", "none") != "none"
+    if number_at(config, "ack_wait") == 0:
+        config["ack_wait"] = 30 * _S if acks else 0
+    config["max_ack_pending"] = _normal_ack_pending(config, limits, acks)
+    if number_at(config, "max_waiting") <= 0:
+        config["max_waiting"] = 0 if push else 512
+    pinned = config.get("priority_policy") == "pinned_client"
+    if pinned and number_at(config, "priority_timeout") <= 0:
+        config["priority_timeout"] = 120 * _S
+    return config
+
+
+def _normal_ack_pending(config: Config, limits: Mapping[str, object], acks: bool) -> int:
+    asked = number_at(config, "max_ack_pending")
+    if asked < 0:
+        return -1
+    limit = number_at(limits, "max_ack_pending")
+    return asked or limit or (1000 if acks else 0)

@@ -1,0 +1,145 @@
+"""What the server accepts and people regret: said while a stream or consumer is planned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from natstui.model.config_field import is_on, number_at, read, strings_at, text_at
+from natstui.model.config_normal import normal_stream
+from natstui.model.config_text import exact_bytes
+from natstui.model.store_size import stored_bytes
+from natstui.model.subjects import overlap
+from natstui.units import bytes_text
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbour:
+    """Another stream of the account, as far as a new one can collide with it."""
+
+    name: str
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What is known of the server while somebody fills in a form."""
+
+    streams: tuple[Neighbour, ...] = ()
+    servers_count: int | None = None
+    """Servers with JetStream; None when the user may not ask."""
+    default_max_consumers_count: int | None = None
+
+
+def stream_warnings(
+    config: Mapping[str, object], around: Surroundings, consumer_filters: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return sentences; `consumer_filters` are those of the stream's own consumers."""
+    asked = normal_stream(config)
+    return (
+        *_overlaps(asked, around),
+        *_losses(asked, around),
+        *_limits(asked),
+        *_lost_consumers(asked, consumer_filters),
+    )
+
+
+def _overlaps(config: Mapping[str, object], around: Surroundings) -> Iterator[str]:
+    for other in around.streams:
+        if other.name == text_at(config, "name"):
+            continue
+        for theirs in other.subjects:
+            for ours in strings_at(config, "subjects"):
+                if overlap(ours, theirs):
+                    yield f"{ours!r} overlaps {theirs!r} of stream {other.name}: it is refused"
+
+
+def _losses(config: Mapping[str, object], around: Surroundings) -> Iterator[str]:
+    replicas = number_at(config, "num_replicas")
+    if around.servers_count is not None and replicas > around.servers_count:
+        servers = "1 server" if around.servers_count == 1 else f"{around.servers_count} servers"
+        yield f"{replicas} replicas need {replicas} servers, and there are {servers}"
+    if replicas in (2, 4):
+        yield f"{replicas} replicas survive no more than {replicas - 1}: use an odd number"
+    if text_at(config, "storage") == "memory":
+        yield (
+            "memory storage: a restart of its server loses every message"
+            if replicas == 1
+            else "memory storage: a restart of all its servers loses every message"
+        )
+    if text_at(config, "persist_mode") == "async":
+        yield "async persist mode: a crash loses messages that were already acknowledged"
+    if is_on(config, "no_ack"):
+        yield "no acknowledgement: publishers never learn that a message was refused"
+
+
+def _limits(config: Mapping[str, object]) -> Iterator[str]:
+    bounded = any(
+        number_at(config, path) > 0 for path in ("max_msgs", "max_bytes", "max_msgs_per_subject")
+    )
+    if text_at(config, "discard") == "new" and not bounded:
+        yield "discard new without a limit of messages or bytes never refuses anything"
+    ages = number_at(config, "max_age") > 0
+    if text_at(config, "retention") == "limits" and not bounded and not ages:
+        yield "no limit at all: it grows until the disk or the account is full"
+    if text_at(config, "retention") == "interest":
+        yield "interest retention: what is published while there is no consumer is not kept"
+    if text_at(config, "compression") == "s2" and text_at(config, "storage") == "memory":
+        yield "compression does nothing for memory storage"
+
+
+def _lost_consumers(config: Mapping[str, object], filters: Sequence[str]) -> Iterator[str]:
+    subjects = strings_at(config, "subjects")
+    if read(config, "mirror") or read(config, "sources") or read(config, "subject_transform"):
+        return
+    for wanted in filters:
+        if not any(overlap(wanted, subject) for subject in subjects):
+            yield f"a consumer filters {wanted!r}, which this stream would not store any more"
+
+
+def consumer_warnings(
+    config: Mapping[str, object],
+    stream: Mapping[str, object],
+    other_filters: Mapping[str, Sequence[str]],
+) -> tuple[str, ...]:
+    """Return sentences; `other_filters` are those of the stream's other consumers, by name."""
+    mine = strings_at(config, "filter_subjects") or (text_at(config, "filter_subject") or ">",)
+    found: list[str] = []
+    if text_at(stream, "retention") == "workqueue":
+        found += _queue_overlaps(mine, other_filters)
+    subjects = strings_at(stream, "subjects")
+    rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
+    for wanted in mine:
+        if subjects and not rewritten and not any(overlap(wanted, s) for s in subjects):
+            found.append(f"the stream stores nothing that matches {wanted!r}: nothing to deliver")
+    if (text_at(config, "ack_policy") or "none") == "none" and number_at(
+        config, "max_deliver"
+    ) > 0:
+        found.append("ack policy none never delivers again: maximum deliveries does nothing")
+    if number_at(config, "num_replicas") > number_at(stream, "num_replicas") > 0:
+        found.append("a consumer has no more replicas than its stream")
+    return tuple(found)
+
+
+def _queue_overlaps(mine: Sequence[str], others: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    for name, theirs in others.items():
+        for wanted in theirs or (">",):
+            hit = next((own for own in mine if overlap(own, wanted)), None)
+            if hit is not None:
+                yield (
+                    f"a work queue gives each message to one consumer: {hit!r} overlaps "
+                    f"{wanted!r} of consumer {name}, so it is refused"
+                )
+                break
+
+
+def size_estimate(config: Mapping[str, object], messages_count: int, payload_bytes: int) -> str:
+    """Return how much `messages_count` messages of a size take, overhead and replicas included."""
+    subject = max((len(text) for text in strings_at(config, "subjects")), default=10)
+    one = stored_bytes(messages_count, payload_bytes, subject, storage=text_at(config, "storage"))
+    replicas = max(1, number_at(config, "num_replicas"))
+    where = "of memory" if text_at(config, "storage") == "memory" else "on disk"
+    overhead = one - messages_count * payload_bytes
+    text = f"{messages_count:,} messages of {exact_bytes(payload_bytes)} take {bytes_text(one)}"
+    times = f" × {replicas} replicas = {bytes_text(one * replicas)}" if replicas > 1 else ""
+    return f"{text}{times} {where}; {bytes_text(overhead)} of it is overhead"

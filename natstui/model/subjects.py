@@ -1,0 +1,85 @@
+"""Subjects as the server reads them: which are valid, which overlap, what a mapping may say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+
+def is_subject(text: str) -> bool:
+    """Tell whether `text` is a subject or a filter: tokens, `*` alone in one, `>` only last."""
+    if not text or any(letter.isspace() for letter in text):
+        return False
+    tokens = text.split(".")
+    return all(tokens) and ">" not in tokens[:-1]
+
+
+def has_wildcard(subject: str) -> bool:
+    """Tell whether a token is `*` or `>`."""
+    return any(token in ("*", ">") for token in subject.split("."))
+
+
+def overlap(one: str, other: str) -> bool:
+    """Tell whether some subject matches both filters."""
+    left, right = one.split("."), other.split(".")
+    for index in range(max(len(left), len(right))):
+        if index >= len(left) or index >= len(right):
+            return False
+        if ">" in (left[index], right[index]):
+            return True
+        if "*" not in (left[index], right[index]) and left[index] != right[index]:
+            return False
+    return True
+
+
+def first_overlap(subjects: Sequence[str]) -> tuple[str, str] | None:
+    """Return the first two entries that overlap each other."""
+    for index, one in enumerate(subjects):
+        for other in subjects[index + 1 :]:
+            if overlap(one, other):
+                return one, other
+    return None
+
+
+_FUNCTION = re.compile(r"\{\{\s*(\w+)\s*\(([^)]*)\)\s*\}\}")
+_FUNCTIONS = {
+    "wildcard", "partition", "split", "splitfromleft", "splitfromright", "slicefromleft",
+    "slicefromright", "left", "right", "random",
+}  # fmt: skip
+
+
+def mapping_problem(source: str, destination: str) -> str | None:
+    """Return why the server refuses to map `source` to `destination`, or None when it will not.
+
+    A destination names wildcards of the source as `$1` or `{{wildcard(1)}}`.
+    """
+    if source and not is_subject(source):
+        return f"{source!r} is not a valid subject"
+    if not destination:
+        return None
+    if not is_subject(_FUNCTION.sub("x", destination)):
+        return f"{destination!r} is not a valid subject"
+    return _reference_problem(source or ">", destination) or _shape_problem(source, destination)
+
+
+def _reference_problem(source: str, destination: str) -> str | None:
+    stars = source.split(".").count("*")
+    numbers = [int(text) for text in re.findall(r"\$(\d+)", destination)]
+    for name, arguments in _FUNCTION.findall(destination):
+        if name.lower() not in _FUNCTIONS:
+            return f"{name!r} is not a mapping function the server knows"
+        if name.lower() == "wildcard":
+            numbers.append(int(arguments) if arguments.strip().isdigit() else 0)
+    wrong = next((number for number in numbers if not 1 <= number <= stars), None)
+    if wrong is None:
+        return None
+    return f"{destination!r} asks for wildcard {wrong}, but {source!r} has {stars}"
+
+
+def _shape_problem(source: str, destination: str) -> str | None:
+    tokens = destination.split(".")
+    if "*" in tokens:
+        return f"write $1 or {{{{wildcard(1)}}}} instead of * in {destination!r}"
+    if (source or ">").endswith(">") != (tokens[-1] == ">"):
+        return f"either both or none of {source or '>'!r} and {destination!r} must end with >"
+    return None

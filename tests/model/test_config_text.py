@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from natstui.model.config_field import Field, read
+from natstui.model.config_text import exact_bytes, exact_duration, parsed, shown
+from natstui.model.consumer_spec import CONSUMER_FIELDS, CONSUMER_SECTIONS
+from natstui.model.stream_spec import STREAM_FIELD, STREAM_FIELDS
+
+S = 1_000_000_000
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "value"),
+    [
+        ("max_bytes", "256MB", 256 << 20),
+        ("max_bytes", "unlimited", -1),
+        ("max_bytes", "-1", -1),
+        ("max_age", "1d3h", 97_200 * S),
+        ("max_age", "unlimited", 0),
+        ("max_msgs", "15k", 15_000),
+        ("subjects", "a.>, b c", ["a.>", "b", "c"]),
+        ("no_ack", "yes", True),
+        ("retention", "workqueue", "workqueue"),
+        ("metadata", "team=ops, tier=1", {"team": "ops", "tier": "1"}),
+        ("mirror", "ORDERS seq=5", {"name": "ORDERS", "opt_start_seq": 5}),
+        (
+            "sources",
+            "A filter=a.>; B map=b.*:c.$1 api=$JS.hub.API",
+            [
+                {"name": "A", "filter_subject": "a.>"},
+                {
+                    "name": "B",
+                    "external": {"api": "$JS.hub.API"},
+                    "subject_transforms": [{"src": "b.*", "dest": "c.$1"}],
+                },
+            ],
+        ),
+    ],
+)
+def test_what_people_type_becomes_what_the_server_takes_and_back(
+    path: str, text: str, value: object
+) -> None:
+    field = STREAM_FIELD[path]
+    assert parsed(field, text) == value
+    assert parsed(field, shown(field, value)) == value
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "sentence"),
+    [
+        (
+            "max_bytes",
+            "many",
+            "Maximum size: 'many' is not a size: write it as 128, 64KB or 1.5GiB",
+        ),
+        ("subjects", "a..b", "Subjects: 'a..b' is not a valid subject"),
+        ("retention", "queue", "Retention is one of limits, interest, workqueue, not 'queue'"),
+        ("no_ack", "maybe", "No acknowledgement is yes or no, not 'maybe'"),
+        ("metadata", "team", "Metadata: write 'team' as key=value"),
+        ("mirror", "A seq=x", "Mirror: 'x' is not a sequence: write it as seq=100"),
+    ],
+)
+def test_a_typing_mistake_is_explained(path: str, text: str, sentence: str) -> None:
+    with pytest.raises(ValueError) as caught:
+        parsed(STREAM_FIELD[path], text)
+    assert str(caught.value) == sentence
+
+
+def test_an_empty_text_leaves_the_option_out() -> None:
+    assert parsed(STREAM_FIELD["max_age"], "  ") is None
+    assert shown(STREAM_FIELD["max_age"], None) == ""
+
+
+@pytest.mark.parametrize(
+    ("duration_ns", "text"),
+    [(0, "0"), (1, "1ns"), (1500 * 10**6, "1s500ms"), (97_200 * S, "1d3h"), (-S, "-1s")],
+)
+def test_exact_durations_lose_nothing(duration_ns: int, text: str) -> None:
+    assert exact_duration(duration_ns) == text
+
+
+def test_exact_sizes_lose_nothing() -> None:
+    assert [exact_bytes(n) for n in (0, 1000, 1024, 3 << 30)] == ["0", "1000", "1KB", "3GB"]
+
+
+@pytest.mark.parametrize("fields", [STREAM_FIELDS, CONSUMER_FIELDS])
+def test_every_option_has_words_of_its_own(fields: tuple[Field, ...]) -> None:
+    assert len({field.path for field in fields}) == len(fields)
+    assert len({field.label for field in fields}) == len(fields)
+    assert all(field.help.endswith(".") and len(field.help) < 100 for field in fields)
+    assert all(field.choices for field in fields if field.kind == "choice")
+
+
+def test_sections_follow_each_other() -> None:
+    assert CONSUMER_SECTIONS == ("Consumer", "Start", "Delivery", "Pull", "Push", "Storage")
+    assert read({"placement": {"cluster": "x"}}, "placement.cluster") == "x"

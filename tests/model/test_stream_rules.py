@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import pytest
+
+from natstui.model.config_change import differences
+from natstui.model.consumer_rules import consumer_problems
+from natstui.model.stream_rules import stream_problems
+from natstui.model.stream_warnings import (
+    Neighbour,
+    Surroundings,
+    consumer_warnings,
+    size_estimate,
+    stream_warnings,
+)
+from natstui.model.subjects import mapping_problem, overlap
+from natstui.model.templates import BUILT_IN, started
+
+S = 1_000_000_000
+
+
+def test_an_overlapping_stream_is_named() -> None:
+    around = Surroundings(streams=(Neighbour("ORDERS", ("orders.>",)),), servers_count=1)
+    config = {"name": "EU", "subjects": ["orders.eu.*"], "num_replicas": 3, "max_msgs": 5}
+    assert stream_warnings(config, around) == (
+        "'orders.eu.*' overlaps 'orders.>' of stream ORDERS: it is refused",
+        "3 replicas need 3 servers, and there are 1 server",
+    )
+
+
+def test_what_people_regret_is_said_beforehand() -> None:
+    config = {"name": "M", "storage": "memory", "discard": "new", "retention": "interest"}
+    assert stream_warnings(config, Surroundings()) == (
+        "memory storage: a restart of its server loses every message",
+        "discard new without a limit of messages or bytes never refuses anything",
+        "interest retention: what is published while there is no consumer is not kept",
+    )
+
+
+def test_a_window_longer_than_the_age_is_refused_with_its_reason() -> None:
+    config = {"name": "A", "max_age": S, "duplicate_window": 2 * S}
+    assert [problem.text for problem in stream_problems(config)] == [
+        "a duplicate window longer than the maximum age remembers what is gone"
+    ]
+
+
+def test_what_the_server_does_not_know_yet_says_which_version_brings_it() -> None:
+    config = {"name": "A", "allow_msg_ttl": True, "allow_batched": True}
+    assert [problem.text for problem in stream_problems(config, api_level=1)] == [
+        "Fast batches needs server 2.14 or newer"
+    ]
+
+
+def test_a_second_consumer_of_a_work_queue_is_warned() -> None:
+    queue = {"name": "W", "retention": "workqueue", "subjects": ["w.>"]}
+    assert consumer_warnings({"filter_subjects": ["w.*"]}, queue, {"FIRST": ["w.a"]}) == (
+        "a work queue gives each message to one consumer: 'w.*' overlaps 'w.a' of consumer "
+        "FIRST, so it is refused",
+    )
+    assert [p.text for p in consumer_problems({"ack_policy": "all"}, queue)] == [
+        "a work queue needs ack policy explicit"
+    ]
+
+
+def test_the_size_estimate_counts_overhead_and_replicas() -> None:
+    config = {"subjects": ["abcd"], "num_replicas": 3}
+    assert size_estimate(config, 1000, 100) == (
+        "1,000 messages of 100 take 131 KiB × 3 replicas = 393 KiB on disk; "
+        "33.2 KiB of it is overhead"
+    )
+
+
+def test_differences_are_between_what_the_server_keeps() -> None:
+    before = {"name": "A", "subjects": ["A"], "max_msgs": 0, "metadata": {"_nats.ver": "2.15.1"}}
+    after = {"name": "A", "max_msgs": -1, "storage": "memory", "unheard_of": 1}
+    found = [(d.path, d.before, d.after, d.refused) for d in differences("stream", before, after)]
+    assert found == [
+        ("storage", "file", "memory",
+         "the storage of a stream cannot change; copy it into a new stream"),
+        ("unheard_of", "", "1", None),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ("a.*", "a.b", True),
+        ("a.>", "a", False),
+        (">", "a.b.c", True),
+        ("a.*.c", "a.b.*", True),
+        ("a.b", "a.b.c", False),
+        ("*.b", "a.c", False),
+    ],
+)
+def test_filters_overlap_when_a_subject_matches_both(one: str, other: str, both: bool) -> None:
+    assert overlap(one, other) is both
+    assert overlap(other, one) is both
+
+
+def test_a_mapping_names_only_wildcards_that_exist() -> None:
+    assert mapping_problem("a.*", "b.$1") is None
+    assert mapping_problem("a.*", "b.{{partition(10,1)}}") is None
+    assert mapping_problem("a.*", "b.$3") == "'b.$3' asks for wildcard 3, but 'a.*' has 1"
+    assert mapping_problem("a.*", "b.*") == "write $1 or {{wildcard(1)}} instead of * in 'b.*'"
+
+
+def test_every_built_in_template_lacks_no_more_than_a_name() -> None:
+    for template in BUILT_IN:
+        config = started(template)
+        config["name"] = config["name"] or "NAMED"
+        assert stream_problems(config) == (), template.name

@@ -1,0 +1,22 @@
+"""`natstui engine`: what the viewer starts; records on stdout, commands on stdin."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from natstui.cli.options import connection_options
+
+if TYPE_CHECKING:
+    from natstui.config import Connection
+    from natstui.config.settings import Settings
+
+
+@click.command()
+@connection_options
+def engine(settings: Settings, connection: Connection) -> None:
+    """Watch a server for a viewer: records on stdout, commands on stdin, until stdin ends."""
+    from natstui.engine.process import run_engine
+
+    run_engine(settings, connection)

@@ -1,0 +1,92 @@
+"""Obeys commands: one handler each, and every command gets its Outcome."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+from natstui.errors import NatstuiError, Refused, ServerGone
+from natstui.feed import Sink
+from natstui.jetstream.client import Client
+from natstui.jetstream.poll_control import PollControl
+from natstui.model.record import (
+    Command,
+    Describe,
+    Noted,
+    Outcome,
+    PollNow,
+    SetInterval,
+    SetPolling,
+    Watch,
+    WriteNote,
+)
+from natstui.units import duration_text
+
+Status = Literal["done", "refused", "failed"]
+Answer = tuple[str, str | None]
+"""A sentence for people, and what was asked for."""
+
+
+class Commands:
+    """Answers the commands of one engine."""
+
+    def __init__(
+        self, control: PollControl, sink: Sink, client: Callable[[], Client | None]
+    ) -> None:
+        """`client` returns the present connection, or None before there is one."""
+        self._control = control
+        self._sink = sink
+        self._client = client
+
+    async def obey(self, command: Command) -> None:
+        """Do what a command says, and add its Outcome."""
+        try:
+            text, body_json = await self._do(command)
+        except Refused as error:
+            self._tell(command, "refused", str(error))
+        except NatstuiError as error:
+            self._tell(command, "failed", str(error))
+        else:
+            self._tell(command, "done", text, body_json)
+
+    def _tell(
+        self, command: Command, status: Status, text: str, body_json: str | None = None
+    ) -> None:
+        now_us = time.time_ns() // 1000
+        self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
+
+    async def _do(self, command: Command) -> Answer:
+        match command:
+            case Watch():
+                self._control.look_at(command.streams, command.consumers)
+                count = len(command.streams) + len(command.consumers)
+                return f"{count} in view are polled first", None
+            case SetInterval():
+                self._control.set_interval(command.interval_s)
+                return f"polling every {duration_text(self._control.interval_s)}", None
+            case SetPolling():
+                self._control.set_polling(command.on)
+                return "polling goes on" if command.on else "polling is paused", None
+            case PollNow():
+                self._control.poll_now()
+                return "polling now", None
+            case Describe():
+                return await self._describe(command)
+            case WriteNote():
+                self._sink.add(Noted(time.time_ns() // 1000, command.text))
+                return "noted", None
+            case _:
+                raise Refused("this engine watches a server and cannot do that")
+
+    async def _describe(self, command: Describe) -> Answer:
+        client = self._client()
+        if client is None:
+            raise ServerGone("not connected yet")
+        if command.consumer is None:
+            verb, what = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"
+        else:
+            verb = f"CONSUMER.INFO.{command.stream}.{command.consumer}"
+            what = f"consumer {command.consumer} on {command.stream}"
+        reply = await client.request(verb)
+        return f"{what} as the server describes it", reply.decode(errors="replace")

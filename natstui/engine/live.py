@@ -1,0 +1,88 @@
+"""The live sources of an engine: the connection, the poller and the server's announcements."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from natstui.config import Connection
+from natstui.errors import (
+    AuthenticationFailed,
+    ConnectionFailed,
+    PermissionDenied,
+    RequestFailed,
+    ServerGone,
+)
+from natstui.feed import Sink
+from natstui.jetstream.client import Client, connect
+from natstui.jetstream.events import listen
+from natstui.jetstream.link import OnLink
+from natstui.jetstream.poll_control import PollControl
+from natstui.jetstream.poller import poll
+from natstui.model.record import LinkChanged, Unavailable
+
+_RETRY_S = 1.0
+_RETRY_REFUSED_S = 3.0
+_USER_INFO = "USER.INFO"
+
+
+async def watch_server(
+    connection: Connection,
+    control: PollControl,
+    sink: Sink,
+    requests_per_s: int,
+    on_client: Callable[[Client], None],
+) -> None:
+    """Connect, for as long as it takes, then poll and listen until cancelled.
+
+    `on_client` gets the connection once it stands. Raises UsageError for a connection that
+    cannot even be tried.
+    """
+    connected: list[Client] = []
+    async with asyncio.TaskGroup() as tasks:
+
+        def on_link(change: LinkChanged) -> None:
+            sink.add(change)
+            if change.state == "connected":
+                for client in connected:
+                    tasks.create_task(_tell_permitted(client, sink))
+
+        client = await _connect(connection, sink, on_link)
+        connected.append(client)
+        on_client(client)
+        try:
+            tasks.create_task(_tell_permitted(client, sink))
+            tasks.create_task(listen(client, sink))
+            await poll(client, control, sink, requests_per_s)
+        finally:
+            connected.clear()
+            await client.close()
+
+
+async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:
+    """Try until there is a connection; tell each new reason why there is none."""
+    sink.add(LinkChanged(_now_us(), "connecting", None))
+    reason = None
+    while True:
+        try:
+            return await connect(connection, on_link=on_link)
+        except ConnectionFailed as error:
+            if str(error) != reason:
+                reason = str(error)
+                sink.add(LinkChanged(_now_us(), "failed", reason))
+            refused = isinstance(error, AuthenticationFailed)
+        await asyncio.sleep(_RETRY_REFUSED_S if refused else _RETRY_S)
+
+
+async def _tell_permitted(client: Client, sink: Sink) -> None:
+    """Tell what the user may do; a user that may not ask this is told so."""
+    try:
+        sink.add(await client.permissions())
+    except (RequestFailed, ServerGone) as error:
+        denied = error.subject if isinstance(error, PermissionDenied) else None
+        sink.add(Unavailable(_now_us(), _USER_INFO, str(error), denied))
+
+
+def _now_us() -> int:
+    return time.time_ns() // 1000

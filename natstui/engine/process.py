@@ -1,0 +1,123 @@
+"""The engine process: records on stdout, commands on stdin; it ends with its stdin."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from typing import TYPE_CHECKING
+
+from natstui import __version__
+from natstui.config import Connection
+from natstui.config.settings import Settings
+from natstui.engine.input import read_lines
+from natstui.engine.output import LineWriter
+from natstui.feed import Feed
+from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
+from natstui.model.record import EngineStarted
+
+if TYPE_CHECKING:
+    from natstui.engine.commands import Commands
+    from natstui.jetstream.client import Client
+
+_STDIN, _STDOUT = 0, 1
+_LAST_WORDS_S = 1.0
+
+
+def run_engine(settings: Settings, connection: Connection) -> None:
+    """Run until stdin ends, nobody reads stdout any more, or SIGTERM or SIGINT comes.
+
+    Raises UsageError for a connection that cannot even be tried.
+    """
+    with asyncio.Runner() as runner:
+        runner.run(_Engine(settings, connection).run())
+
+
+def _started(settings: Settings, connection: Connection) -> EngineStarted:
+    viewer = settings.viewer
+    return EngineStarted(
+        at_us=time.time_ns() // 1000,
+        natstui_version=__version__,
+        schema_version=SCHEMA_VERSION,
+        target=connection.target,
+        read_only=connection.read_only,
+        production=connection.production,
+        interval_s=settings.monitor.interval_s,
+        theme=viewer.theme,
+        ascii_only=viewer.ascii,
+        mouse=viewer.mouse,
+        keys=viewer.keys,
+    )
+
+
+class _Engine:
+    def __init__(self, settings: Settings, connection: Connection) -> None:
+        self._settings = settings
+        self._connection = connection
+        self._client: Client | None = None
+        self._stop = asyncio.Event()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        writer = LineWriter(_STDOUT, lambda: self._stop_from_thread(loop))
+        feed = Feed([writer])
+        # Said before anything slow is imported: the viewer waits for it to draw itself.
+        feed.add(_started(self._settings, self._connection))
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop.set)
+        lines: asyncio.Queue[bytes] = asyncio.Queue()
+        read_lines(_STDIN, lines.put_nowait, self._stop.set)
+        try:
+            await self._work(feed, lines)
+        finally:
+            writer.close(_LAST_WORDS_S)
+
+    async def _work(self, feed: Feed, lines: asyncio.Queue[bytes]) -> None:
+        # Imported here, because nats-py takes longer to import than the viewer may wait.
+        from natstui.engine.commands import Commands
+        from natstui.engine.live import watch_server
+        from natstui.jetstream.poll_control import PollControl
+
+        monitor = self._settings.monitor
+        control = PollControl(monitor.interval_s)
+        commands = Commands(control, feed, lambda: self._client)
+        works = {
+            asyncio.ensure_future(self._stop.wait()),
+            asyncio.ensure_future(_obey(commands, lines)),
+            asyncio.ensure_future(
+                watch_server(
+                    self._connection,
+                    control,
+                    feed,
+                    int(monitor.max_requests_per_s),
+                    self._keep_client,
+                )
+            ),
+        }
+        ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for work in going:
+            work.cancel()
+        await asyncio.wait(going)
+        for work in ended:
+            work.result()
+
+    def _stop_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(self._stop.set)
+
+    def _keep_client(self, client: Client) -> None:
+        self._client = client
+
+
+async def _obey(commands: Commands, lines: asyncio.Queue[bytes]) -> None:
+    """Obey every line; one command does not wait for the answer to another."""
+    async with asyncio.TaskGroup() as tasks:
+        while True:
+            line = await lines.get()
+            try:
+                command = decode_command(line)
+            except BadLine as error:
+                sys.stderr.write(f"natstui engine: {error}\n")
+                continue
+            tasks.create_task(commands.obey(command))

@@ -1,0 +1,68 @@
+"""What cannot be read at the moment, why, and when it is worth asking again."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from natstui.errors import JetStreamUnavailable, NatstuiError, PermissionDenied
+from natstui.feed import Sink
+from natstui.model.record import Restored, Unavailable
+
+_DENIED_S = 30.0
+_LONGEST_S = 30.0
+_FIRST_S = 1.0
+
+
+@dataclass(slots=True)
+class _Trouble:
+    reason: str
+    failures_count: int
+    ask_again_mono_s: float
+
+
+def _pause_s(error: NatstuiError, failures_count: int) -> float:
+    if isinstance(error, PermissionDenied):
+        return _DENIED_S
+    if isinstance(error, JetStreamUnavailable):
+        return _FIRST_S
+    doubled_s: float = _FIRST_S * 2 ** min(failures_count, 10)
+    return min(_LONGEST_S, doubled_s)
+
+
+class Availability:
+    """Tells the sink once when something fails, and once when it works again."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._troubles: dict[str, _Trouble] = {}
+
+    def may_ask(self, what: str) -> bool:
+        """Tell whether it works, or has rested long enough."""
+        trouble = self._troubles.get(what)
+        return trouble is None or time.monotonic() >= trouble.ask_again_mono_s
+
+    def failed(self, what: str, error: NatstuiError) -> None:
+        """Let it rest; tell the reason unless it is known."""
+        before = self._troubles.get(what)
+        failures_count = before.failures_count + 1 if before else 0
+        again_s = time.monotonic() + _pause_s(error, failures_count)
+        self._troubles[what] = _Trouble(str(error), failures_count, again_s)
+        if before is None or before.reason != str(error):
+            denied = error.subject if isinstance(error, PermissionDenied) else None
+            self._sink.add(Unavailable(time.time_ns() // 1000, what, str(error), denied))
+
+    def worked(self, what: str) -> None:
+        """Tell that it can be read again, when it could not."""
+        if self._troubles.pop(what, None) is not None:
+            self._sink.add(Restored(time.time_ns() // 1000, what))
+
+    def forgive(self) -> None:
+        """Ask for everything again at once: the connection is a new one."""
+        for trouble in self._troubles.values():
+            trouble.ask_again_mono_s = 0.0
+
+    @property
+    def waiting_reason(self) -> str | None:
+        """Why fewer questions are asked than could be, if the server did not answer some."""
+        return next((t.reason for t in self._troubles.values() if t.failures_count), None)

@@ -1,0 +1,144 @@
+"""The consumers' part of a poll: those in view first, then a sweep over all streams."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from natstui.errors import NotFound, PermissionDenied, RequestFailed
+from natstui.jetstream.availability import Availability
+from natstui.jetstream.consumer_denials import ConsumerDenials
+from natstui.jetstream.decode_consumer import ConsumerRow, read_consumer, read_consumers
+from natstui.jetstream.decode_stream import StreamRow
+from natstui.jetstream.listing import Listing, pages_count
+from natstui.jetstream.metered import MeteredApi
+from natstui.jetstream.poll_round import Round
+from natstui.jetstream.sweep_order import SweepOrder
+
+_LIST = "CONSUMER.LIST"
+_INFO = "CONSUMER.INFO"
+
+
+@dataclass(slots=True)
+class ConsumersSeen:
+    """What one poll learned of the consumers."""
+
+    rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
+    swept: set[str] = field(default_factory=set)
+    missing: set[tuple[str, str]] = field(default_factory=set)
+    complete: bool = False
+
+
+class ConsumerReading:
+    """Lists consumers stream by stream, a long list over several polls."""
+
+    def __init__(self, api: MeteredApi, availability: Availability) -> None:
+        self._api = api
+        self._availability = availability
+        self._denials = ConsumerDenials(availability)
+        self._order = SweepOrder()
+        self._counts: dict[str, int] = {}
+        self._listing: tuple[str, Listing[ConsumerRow]] | None = None
+        self._turn_count = 0
+        self._seen = ConsumersSeen()
+
+    def follow(self, rows: Mapping[str, StreamRow]) -> None:
+        """Take up what a complete list of streams says."""
+        self._order.follow(rows)
+        self._counts = {name: row.state.consumer_count for name, row in rows.items()}
+
+    async def read(self, allowed: Round, visible: tuple[tuple[str, str], ...]) -> ConsumersSeen:
+        """Read what the allowance gives, and always something; raises ServerGone only."""
+        self._seen = ConsumersSeen()
+        await self._read_visible(allowed, visible)
+        await self._sweep(allowed)
+        self._denials.settle()
+        self._seen.swept.update(self._order.emptied())
+        self._seen.complete = self._seen.swept.issuperset(self._order.streams)
+        return self._seen
+
+    async def _read_visible(self, allowed: Round, visible: tuple[tuple[str, str], ...]) -> None:
+        """Give up to two thirds of the allowance to what is in view, in turns."""
+        wanted: dict[str, list[str]] = {}
+        for stream, name in visible:
+            wanted.setdefault(stream, []).append(name)
+        streams = [name for name in wanted if self._counts.get(name)]
+        last_count = allowed.left_count // 3
+        for _ in streams:
+            stream = streams[self._turn_count % len(streams)]
+            if self._turn_count and (allowed.left_count <= last_count or not allowed.has_room):
+                return
+            self._turn_count += 1
+            if pages_count(self._counts[stream]) <= max(1, len(wanted[stream]) // 2):
+                await self._list_whole(stream)
+            else:
+                await self._ask_each(stream, wanted[stream])
+
+    async def _list_whole(self, stream: str) -> None:
+        listing = Listing(f"{_LIST}.{stream}", read_consumers)
+        while not listing.done:
+            if not await self._step(stream, listing):
+                return
+
+    async def _ask_each(self, stream: str, names: list[str]) -> None:
+        if not self._availability.may_ask(_INFO):
+            return
+        for name in names:
+            try:
+                reply = await self._api.ask(f"{_INFO}.{stream}.{name}")
+                row = read_consumer(reply, time.monotonic_ns() // 1000)
+            except NotFound:
+                continue
+            except RequestFailed as error:
+                self._availability.failed(_INFO, error)
+                return
+            self._availability.worked(_INFO)
+            self._seen.rows[stream, name] = row
+
+    async def _sweep(self, allowed: Round) -> None:
+        """List stream after stream, at least one page."""
+        for turn_count in range(allowed.left_count + len(self._counts)):
+            if turn_count and not allowed.has_room:
+                return
+            if self._listing is None:
+                stream = self._order.next()
+                if stream is None or self._seen.swept.issuperset(self._order.streams):
+                    return
+                if stream in self._seen.swept:
+                    self._order.done(stream)
+                    continue
+                self._listing = stream, Listing(f"{_LIST}.{stream}", read_consumers)
+            stream, listing = self._listing
+            if not await self._step(stream, listing) or listing.done:
+                self._listing = None
+                self._order.done(stream)
+
+    async def _step(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
+        """Read one page; False when it cannot be read now."""
+        if not self._denials.may_ask(stream):
+            return False
+        try:
+            await listing.step(self._api)
+        except NotFound:
+            return False
+        except PermissionDenied as error:
+            self._denials.denied(stream, error)
+            return False
+        except RequestFailed as error:
+            self._availability.failed(listing.verb, error)
+            return False
+        self._denials.worked(stream)
+        if listing.done:
+            self._keep(stream, listing)
+        return True
+
+    def _keep(self, stream: str, listing: Listing[ConsumerRow]) -> None:
+        for row in listing.rows:
+            newer = self._seen.rows.get((stream, row.name))
+            if newer is None or newer.sampled_mono_us < row.sampled_mono_us:
+                self._seen.rows[stream, row.name] = row
+        self._seen.missing.update((stream, name) for name in listing.missing)
+        if listing.steady:
+            self._seen.swept.add(stream)
+            self._order.done(stream)

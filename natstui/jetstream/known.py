@@ -1,0 +1,56 @@
+"""Which configurations were seen already: only new and changed ones are decoded and told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from natstui.jetstream.decode_consumer import ConsumerRow, consumer_configuration
+from natstui.jetstream.decode_stream import StreamRow, stream_configuration
+from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+
+
+class KnownConfigurations:
+    """Remembers the last configuration of every stream and consumer by a hash of its bytes."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, tuple[str, int]] = {}
+        self._consumers: dict[str, dict[str, tuple[str, int]]] = {}
+        self._replicas_count: dict[str, int] = {}
+
+    def new_streams(self, rows: Iterable[StreamRow]) -> tuple[StreamConfiguration, ...]:
+        """Return the configurations that changed or are new, and remember them."""
+        changed = []
+        for row in rows:
+            mark = (row.created, hash(bytes(row.config)))
+            if self._streams.get(row.name) != mark:
+                configuration = stream_configuration(row)
+                changed.append(configuration)
+                self._streams[row.name] = mark
+                self._replicas_count[row.name] = configuration.replicas_count
+        return tuple(changed)
+
+    def new_consumers(self, rows: Iterable[ConsumerRow]) -> tuple[ConsumerConfiguration, ...]:
+        """Return the configurations that changed or are new, and remember them."""
+        changed = []
+        for row in rows:
+            marks = self._consumers.setdefault(row.stream_name, {})
+            mark = (row.created, hash(bytes(row.config)))
+            if marks.get(row.name) != mark:
+                replicas_count = self._replicas_count.get(row.stream_name, 1)
+                changed.append(consumer_configuration(row, replicas_count))
+                marks[row.name] = mark
+        return tuple(changed)
+
+    def keep_streams(self, names: set[str]) -> None:
+        """Forget all other streams, with their consumers."""
+        for gone in self._streams.keys() - names:
+            del self._streams[gone]
+            self._replicas_count.pop(gone, None)
+        for gone in self._consumers.keys() - names:
+            del self._consumers[gone]
+
+    def keep_consumers(self, stream: str, names: set[str]) -> None:
+        """Forget all other consumers of a stream."""
+        marks = self._consumers.get(stream, {})
+        for gone in marks.keys() - names:
+            del marks[gone]

@@ -1,0 +1,72 @@
+"""Requests within a budget, with what they cost: counted, timed and never too many a second."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Mapping
+from typing import Any
+
+from natstui.jetstream.client import Client
+
+_FLOOR_WINDOW_COUNT = 60
+
+
+class RequestLimiter:
+    """Lets at most so many requests pass in any window of one second."""
+
+    def __init__(self, requests_per_s: int) -> None:
+        self._passed_at_s: deque[float] = deque(maxlen=requests_per_s)
+
+    async def pass_one(self) -> None:
+        """Wait until one more request is within the budget."""
+        if len(self._passed_at_s) == self._passed_at_s.maxlen:
+            wait_s = self._passed_at_s[0] + 1.0 - time.monotonic()
+            if wait_s > 0:
+                await asyncio.sleep(wait_s)
+        self._passed_at_s.append(time.monotonic())
+
+
+class MeteredApi:
+    """Asks the JetStream API for one poller, and keeps the account of a round of questions."""
+
+    def __init__(self, client: Client, limiter: RequestLimiter) -> None:
+        self._client = client
+        self._limiter = limiter
+        self._shortest_us: deque[int] = deque(maxlen=_FLOOR_WINDOW_COUNT)
+        self.begin_round()
+
+    def begin_round(self) -> None:
+        """Start counting anew."""
+        self.requests_count = 0
+        self.received_bytes = 0
+        self._asked_us: list[int] = []
+
+    async def ask(
+        self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> bytes:
+        """Return the reply; raises what `Client.request` raises."""
+        await self._limiter.pass_one()
+        self.requests_count += 1
+        started_ns = time.monotonic_ns()
+        reply = await self._client.request(verb, body, timeout_s=timeout_s)
+        self._asked_us.append((time.monotonic_ns() - started_ns) // 1000)
+        self._shortest_us.append(self._asked_us[-1])
+        self.received_bytes += len(reply)
+        return reply
+
+    @property
+    def last_us(self) -> int:
+        """How long the last answer took."""
+        return self._asked_us[-1]
+
+    def forgive_last(self) -> None:
+        """Do not count the last answer as work: the server only waited for somebody."""
+        self._asked_us[-1] = min(self._shortest_us)
+
+    @property
+    def server_us(self) -> int:
+        """The server's work in this round: what answers took beyond the shortest round trip."""
+        floor_us = min(self._shortest_us, default=0)
+        return sum(asked_us - floor_us for asked_us in self._asked_us)

@@ -1,0 +1,107 @@
+"""The engine process: its first line, its data, its commands and its end."""
+
+from __future__ import annotations
+
+import json
+import signal
+from collections.abc import Iterator
+
+import nats
+import pytest
+from engine_process import EngineProcess
+
+from natstui.jetstream.broker import Broker
+from natstui.model.record import (
+    Configured,
+    Describe,
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    Outcome,
+    PollNow,
+    SetInterval,
+    SetPolling,
+    WriteNote,
+)
+from natstui.model.snapshot import Snapshot
+
+
+@pytest.fixture
+def engine(nats_server: Broker) -> Iterator[EngineProcess]:
+    with EngineProcess("--server", nats_server.url) as engine:
+        yield engine
+
+
+async def _make_stream(url: str, name: str = "S") -> None:
+    nc = await nats.connect(url, connect_timeout=5)
+    await nc.jetstream().add_stream(name=name, subjects=[name.lower()])
+    await nc.jetstream().publish(name.lower(), b"x")
+    await nc.close()
+
+
+def test_the_first_line_says_who_the_engine_is_and_then_come_link_and_data(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    started = engine.next(EngineStarted)
+    assert started.target == nats_server.url.removeprefix("nats://")
+    assert engine.next(LinkChanged).state == "connecting"
+    assert engine.next(LinkChanged).state == "connected"
+    snapshot = engine.next(Snapshot)
+    assert snapshot.account is not None
+    assert snapshot.streams_complete and snapshot.consumers_complete
+
+
+async def test_a_new_stream_is_told_with_its_configuration_and_described_on_demand(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    engine.next(Snapshot)
+    await _make_stream(nats_server.url)
+    assert [stream.name for stream in engine.next(Configured).streams] == ["S"]
+    snapshot = engine.next(Snapshot)
+    assert snapshot.streams.name == ("S",) and snapshot.streams.stored_msgs == (1,)
+    engine.send(Describe(command_id=5, stream="S", consumer=None))
+    outcome = engine.next(Outcome)
+    assert (outcome.command_id, outcome.status) == (5, "done")
+    assert outcome.body_json is not None
+    assert json.loads(outcome.body_json)["config"]["subjects"] == ["s"]
+
+
+def test_what_is_missing_cannot_be_described(engine: EngineProcess) -> None:
+    engine.next(Snapshot)
+    engine.send(Describe(command_id=1, stream="S", consumer="C"))
+    outcome = engine.next(Outcome)
+    assert outcome.status == "failed" and "not found" in outcome.text
+
+
+def test_a_note_comes_back_with_its_outcome(engine: EngineProcess) -> None:
+    engine.send(WriteNote(command_id=2, text="deploy"))
+    assert engine.next(Noted).text == "deploy"
+    assert engine.next(Outcome).status == "done"
+
+
+def test_polling_pauses_resumes_and_changes_its_rhythm(engine: EngineProcess) -> None:
+    engine.next(Snapshot)
+    engine.send(SetPolling(command_id=1, on=False))
+    engine.next(Outcome)
+    engine.waiting()
+    with pytest.raises(AssertionError, match="no Snapshot"):
+        engine.next(Snapshot, s=2)
+    engine.send(PollNow(command_id=2))
+    engine.next(Snapshot)
+    engine.send(SetPolling(command_id=3, on=True))
+    engine.send(SetInterval(command_id=4, interval_s=0.25))
+    engine.next(Outcome, lambda outcome: outcome.command_id == 4)
+    assert engine.next(Snapshot, lambda s: s.cost.interval_us == 250_000)
+
+
+def test_it_ends_with_its_stdin(engine: EngineProcess) -> None:
+    engine.next(Snapshot)
+    assert engine.process.stdin is not None
+    engine.process.stdin.close()
+    assert engine.process.wait(10) == 0
+
+
+def test_it_ends_when_told_to(engine: EngineProcess) -> None:
+    engine.next(Snapshot)
+    engine.process.send_signal(signal.SIGTERM)
+    assert engine.process.wait(10) == 0

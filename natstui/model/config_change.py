@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.config_field import Config, Field, read, text_at, written
-from natstui.model.config_normal import normal_consumer, normal_stream
+from natstui.model.config_normal import normal_stream
 from natstui.model.config_text import shown
+from natstui.model.consumer_normal import normal_consumer
 from natstui.model.consumer_spec import CONSUMER_FIELDS
 from natstui.model.stream_spec import STREAM_FIELDS
 

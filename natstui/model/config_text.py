@@ -9,13 +9,14 @@ import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
 
-from natstui.model.config_field import Config, Field, number_at, objects_at, text_at, written
+from natstui.model.config_field import Field, objects_at
+from natstui.model.exact_text import exact_bytes, exact_duration
+from natstui.model.source_text import source_of, source_text
 from natstui.model.subjects import is_subject
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
 _UNLIMITED = {"-1", "unlimited", "none"}
 _ON = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
-_UNITS_NS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
 
 
 def parsed(field: Field, text: str) -> object:
@@ -51,30 +52,6 @@ def _number_text(field: Field, value: int) -> str:
     if field.kind == "duration":
         return exact_duration(value)
     return exact_bytes(value) if field.kind == "bytes" else str(value)
-
-
-def exact_duration(duration_ns: int) -> str:
-    """Return a duration with nothing lost: `2m`, `1d3h`, `1.5s`, `250ms`, `1ns`."""
-    if duration_ns <= 0:
-        return "0" if duration_ns == 0 else f"-{exact_duration(-duration_ns)}"
-    seconds, rest_ns = divmod(duration_ns, 1_000_000_000)
-    parts = []
-    for unit, size_s in _UNITS_NS:
-        amount, seconds = divmod(seconds, size_s)
-        parts += [f"{amount}{unit}"] if amount else []
-    for unit, size_ns in (("ms", 1_000_000), ("us", 1000), ("ns", 1)):
-        amount, rest_ns = divmod(rest_ns, size_ns)
-        parts += [f"{amount}{unit}"] if amount else []
-    return "".join(parts)
-
-
-def exact_bytes(size_bytes: int) -> str:
-    """Return a size with nothing lost: `256MB`, `1000`."""
-    for unit in ("", "KB", "MB", "GB", "TB", "PB"):
-        if size_bytes < 1024 or size_bytes % 1024:
-            return f"{size_bytes}{unit}"
-        size_bytes //= 1024
-    return f"{size_bytes}EB"
 
 
 def _text(_field: Field, text: str) -> object:
@@ -150,48 +127,6 @@ def _metadata(field: Field, text: str) -> object:
     if wrong is not None:
         raise ValueError(f"{field.label}: write {wrong.strip()!r} as key=value")
     return {key.strip(): value.strip() for key, _, value in pairs}
-
-
-_SOURCE_KEYS = {
-    "seq": "opt_start_seq",
-    "time": "opt_start_time",
-    "filter": "filter_subject",
-    "api": "external.api",
-    "deliver": "external.deliver",
-    "consumer": "consumer.name",
-    "consumer-deliver": "consumer.deliver_subject",
-}
-
-
-def source_of(text: str) -> Config:
-    """Return the mirror or source that `NAME seq=5 filter=a.> map=a.*:b.$1` describes."""
-    name, *words = text.split()
-    source: Config = {"name": name}
-    maps: list[Config] = []
-    for word in words:
-        key, sign, value = word.partition("=")
-        if key == "map" and ":" in value:
-            maps.append(dict(zip(("src", "dest"), value.split(":", 1), strict=True)))
-        elif sign and value and key in _SOURCE_KEYS:
-            sequence = key == "seq"
-            if sequence and not value.isdigit():
-                raise ValueError(f"{value!r} is not a sequence: write it as seq=100")
-            source = written(source, _SOURCE_KEYS[key], int(value) if sequence else value)
-        else:
-            known = ", ".join([*_SOURCE_KEYS, "map"])
-            raise ValueError(f"{word!r} is not understood: write key=value with {known}")
-    return {**source, "subject_transforms": maps} if maps else source
-
-
-def source_text(source: Config) -> str:
-    """Return the text that `source_of` reads back."""
-    words = [text_at(source, "name")]
-    for key, path in _SOURCE_KEYS.items():
-        value = number_at(source, path) if key == "seq" else text_at(source, path)
-        words += [f"{key}={value}"] if value else []
-    for mapping in objects_at(source, "subject_transforms"):
-        words.append(f"map={text_at(mapping, 'src')}:{text_at(mapping, 'dest')}")
-    return " ".join(words)
 
 
 def _source(field: Field, text: str) -> object:

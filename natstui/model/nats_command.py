@@ -20,7 +20,7 @@ from natstui.model.config_field import (
     text_at,
     without_server_metadata,
 )
-from natstui.model.config_text import exact_bytes, exact_duration
+from natstui.model.exact_text import exact_bytes, exact_duration
 
 _ONLY_ON = {
     "allow_msg_ttl", "allow_msg_counter", "republish.headers_only", "flow_control", "mem_storage",

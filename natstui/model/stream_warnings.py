@@ -1,34 +1,13 @@
-"""What the server accepts and people regret: said while a stream or consumer is planned."""
+"""What the server accepts and people regret: said while a stream is planned."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from natstui.model.config_field import is_on, number_at, read, strings_at, text_at
 from natstui.model.config_normal import normal_stream
-from natstui.model.config_text import exact_bytes
-from natstui.model.store_size import stored_bytes
 from natstui.model.subjects import overlap
-from natstui.units import bytes_text
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbour:
-    """Another stream of the account, as far as a new one can collide with it."""
-
-    name: str
-    subjects: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Surroundings:
-    """What is known of the server while somebody fills in a form."""
-
-    streams: tuple[Neighbour, ...] = ()
-    servers_count: int | None = None
-    """Servers with JetStream; None when the user may not ask."""
-    default_max_consumers_count: int | None = None
+from natstui.model.surroundings import Surroundings
 
 
 def stream_warnings(
@@ -95,51 +74,3 @@ def _lost_consumers(config: Mapping[str, object], filters: Sequence[str]) -> Ite
     for wanted in filters:
         if not any(overlap(wanted, subject) for subject in subjects):
             yield f"a consumer filters {wanted!r}, which this stream would not store any more"
-
-
-def consumer_warnings(
-    config: Mapping[str, object],
-    stream: Mapping[str, object],
-    other_filters: Mapping[str, Sequence[str]],
-) -> tuple[str, ...]:
-    """Return sentences; `other_filters` are those of the stream's other consumers, by name."""
-    mine = strings_at(config, "filter_subjects") or (text_at(config, "filter_subject") or ">",)
-    found: list[str] = []
-    if text_at(stream, "retention") == "workqueue":
-        found += _queue_overlaps(mine, other_filters)
-    subjects = strings_at(stream, "subjects")
-    rewritten = any(read(stream, key) for key in ("mirror", "sources", "subject_transform"))
-    for wanted in mine:
-        if subjects and not rewritten and not any(overlap(wanted, s) for s in subjects):
-            found.append(f"the stream stores nothing that matches {wanted!r}: nothing to deliver")
-    if (text_at(config, "ack_policy") or "none") == "none" and number_at(
-        config, "max_deliver"
-    ) > 0:
-        found.append("ack policy none never delivers again: maximum deliveries does nothing")
-    if number_at(config, "num_replicas") > number_at(stream, "num_replicas") > 0:
-        found.append("a consumer has no more replicas than its stream")
-    return tuple(found)
-
-
-def _queue_overlaps(mine: Sequence[str], others: Mapping[str, Sequence[str]]) -> Iterator[str]:
-    for name, theirs in others.items():
-        for wanted in theirs or (">",):
-            hit = next((own for own in mine if overlap(own, wanted)), None)
-            if hit is not None:
-                yield (
-                    f"a work queue gives each message to one consumer: {hit!r} overlaps "
-                    f"{wanted!r} of consumer {name}, so it is refused"
-                )
-                break
-
-
-def size_estimate(config: Mapping[str, object], messages_count: int, payload_bytes: int) -> str:
-    """Return how much `messages_count` messages of a size take, overhead and replicas included."""
-    subject = max((len(text) for text in strings_at(config, "subjects")), default=10)
-    one = stored_bytes(messages_count, payload_bytes, subject, storage=text_at(config, "storage"))
-    replicas = max(1, number_at(config, "num_replicas"))
-    where = "of memory" if text_at(config, "storage") == "memory" else "on disk"
-    overhead = one - messages_count * payload_bytes
-    text = f"{messages_count:,} messages of {exact_bytes(payload_bytes)} take {bytes_text(one)}"
-    times = f" × {replicas} replicas = {bytes_text(one * replicas)}" if replicas > 1 else ""
-    return f"{text}{times} {where}; {bytes_text(overhead)} of it is overhead"

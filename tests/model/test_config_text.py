@@ -3,8 +3,9 @@ from __future__ import annotations
 import pytest
 
 from natstui.model.config_field import Field, read
-from natstui.model.config_text import exact_bytes, exact_duration, parsed, shown
+from natstui.model.config_text import parsed, shown
 from natstui.model.consumer_spec import CONSUMER_FIELDS, CONSUMER_SECTIONS
+from natstui.model.exact_text import exact_bytes, exact_duration
 from natstui.model.stream_spec import STREAM_FIELD, STREAM_FIELDS
 
 S = 1_000_000_000

@@ -4,15 +4,12 @@ import pytest
 
 from natstui.model.config_change import differences
 from natstui.model.consumer_rules import consumer_problems
+from natstui.model.consumer_warnings import consumer_warnings
+from natstui.model.store_size import size_estimate
 from natstui.model.stream_rules import stream_problems
-from natstui.model.stream_warnings import (
-    Neighbour,
-    Surroundings,
-    consumer_warnings,
-    size_estimate,
-    stream_warnings,
-)
+from natstui.model.stream_warnings import stream_warnings
 from natstui.model.subjects import mapping_problem, overlap
+from natstui.model.surroundings import Neighbour, Surroundings
 from natstui.model.templates import BUILT_IN, started
 
 S = 1_000_000_000

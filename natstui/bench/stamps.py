@@ -93,8 +93,8 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
     raw = payloads[:, place.offset : place.offset + place.width]
     if place.as_hex:
         nibbles = _FROM_HEX[raw]
-        raw = (nibbles[:, 0::2] << 4) | nibbles[:, 1::2]
-    words = np.ascontiguousarray(raw).view(np.int64)
+        raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
+    words: Int64s = np.ascontiguousarray(raw).view(np.int64)
     return Stamps(
         due_ns=words[:, 0],
         publisher=words[:, 1] >> _SEQ_BITS,

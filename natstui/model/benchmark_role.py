@@ -75,7 +75,7 @@ class Payload:
     headers: tuple[tuple[str, str], ...] = ()
     msg_ids: bool = False
     """Carry `Nats-Msg-Id`, so that the server refuses a message it has already."""
-    duplicate_share: float = 0.0
+    duplicate_ratio: float = 0.0
     """Share of messages that are sent a second time on purpose, with the same id."""
 
 
@@ -106,9 +106,9 @@ class Role:
     acks: Acks = "explicit"
     ack_wait_s: float = 30.0
     max_ack_pending_msgs: int = 10_000
-    nak_share: float = 0.0
-    term_share: float = 0.0
-    never_ack_share: float = 0.0
+    nak_ratio: float = 0.0
+    term_ratio: float = 0.0
+    never_ack_ratio: float = 0.0
     think_s: float = 0.0
     """Time a receiver spends on each message: a slow consumer."""
     timeout_s: float = 10.0
@@ -143,7 +143,7 @@ class Fault:
     at_s: float
     kind: FaultKind
     role: str
-    worker: int | None = None
+    worker_id: int | None = None
     """Its number in the role; None: the last one."""
 
 

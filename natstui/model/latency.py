@@ -90,6 +90,9 @@ class LatencyCounts:
         return bucket_middle_ns(self.buckets[0]) if self.buckets else None
 
 
+EMPTY = LatencyCounts()
+
+
 def from_counts(counts: Mapping[int, int]) -> LatencyCounts:
     """Return the histogram of bucket → count, empty buckets left out."""
     kept = sorted((bucket, count) for bucket, count in counts.items() if count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.benchmark import BenchmarkCommand, BenchmarkRecord
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.recording import (
     ClockStepped,
@@ -179,6 +180,7 @@ Record = (
     | ReplayReset
     | ReplayPosition
     | ReplayMarks
+    | BenchmarkRecord
 )
 
 
@@ -246,4 +248,5 @@ Command = (
     | SeekTo
     | SeekMark
     | SetSpeed
+    | BenchmarkCommand
 )

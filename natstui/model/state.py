@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
 from natstui.model.record import (
@@ -95,6 +96,8 @@ class State:
     replay: ReplayPosition | None = None
     """Where the replay is; None while it is being built, and live."""
     replay_marks: ReplayMarks | None = None
+    benchmark: BenchmarkView | None = None
+    """The running or last benchmark; None before there was one."""
 
     def after(self, record: Record) -> State:
         """Return the state after one more record."""
@@ -118,6 +121,9 @@ class State:
                 return _noticed(self, record)
             case RecordingChanged() | ReplayReset() | ReplayPosition() | ReplayMarks():
                 return _after_recorder(self, record)
+            case _:
+                benchmark = (self.benchmark or BenchmarkView()).after(record)
+                return replace(self, benchmark=benchmark, now_at_us=record.at_us)
 
 
 def _after_recorder(

@@ -1,0 +1,82 @@
+"""What came out of a benchmark: rates, latencies, the account of every message, a verdict."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.benchmark_counts import Counts, Latencies
+
+Verdict = Literal["ok", "incomplete", "failed", "stopped"]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerResult:
+    """One worker over the whole run."""
+
+    role: str
+    worker_id: int
+    pattern: str
+    client: str
+    counts: Counts
+    cpu_ratio: float | None
+    """Mean share of one core in the measured part."""
+    rate_per_s: float | None
+    """Its own rate in the measured part: sent or received."""
+    ended: Literal["done", "killed", "died", "failed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Accounting:
+    """Where every message is; the sums close, or `missing` says what does not."""
+
+    sent_msgs: int
+    acked_msgs: int
+    duplicate_acked_msgs: int
+    refused_msgs: int
+    unanswered_msgs: int
+    missed_msgs: int
+    stored_msgs: int | None
+    """Asked of the server; None without a stream."""
+    expected_msgs: int | None
+    """What the receivers together should have got; None when nobody can know."""
+    received_msgs: int
+    distinct_msgs: int | None
+    """Different messages received, summed over groups; None when they carry no stamp."""
+    redelivered_msgs: int
+    duplicate_msgs: int
+    """Received more than once by the same group, beyond the first time."""
+    lost_msgs: int | None
+    out_of_order_msgs: int
+    closes: bool
+    missing: tuple[str, ...] = ()
+    """One sentence for each sum that does not close."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkResult:
+    """What came out of one run: the object of `--json`."""
+
+    title: str
+    started_at_us: int
+    duration_s: float
+    """Of the measured part."""
+    verdict: Verdict
+    partial: bool
+    """It ended before its time; the figures are those up to then."""
+    notes: tuple[str, ...]
+    """What limits the figures: client-bound, missed its rate, not accounted."""
+    publish_per_s: float | None
+    receive_per_s: float | None
+    fan_out_ratio: float | None
+    """Received per stored or sent message."""
+    fairness_ratio: float | None
+    """Jain's index over the receivers, else the senders: 1 is even, 1/n is one worker alone."""
+    latencies: Latencies
+    counts: Counts
+    accounting: Accounting
+    workers: tuple[WorkerResult, ...]
+    server_cpu_ratio: float | None = None
+    """Of one core, when the server says so."""
+    clock: str = "CLOCK_MONOTONIC of one machine"
+    """What the latencies between processes stand on."""

@@ -1,0 +1,89 @@
+"""The fold of a benchmark: what its screen shows, one immutable value after every record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from natstui.model.benchmark import (
+    BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+    BenchmarkProgress,
+    BenchmarkRecord,
+    BenchmarkReport,
+    PhaseName,
+)
+from natstui.model.benchmark_counts import Counts, Latencies, merge_latencies
+
+POINTS_KEPT = 600
+LOGS_KEPT = 500
+
+WorkerKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPoint:
+    """What one worker did in one interval."""
+
+    at_us: int
+    interval_s: float
+    sent_msgs: int
+    acked_msgs: int
+    received_msgs: int
+    acks_sent_msgs: int
+    cpu_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkView:
+    """The running or last benchmark."""
+
+    run_id: str = ""
+    planned: BenchmarkPlanned | None = None
+    phase: PhaseName = "starting"
+    progress: BenchmarkProgress | None = None
+    series: Mapping[WorkerKey, tuple[WorkerPoint, ...]] = field(default_factory=dict)
+    """By role and number of the worker, oldest first, bounded."""
+    totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
+    latencies: Latencies = field(default_factory=Latencies)
+    """Of all workers since the start."""
+    log: tuple[BenchmarkLog, ...] = ()
+    finished: BenchmarkFinished | None = None
+
+    def after(self, record: BenchmarkRecord) -> BenchmarkView:
+        """Return the view after one more record; a new plan begins a new one."""
+        match record:
+            case BenchmarkPlanned():
+                return BenchmarkView(run_id=record.run_id, planned=record)
+            case BenchmarkPhase():
+                return replace(self, phase=record.phase)
+            case BenchmarkReport():
+                return _after_report(self, record)
+            case BenchmarkProgress():
+                return replace(self, progress=record)
+            case BenchmarkLog():
+                return replace(self, log=(*self.log[1 - LOGS_KEPT :], record))
+            case BenchmarkFinished():
+                return replace(self, finished=record, phase="finished")
+
+
+def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
+    key, counts = (report.role, report.worker_id), report.counts
+    point = WorkerPoint(
+        at_us=report.at_us,
+        interval_s=report.interval_s,
+        sent_msgs=counts.sent_msgs,
+        acked_msgs=counts.acked_msgs,
+        received_msgs=counts.received_msgs,
+        acks_sent_msgs=counts.acks_sent_msgs,
+        cpu_ratio=report.cpu_ratio,
+    )
+    points = (*view.series.get(key, ())[1 - POINTS_KEPT :], point)
+    return replace(
+        view,
+        series={**view.series, key: points},
+        totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
+        latencies=merge_latencies((view.latencies, report.latencies)),
+    )

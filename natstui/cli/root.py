@@ -13,6 +13,7 @@ from natstui.errors import NatstuiError
 COMMANDS: dict[str, str] = {
     # command → "module:function". Loaded when used, so that no command pays for another's imports.
     "engine": "natstui.cli.engine:engine",
+    "demo": "natstui.cli.demo:demo",
 }
 
 

@@ -121,6 +121,11 @@ class Broker:
             raise BrokerFailed(f"nats-server {self.name} is not running")
         return self._process.pid
 
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is alive."""
+        return self._process is not None and self._process.poll() is None
+
     def start(self) -> None:
         """Start and wait until JetStream answers; raise BrokerFailed with the server's words."""
         self._spawn()

@@ -6,9 +6,8 @@ import json
 import subprocess
 import sys
 
-from source import modules
-
 from natstui.cli.root import COMMANDS
+from tests.architecture.source import modules
 
 SCREEN = {"textual", "rich"}
 SPARK = {"pyspark", "py4j"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import statistics
 
-from source import Function, length_lines, modules
+from tests.architecture.source import Function, length_lines, modules
 
 
 def function_lengths() -> dict[str, int]:

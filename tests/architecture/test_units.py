@@ -7,7 +7,7 @@ import importlib
 import re
 from collections.abc import Iterator
 
-from source import modules
+from tests.architecture.source import modules
 
 SUFFIXES = (
     "_s", "_ms", "_us", "_ns", "_bytes", "_msgs", "_per_s", "_seq", "_count", "_ratio",

@@ -6,7 +6,7 @@ import ast
 import re
 import tomllib
 
-from source import PACKAGE, ROOT, modules, text_files
+from tests.architecture.source import PACKAGE, ROOT, modules, text_files
 
 # Each is written in pieces, or this file would be the first to break its own rule.
 FORBIDDEN = {

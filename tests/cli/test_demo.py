@@ -1,0 +1,164 @@
+"""`natstui demo` starts quickly, and leaves nothing behind however it ends."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import pytest
+
+from tests.jetstream.demo_watch import ask, eventually
+
+PATIENCE_S = 20.0
+
+
+class Demo:
+    """A headless demo whose temporary files and processes can be told from all others."""
+
+    def __init__(self, temporary: Path, *words: str) -> None:
+        self.temporary = temporary
+        self.app = subprocess.Popen(
+            [sys.executable, "-m", "natstui", "demo", "--headless", *words],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "TMPDIR": str(temporary)},
+            text=True,
+        )
+        assert self.app.stdout is not None
+        self.url = self.app.stdout.readline().strip()
+
+    def pids(self, word: str = "") -> list[int]:
+        """Return the processes that work in its temporary folder and have a word in their line."""
+        listing = subprocess.run(
+            ["ps", "-axww", "-o", "pid=,command="], capture_output=True, check=True, text=True
+        )
+        lines = [line.split(maxsplit=1) for line in listing.stdout.splitlines()]
+        return [int(pid) for pid, line in lines if str(self.temporary) in line and word in line]
+
+    def ended(self) -> tuple[int, str]:
+        """Wait for the app and return its exit code and what it said to people."""
+        _, said = self.app.communicate(timeout=PATIENCE_S)
+        return self.app.returncode, said
+
+    def assert_nothing_is_left(self) -> None:
+        """Wait until neither a process nor a file is left."""
+        give_up_at = time.monotonic() + PATIENCE_S
+        while self.pids() or list(self.temporary.iterdir()):
+            assert time.monotonic() < give_up_at, (self.pids(), list(self.temporary.iterdir()))
+            time.sleep(0.05)
+
+
+@pytest.fixture
+def temporary(tmp_path: Path) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def running(temporary: Path) -> Iterator[Demo]:
+    demo = Demo(temporary)
+    assert demo.url.startswith("nats://127.0.0.1:")
+    assert len(demo.pids()) == 2
+    yield demo
+    demo.app.kill()
+    demo.app.communicate()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_demo_told_to_stop_leaves_nothing(running: Demo, number: signal.Signals) -> None:
+    # Where the signal finds it before it listens for it, it dies of it, and nothing is left too.
+    running.app.send_signal(number)
+    code, said = running.ended()
+    assert "Traceback" not in said
+    assert code in (0, 1, -number)
+    running.assert_nothing_is_left()
+
+
+def test_a_killed_demo_leaves_neither_process_nor_folder(running: Demo) -> None:
+    running.app.kill()
+    running.assert_nothing_is_left()
+
+
+def test_a_demo_whose_shop_is_killed_says_so_and_leaves_nothing(running: Demo) -> None:
+    for pid in running.pids("demo_process"):
+        os.kill(pid, signal.SIGKILL)
+    code, said = running.ended()
+    assert code == 1
+    assert said.strip().splitlines() == ["natstui: the demo's broker or traffic ended by itself"]
+    running.assert_nothing_is_left()
+
+
+async def test_a_killed_broker_comes_back_with_its_messages_and_its_traffic(
+    running: Demo,
+) -> None:
+    verb = "STREAM.INFO.ORDERS"
+    seen = await eventually(running.url, verb, lambda a: a["state"]["last_seq"] > 3_000)
+    for pid in running.pids("nats-server"):
+        os.kill(pid, signal.SIGKILL)
+    give_up_at = time.monotonic() + PATIENCE_S
+    while not running.pids("nats-server"):
+        assert time.monotonic() < give_up_at
+    time.sleep(0.5)
+    grown = seen["state"]["last_seq"] + 30
+    await eventually(running.url, verb, lambda a: a["state"]["last_seq"] > grown)
+
+
+async def test_a_store_is_kept_from_one_demo_to_the_next(temporary: Path, tmp_path: Path) -> None:
+    store = tmp_path / "made" / "store"
+    last_seqs = []
+    for _ in range(2):
+        demo = Demo(temporary, "--store", str(store))
+        nc = await nats.connect(demo.url)
+        last_seqs.append((await ask(nc, "STREAM.INFO.PAYMENTS"))["state"]["last_seq"])
+        await nc.close()
+        await eventually(
+            demo.url, "STREAM.INFO.PAYMENTS", lambda a: a["state"]["last_seq"] > last_seqs[-1] + 5
+        )
+        demo.app.terminate()
+        demo.ended()
+        demo.assert_nothing_is_left()
+    assert last_seqs[0] < 5
+    assert last_seqs[1] > last_seqs[0] + 5
+
+
+def test_a_store_in_use_is_refused_in_one_sentence(temporary: Path, tmp_path: Path) -> None:
+    first = Demo(temporary, "--store", str(tmp_path / "store"))
+    second = Demo(temporary, "--store", str(tmp_path / "store"))
+    code, said = second.ended()
+    assert (code, second.url) == (1, "")
+    assert said.strip().endswith("is in use by another `natstui demo`")
+    assert len(said.strip().splitlines()) == 1
+    first.app.terminate()
+    first.ended()
+    first.assert_nothing_is_left()
+
+
+def test_a_store_that_cannot_be_written_is_refused_in_one_sentence(
+    temporary: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    demo = Demo(temporary, "--store", str(tmp_path / "file" / "store"))
+    code, said = demo.ended()
+    assert (code, demo.url) == (2, "")
+    assert "cannot be written: Not a directory" in said
+    assert len(said.strip().splitlines()) == 1
+    demo.assert_nothing_is_left()
+
+
+def test_the_demo_is_ready_within_two_seconds(temporary: Path) -> None:
+    def ready_s() -> float:
+        began_s = time.monotonic()
+        demo = Demo(temporary)
+        took_s = time.monotonic() - began_s
+        demo.app.terminate()
+        demo.ended()
+        return took_s
+
+    assert min(ready_s() for _ in range(3)) < 2.0

@@ -1,0 +1,47 @@
+"""How much happens in the demo, by values."""
+
+from __future__ import annotations
+
+from natstui.jetstream.demo_read import settles
+from natstui.jetstream.demo_waves import Clockwork, Crew, Wave
+
+
+def test_a_wave_swings_around_its_middle() -> None:
+    wave = Wave(10, swing_ratio=0.5, period_s=40)
+    assert wave.per_s(0) == 10
+    assert wave.per_s(10) == 15
+    assert wave.per_s(30) == 5
+
+
+def test_a_burst_comes_on_top_and_goes() -> None:
+    wave = Wave(10, swing_ratio=0, burst_per_s=30, burst_every_s=60, burst_s=5)
+    assert [wave.per_s(at_s) for at_s in (1, 6, 59, 61)] == [40, 10, 10, 40]
+
+
+def test_no_message_is_lost_to_rounding() -> None:
+    clockwork = Clockwork(Wave(0.3, swing_ratio=0))
+    assert sum(clockwork.due(tick / 2) for tick in range(1, 2001)) in (299, 300)
+
+
+def test_a_long_sleep_of_the_machine_makes_no_flood() -> None:
+    clockwork = Clockwork(Wave(10, swing_ratio=0))
+    clockwork.due(1.0)
+    assert clockwork.due(10_000.0) <= 21
+
+
+def test_help_comes_when_the_backlog_is_too_long_and_stays_until_it_is_gone() -> None:
+    crew, helped = Crew(too_long_msgs=100, nearly_gone_msgs=10), False
+    seen = []
+    for backlog_msgs in (50, 101, 50, 11, 10, 50):
+        helped = crew.hurries(backlog_msgs, helped)
+        seen.append(helped)
+    assert seen == [False, True, True, True, False, False]
+    assert crew.per_s(True) > crew.per_s(False)
+
+
+def test_a_broken_payment_is_never_settled_and_a_good_one_at_last_is() -> None:
+    assert settles("NaN", 1) == b"-NAK"
+    assert settles("NaN", 3).startswith(b"-NAK")
+    assert settles(1201, 1) == b"+ACK"
+    assert [settles(12, n) for n in (1, 2)] == [b"-NAK", b"+ACK"]
+    assert settles(100, 1).startswith(b"+TERM")

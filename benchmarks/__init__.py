@@ -1,0 +1,1 @@
+"""What natstui costs: each module prints its figures; `python -m benchmarks [NAME…]`."""

@@ -1,0 +1,120 @@
+"""Every stream and consumer is listed, new ones appear, gone ones go, changed ones are told."""
+
+from __future__ import annotations
+
+import asyncio
+
+from polling import api, polling, rows
+
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import Client
+from natstui.model.record import Configured
+from natstui.model.snapshot import Snapshot
+
+
+async def _stream(client: Client, name: str, **config: object) -> None:
+    words = {"name": name, "subjects": [f"{name}.>"], "storage": "memory", **config}
+    await api(client, f"STREAM.CREATE.{name}", words)
+
+
+async def _consumer(client: Client, stream: str, name: str, **config: object) -> None:
+    words = {"name": name, "durable_name": name, "ack_policy": "explicit", **config}
+    body = {"stream_name": stream, "config": words}
+    await api(client, f"CONSUMER.CREATE.{stream}.{name}", body)
+
+
+def _consumers_of_many() -> set[tuple[str, str]]:
+    """Two streams with two pages of consumers, fifty with two consumers."""
+    long_ones = {(f"S{i:03}", f"C{j:03}") for i in (0, 301) for j in range(500)}
+    return long_ones | {(f"S{i:03}", name) for i in range(1, 51) for name in ("A", "B")}
+
+
+async def test_302_streams_and_1100_consumers_are_all_listed(nats_server: Broker) -> None:
+    expected = _consumers_of_many()
+    assert len(expected) == 1100
+    async with polling(nats_server.url) as polled:
+        polled.control.set_interval(1.0)
+        await asyncio.gather(*(_stream(polled.client, f"S{i:03}") for i in range(302)))
+        makers = [_consumer(polled.client, *names) for names in sorted(expected)]
+        for start in range(0, len(makers), 50):
+            await asyncio.gather(*makers[start : start + 50])
+        await polled.until(Snapshot, lambda s: len(s.streams.name) == 302 and s.streams_complete)
+        async with asyncio.timeout(60):
+            while len(polled.state.consumers) < 1100:
+                await polled.until(Snapshot)
+        assert {key[:2] for key in polled.state.consumers.roster.keys} == expected
+        told = [record for record in polled.records if isinstance(record, Configured)]
+        assert sum(len(record.streams) for record in told) == 302
+        assert sum(len(record.consumers) for record in told) == 1100
+
+
+async def test_a_stream_made_again_under_its_name_is_another_one(nats_server: Broker) -> None:
+    async with polling(nats_server.url) as polled:
+        client = polled.client
+        await _stream(client, "S")
+        await _consumer(client, "S", "C")
+        before = await polled.fresh()
+        await api(client, "STREAM.DELETE.S")
+        gone = await polled.fresh()
+        assert gone.streams.name == () and gone.consumers.name == ()
+        assert len(polled.state.streams) == len(polled.state.consumers) == 0
+        await _stream(client, "S")
+        await _consumer(client, "S", "C")
+        again = await polled.fresh()
+        assert again.streams.name == before.streams.name == ("S",)
+        assert again.streams.created_at_us > before.streams.created_at_us
+        assert again.consumers.created_at_us > before.consumers.created_at_us
+        told = [r for r in polled.records if isinstance(r, Configured)]
+        assert sum(len(r.streams) for r in told) == sum(len(r.consumers) for r in told) == 2
+
+
+async def test_the_last_consumer_of_a_stream_disappears(nats_server: Broker) -> None:
+    async with polling(nats_server.url) as polled:
+        await _stream(polled.client, "S")
+        await _consumer(polled.client, "S", "C")
+        await polled.fresh()
+        assert len(polled.state.consumers) == 1
+        await api(polled.client, "CONSUMER.DELETE.S.C")
+        await polled.fresh()
+        assert len(polled.state.consumers) == 0
+
+
+async def test_a_changed_configuration_is_told_and_an_unchanged_one_is_not(
+    nats_server: Broker,
+) -> None:
+    async with polling(nats_server.url) as polled:
+        await _stream(polled.client, "S")
+        await _consumer(polled.client, "S", "C", filter_subjects=["S.a", "S.b"])
+        await polled.fresh()
+        config = (await api(polled.client, "STREAM.INFO.S"))["config"]
+        await api(polled.client, "STREAM.UPDATE.S", {**config, "max_msgs": 7})
+        await polled.fresh()
+        told = [record for record in polled.records if isinstance(record, Configured)]
+        assert [s.max_msgs for record in told for s in record.streams] == [None, 7]
+        (consumer,) = (c for record in told for c in record.consumers)
+        assert consumer.filter_subjects == ("S.a", "S.b")
+
+
+async def test_every_stream_column_is_what_the_server_says(nats_server: Broker) -> None:
+    async with polling(nats_server.url) as polled:
+        client = polled.client
+        await _stream(client, "S", max_msgs_per_subject=2, deny_delete=False)
+        await _stream(client, "M", subjects=None, mirror={"name": "S"})
+        for subject in ("S.a", "S.a", "S.a", "S.b", "S.c"):
+            await client.nc.request(subject, b"12345", timeout=5)
+        await api(client, "STREAM.MSG.DELETE.S", {"seq": 4})
+        await polled.until(Snapshot, lambda s: s.streams.last_seq == (5, 5))
+        row = rows((await polled.fresh()).streams)[1]
+        truth = await api(client, "STREAM.INFO.S")
+        state = truth["state"]
+        assert row["stored_msgs"] == state["messages"] == 3
+        assert row["stored_bytes"] == state["bytes"]
+        assert (row["first_seq"], row["last_seq"]) == (2, 5)
+        assert row["deleted_msgs"] == state["num_deleted"] == 1
+        assert row["subjects_count"] == state["num_subjects"] == 2
+        assert row["lost_msgs"] == row["consumers_count"] == 0
+        assert row["leader"] == "server1" and row["peers"] == ()
+        assert row["last_at_us"] - row["first_at_us"] > 0
+        mirror = rows((await polled.fresh()).streams)[0]
+        assert mirror["name"] == "M" and mirror["upstreams"][0].name == "S"
+        assert mirror["upstreams"][0].mirror and mirror["upstreams"][0].lag_msgs == 0

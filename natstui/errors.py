@@ -48,6 +48,12 @@ class ConnectionFailed(NatstuiError):
 
     exit_code = 3
 
+    def __init__(self, reason: str, *, step: str | None = None) -> None:
+        super().__init__(f"{step}: {reason}" if step else reason)
+        self.reason = reason
+        self.step = step
+        """What failed on the way, as `address`, `TCP`, `TLS` or `authentication`."""
+
 
 class AuthenticationFailed(ConnectionFailed):
     """The server refused the user, password, token, key or JWT."""

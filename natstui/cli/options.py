@@ -42,9 +42,9 @@ class ConnectionFlags:
         from natstui.config.load import load
         from natstui.jetstream.target import Named, resolve
 
-        settings = load(Path(self.config) if self.config else None).settings
+        loaded = load(Path(self.config) if self.config else None)
         named = Named(server=self.server, context=self.context, profile=self.profile)
-        return settings, resolve(settings, named)
+        return loaded.settings, resolve(loaded, named).connection
 
 
 def connection_flags(command: Callable[..., Any]) -> Callable[..., Any]:

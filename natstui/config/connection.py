@@ -66,6 +66,8 @@ class Connection:
     domain: str | None = None
     """JetStream domain; wins over `api_prefix`."""
     api_prefix: str | None = None
+    event_prefix: str | None = None
+    """Where advisories and metrics come from, when it is not `$JS.EVENT`."""
 
     client_name: str = "natstui"
     """How the server's list of connections shows us."""

@@ -51,6 +51,8 @@ class ConnectionPart(Part):
     """JetStream domain."""
     api_prefix: str | None = None
     """Where the JetStream API listens, when it is not $JS.API."""
+    event_prefix: str | None = None
+    """Where advisories and metrics come from, when it is not $JS.EVENT."""
     read_only: bool = False
     """Refuse everything that changes the server."""
     production: bool = False

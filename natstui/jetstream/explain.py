@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
 import socket
 import ssl
@@ -13,7 +12,7 @@ from natstui.clean import clean_line
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError
 from natstui.jetstream.transport import OurSideFailed, Step
 
-_AUTH = ("authorization violation", "authentication", "credentials", "auth callout")
+_AUTH = re.compile("authorization|authentication|credentials|auth callout|expired|revoked")
 
 
 def explain(place: str, step: Step, error: BaseException) -> NatstuiError:
@@ -21,79 +20,17 @@ def explain(place: str, step: Step, error: BaseException) -> NatstuiError:
     if isinstance(error, OurSideFailed):
         return error.cause
     if isinstance(error, nats.errors.SecureConnWantedError):
-        return ConnectionFailed(
-            f"TLS: {place} does not offer TLS, and TLS is asked for: nothing was sent"
-        )
+        reason = f"{place} offers no TLS, and TLS is asked for: nothing was sent to it"
+        return ConnectionFailed(reason, step="TLS")
     if step == "address":
-        return ConnectionFailed(f"address: {_address_reason(place, error)}")
-    if step == "tcp":
-        return ConnectionFailed(f"TCP: {_tcp_reason(place, error)}")
-    if step == "tls":
-        return ConnectionFailed(f"TLS: {_tls_reason(place, error)}")
+        return ConnectionFailed(_address_reason(place, error), step=step)
+    if step == "TCP":
+        return ConnectionFailed(_tcp_reason(place, error), step=step)
+    if step == "TLS":
+        return ConnectionFailed(_tls_reason(place, error), step=step)
     if step == "greeting":
-        return ConnectionFailed(f"TCP: {_greeting_reason(place, error)}")
+        return ConnectionFailed(_greeting_reason(place, error), step=step)
     return _refusal(place, error)
-
-
-def _address_reason(place: str, error: BaseException) -> str:
-    host = place.rpartition(":")[0]
-    if isinstance(error, socket.gaierror):
-        return f"the host {host!r} is not known ({(error.strerror or str(error)).lower()})"
-    return f"looking up the host {host!r} took too long"
-
-
-def _tcp_reason(place: str, error: BaseException) -> str:
-    if isinstance(error, ConnectionRefusedError):
-        return f"nothing listens at {place} (connection refused)"
-    if isinstance(error, asyncio.TimeoutError):
-        return f"{place} does not answer: a firewall, or the host is down"
-    reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-    return f"{place} cannot be reached ({reason.lower()})"
-
-
-def _tls_reason(place: str, error: BaseException) -> str:
-    if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the certificate of {place} is not trusted ({error.verify_message}); is ca right?"
-    if isinstance(error, ssl.SSLError) and error.reason:
-        if error.reason in {"WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"}:
-            return f"{place} does not start with a TLS handshake; tls_first is wrong here"
-        return f"{place} refused the handshake ({error.reason.replace('_', ' ').lower()})"
-    if isinstance(error, asyncio.TimeoutError):
-        return f"{place} does not finish the handshake; tls_first is wrong here, or it is frozen"
-    return f"{place} broke the handshake off; does it want a client certificate (cert, key)?"
-
-
-def _greeting_reason(place: str, error: BaseException) -> str:
-    if isinstance(error, asyncio.TimeoutError):
-        return f"{place} accepts connections but does not greet like a NATS server"
-    return f"{place} is not a NATS server, or it hung up ({clean_line(str(error))})"
-
-
-def _refusal(place: str, error: BaseException) -> NatstuiError:
-    """Explain what went wrong after we said who we are."""
-    text = clean_line(str(error)).removeprefix("nats: ").strip("'")
-    if isinstance(error, ssl.SSLError):
-        reason = (error.reason or text).replace("_", " ").lower()
-        return ConnectionFailed(
-            f"TLS: {place} wants another client certificate (cert, key): {reason}"
-        )
-    if isinstance(error, nats.errors.UnexpectedEOF | ConnectionResetError):
-        return ConnectionFailed(
-            f"{place} hung up before it said yes: does it want a client certificate (cert, key)?"
-        )
-    if isinstance(error, asyncio.TimeoutError):
-        return ConnectionFailed(f"authentication: {place} does not answer in time")
-    if any(word in text.lower() for word in _AUTH):
-        return AuthenticationFailed(f"authentication: {_auth_reason(place, text)}")
-    return ConnectionFailed(f"{place} refused the connection: {text}")
-
-
-def _auth_reason(place: str, text: str) -> str:
-    if re.search("expired", text, re.IGNORECASE):
-        return f"{place} says that the user's JWT or password has expired"
-    if re.search("revoked", text, re.IGNORECASE):
-        return f"{place} says that the user has been revoked"
-    return f"{place} does not accept this user, password, token or key ({text.lower()})"
 
 
 def explain_loss(error: BaseException | None) -> str:
@@ -104,5 +41,78 @@ def explain_loss(error: BaseException | None) -> str:
         return "the server does not answer any more"
     if error is None:
         return "the connection was lost"
-    text = clean_line(str(error)).removeprefix("nats: ").strip("'")
-    return f"the server ended the connection: {text}"
+    if isinstance(error, OSError):
+        return f"the connection broke ({_words(error)})"
+    return f"the server ended the connection ({_words(error)})"
+
+
+def _words(error: BaseException) -> str:
+    """Return what an error of somebody else says, harmless and without its decoration."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    text = clean_line(text).removeprefix("nats: ").strip("'").lower()
+    return text or type(error).__name__
+
+
+def _address_reason(place: str, error: BaseException) -> str:
+    host = clean_line(place.rpartition(":")[0])
+    if isinstance(error, socket.gaierror):
+        return f"the host {host!r} is not known ({_words(error)})"
+    return f"looking up the host {host!r} takes too long"
+
+
+def _tcp_reason(place: str, error: BaseException) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return f"nothing listens at {place} (connection refused)"
+    if isinstance(error, TimeoutError):
+        return f"{place} does not answer: the host is down, or a firewall is in the way"
+    return f"{place} cannot be reached ({_words(error)})"
+
+
+def _tls_reason(place: str, error: BaseException) -> str:
+    if isinstance(error, ssl.SSLCertVerificationError):
+        reason = clean_line(error.verify_message)
+        return f"the certificate of {place} is not trusted ({reason})"
+    if isinstance(error, TimeoutError):
+        return f"{place} does not finish the handshake: does it expect one at this moment?"
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or str(error)).replace("_", " ").lower()
+        if "wrong version" in reason or "record layer" in reason:
+            return f"{place} does not begin with a handshake: tls_first is wrong here"
+        return f"{place} refuses the handshake ({reason})"
+    return f"{place} breaks the handshake off ({_words(error)})"
+
+
+def _greeting_reason(place: str, error: BaseException) -> str:
+    if isinstance(error, TimeoutError):
+        return f"{place} takes the connection, but does not greet as a NATS server does"
+    if "empty response" in str(error) or isinstance(error, ConnectionResetError):
+        return f"{place} hangs up, or is no NATS server"
+    return f"{place} does not greet as a NATS server does ({_words(error)})"
+
+
+def _refusal(place: str, error: BaseException) -> NatstuiError:
+    """Explain what went wrong after we said who we are."""
+    text = _words(error)
+    if isinstance(error, ssl.SSLError):
+        reason = (error.reason or text).replace("_", " ").lower()
+        return ConnectionFailed(
+            f"{place} wants a client certificate it trusts ({reason})", step="TLS"
+        )
+    if isinstance(error, nats.errors.UnexpectedEOF | OSError) and not isinstance(
+        error, TimeoutError
+    ):
+        reason = f"{place} hangs up without a word: does it want a client certificate (cert, key)?"
+        return ConnectionFailed(reason, step="authentication")
+    if isinstance(error, TimeoutError):
+        return ConnectionFailed(f"{place} does not answer", step="authentication")
+    if _AUTH.search(text):
+        return AuthenticationFailed(_auth_reason(place, text), step="authentication")
+    return ConnectionFailed(f"{place} refuses the connection ({text})", step="authentication")
+
+
+def _auth_reason(place: str, text: str) -> str:
+    if "expired" in text:
+        return f"{place} says that the JWT of this user or account has expired"
+    if "revoked" in text:
+        return f"{place} says that this user has been revoked"
+    return f"{place} does not accept this user, password, token or key ({text})"

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from dataclasses import dataclass
 from typing import Any
 
 import nats.errors
 
 from natstui.config import Connection
-from natstui.errors import AuthenticationFailed, ConnectionFailed
+from natstui.errors import AuthenticationFailed, ConnectionFailed, UsageError
 from natstui.jetstream.auth import auth_options, tls_options
 from natstui.jetstream.explain import explain
+from natstui.jetstream.probe import guess_speaker
 from natstui.jetstream.servers import Address, parse_servers
 from natstui.jetstream.transport import GuardedClient
 
@@ -19,6 +22,7 @@ _CLOSE_S = 1.5
 # Frozen servers are noticed after 2.5 × 3 s.
 _PING_S = 2.5
 RETRY_S = 0.5
+_INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
 
 
 async def open_client(connection: Connection) -> GuardedClient:
@@ -27,8 +31,38 @@ async def open_client(connection: Connection) -> GuardedClient:
     Raises ConnectionFailed or AuthenticationFailed with the reason of every address, UsageError
     when our own files or addresses are wrong.
     """
+    plan = prepare(connection)
+    failures: list[ConnectionFailed] = []
+    try:
+        async with asyncio.timeout(connection.connect_timeout_s):
+            for address in plan.addresses:
+                try:
+                    return await attempt(plan, address)
+                except ConnectionFailed as failure:
+                    failures.append(failure)
+    except TimeoutError:
+        within = f"within {connection.connect_timeout_s:g} s"
+        failures.append(ConnectionFailed(f"no connection could be made {within}"))
+    raise _summary(failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything an attempt to connect needs, looked up and checked."""
+
+    addresses: tuple[Address, ...]
+    options: dict[str, Any]
+    """Arguments of nats-py's `connect`."""
+    tls_only: bool
+
+
+def prepare(connection: Connection) -> Plan:
+    """Look up addresses, identity and TLS files; raises UsageError when one is wrong."""
     addresses = parse_servers(connection.servers)
     wanted = connection.wants_tls or any(address.tls for address in addresses)
+    prefix = connection.inbox_prefix
+    if not _INBOX.fullmatch(prefix):
+        raise UsageError(f"inbox_prefix {prefix!r} is not a subject without wildcards")
     options = {
         "name": connection.client_name,
         "allow_reconnect": False,
@@ -39,34 +73,26 @@ async def open_client(connection: Connection) -> GuardedClient:
         "max_outstanding_pings": 2,
         "pending_size": 0,
         "dont_randomize": True,
-        "inbox_prefix": connection.inbox_prefix.rstrip("."),
+        "inbox_prefix": prefix.rstrip("."),
         **auth_options(connection, addresses),
         **tls_options(connection, wanted=wanted),
     }
-    failures: list[ConnectionFailed] = []
-    try:
-        async with asyncio.timeout(connection.connect_timeout_s):
-            for address in addresses:
-                try:
-                    return await _attempt(address, options, tls_only=wanted)
-                except ConnectionFailed as failure:
-                    failures.append(failure)
-    except TimeoutError:
-        within = f"within {connection.connect_timeout_s:g} s"
-        failures.append(ConnectionFailed(f"no connection could be made {within}"))
-    raise _summary(failures)
+    return Plan(addresses, options, wanted)
 
 
-async def _attempt(address: Address, options: dict[str, Any], *, tls_only: bool) -> GuardedClient:
+async def attempt(plan: Plan, address: Address) -> GuardedClient:
     """Connect to one address, or raise the explained reason."""
-    client = GuardedClient(tls_only=tls_only)
+    client = GuardedClient(tls_only=plan.tls_only)
     connected = False
     try:
-        await client.connect(servers=[address.url], error_cb=_raise, **options)
-        connected = client.is_connected
-        if not connected:
-            raise nats.errors.UnexpectedEOF
+        await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
+        connected = True
     except (OSError, nats.errors.Error) as error:
+        if client.step == "greeting" and isinstance(error, TimeoutError):
+            await dispose(client)
+            if speaker := await guess_speaker(address.host, address.port):
+                reason = f"{address.place} does not greet as a NATS server does; {speaker}"
+                raise ConnectionFailed(reason, step="greeting") from error
         raise explain(address.place, client.step, error) from error
     finally:
         if not connected:

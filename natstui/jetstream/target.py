@@ -1,12 +1,57 @@
-"""Settings, NATS CLI contexts, NATS_* variables and flags → the one `Connection` they mean."""
+"""Settings, NATS CLI contexts, NATS_* variables and flags → the one `Connection` they mean.
+
+Lowest first: the context or profile that was chosen, `[connection]` of config.toml, NATS_*,
+NATSTUI_CONNECTION_*, --server. Whatever names a target by flag or variable leaves out where the
+file says to connect, and who to be there: a password must not go to a server somebody typed. For
+the same reason the NATS CLI's selected context counts only when nothing else names a target.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
-from natstui.config.settings import ConnectionPart, Settings
+from natstui.config.load import Loaded
+from natstui.config.settings import ConnectionPart, DefaultConnection
 from natstui.errors import UsageError
+from natstui.jetstream.contexts import load_context, selected_context
+from natstui.jetstream.secrets import expand, file_of, resolve_secret
+from natstui.jetstream.servers import parse_servers
+from natstui.units import parse_duration_ns
+
+Layer = dict[str, tuple[Any, str]]
+"""Setting of a connection → its value and where it came from."""
+
+_IDENTITIES = (
+    {"user", "password"},
+    {"token"},
+    {"creds"},
+    {"nkey"},
+    {"user_jwt", "user_seed"},
+)
+_VARIABLES = {
+    "NATS_URL": "server",
+    "NATS_USER": "user",
+    "NATS_PASSWORD": "password",
+    "NATS_TOKEN": "token",
+    "NATS_CREDS": "creds",
+    "NATS_NKEY": "nkey",
+    "NATS_JWT": "user_jwt",
+    "NATS_SEED": "user_seed",
+    "NATS_CERT": "cert",
+    "NATS_KEY": "key",
+    "NATS_CA": "ca",
+}
+_SECRETS = ("password", "token", "user_jwt", "user_seed")
+_PLAIN = (
+    *("user", "tls_first", "inbox_prefix", "domain", "api_prefix", "event_prefix"),
+    *("read_only", "production", "colour"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,38 +63,171 @@ class Named:
     profile: str | None = None
 
 
-def resolve(settings: Settings, named: Named) -> Connection:
-    """Return the connection; raises UsageError when something named does not exist or is wrong."""
-    part: ConnectionPart = settings.connection
-    label = None
-    profile = named.profile or settings.connection.profile
-    if profile is not None:
-        if profile not in settings.profiles:
-            raise UsageError(f"there is no profile {profile!r} in the configuration")
-        part, label = settings.profiles[profile], settings.profiles[profile].label or profile
-    server = named.server or part.server
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """A connection, and where each of its settings came from."""
+
+    connection: Connection
+    origins: dict[str, str]
+    """Setting, as `server` or `creds` → its origin, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    layer: Layer
+    label: str | None
+    keeps_file: bool = False
+    """Whether `[connection]` of the file counts on top."""
+
+
+def resolve(loaded: Loaded, named: Named) -> Resolved:
+    """Return the one connection that all sources together mean.
+
+    Raises UsageError when something named does not exist, contradicts itself or cannot be read.
+    """
+    if named.context and named.profile:
+        raise UsageError("--context and --profile both say where to connect: use one of them")
+    file, ours = _own_layers(loaded)
+    theirs = _variables()
+    flags: Layer = {"server": (named.server, "--server")} if named.server else {}
+    typed = any("server" in layer for layer in (theirs, ours, flags))
+    choice = _choice(loaded, named, typed)
+    merged = dict(choice.layer)
+    for layer in (file if choice.keeps_file else {}, theirs, ours, flags):
+        _lay_over(merged, layer)
+    values = {name: value for name, (value, _) in merged.items()}
+    connection = _connection(values, loaded, choice.label)
+    return Resolved(connection, {name: origin for name, (_, origin) in merged.items()})
+
+
+def _own_layers(loaded: Loaded) -> tuple[Layer, Layer]:
+    """Return `[connection]` as the file has it, and as NATSTUI_CONNECTION_* have it."""
+    file: Layer = {}
+    environment: Layer = {}
+    for name, (value, _) in _part(loaded.settings.connection, "").items():
+        origin = loaded.origins.get(f"connection.{name}", "")
+        layer = environment if origin.startswith("NATSTUI_") else file
+        layer[name] = (value, origin)
+    return file, environment
+
+
+def _part(part: ConnectionPart, origin: str) -> Layer:
+    """Return what a part of the settings sets itself."""
+    names = [name for name in ConnectionPart.model_fields if name in part.model_fields_set]
+    values = {name: getattr(part, name) for name in names}
+    return {name: (value, origin) for name, value in values.items() if value is not None}
+
+
+def _variables() -> Layer:
+    """Return what the NATS CLI's variables set; a user without a password is a token."""
+    if os.environ.get("NATS_SOCKS_PROXY"):
+        raise UsageError("NATS_SOCKS_PROXY is set, and natstui has no SOCKS proxy")
+    layer: Layer = {}
+    for variable, name in _VARIABLES.items():
+        if value := os.environ.get(variable):
+            layer[name] = (value, variable)
+    if "user" in layer and "password" not in layer:
+        layer["token"] = layer.pop("user")
+    return layer
+
+
+def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
+    """Choose the context or profile that everything else is laid over."""
+    own, origins = loaded.settings.connection, loaded.origins
+    if named.profile:
+        return _profile(loaded, named.profile)
+    if named.context:
+        return _context(named.context)
+    if own.profile and origins["connection.profile"].startswith("NATSTUI_"):
+        return _profile(loaded, own.profile)
+    if own.context and origins["connection.context"].startswith("NATSTUI_"):
+        return _context(own.context)
+    if by_variable := os.environ.get("NATS_CONTEXT"):
+        return _context(by_variable)
+    if typed:
+        return _Choice({}, None, keeps_file=not _says_where(own))
+    if own.profile:
+        return replace(_profile(loaded, own.profile), keeps_file=True)
+    if own.context:
+        return replace(_context(own.context), keeps_file=True)
+    selected = None if own.server else selected_context()
+    return replace(_context(selected), keeps_file=True) if selected else _Choice({}, None, True)
+
+
+def _says_where(own: DefaultConnection) -> bool:
+    return bool(own.server or own.context or own.profile)
+
+
+def _context(name: str) -> _Choice:
+    context = load_context(name)
+    origin = f"context {context.name}"
+    layer = {name: (value, origin) for name, value in context.fields.items()}
+    return _Choice(layer, context.name)
+
+
+def _profile(loaded: Loaded, name: str) -> _Choice:
+    """Return a profile over the context it names."""
+    profiles = loaded.settings.profiles
+    if name not in profiles:
+        known = ", ".join(sorted(profiles)) or "none at all"
+        raise UsageError(f"{loaded.file} has no profile {name!r}; there is {known}")
+    profile = profiles[name]
+    layer: Layer = {}
+    if profile.context:
+        layer = _context(profile.context).layer
+    _lay_over(layer, _part(profile, f"profile {name}"))
+    return _Choice(layer, profile.label or name)
+
+
+def _lay_over(lower: Layer, higher: Layer) -> None:
+    """Put one layer over another; who it says we are replaces who the lower one said."""
+    groups = [group for group in _IDENTITIES if group & higher.keys()]
+    server = higher.get("server", ("", ""))[0]
+    if groups or (server and parse_servers((server,))[0].user is not None):
+        for group in _IDENTITIES:
+            if group not in groups:
+                for name in group:
+                    lower.pop(name, None)
+    lower.update(higher)
+
+
+def _connection(values: Mapping[str, Any], loaded: Loaded, label: str | None) -> Connection:
+    """Return the connection with every reference looked up."""
+    settings = loaded.settings
+    found: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
+    for name in _SECRETS:
+        if name in values:
+            found[name] = Secret(resolve_secret(_revealed(values[name])))
+    for name in ("creds", "nkey"):
+        if name in values:
+            file = file_of(values[name])
+            found[f"{name}_file"] = file
+            found[name] = None if file else Secret(resolve_secret(values[name]))
+    for name in ("ca", "cert", "key"):
+        if name in values:
+            found[name] = expand(values[name])
+    if "server" in values:
+        found["servers"] = tuple(part.strip() for part in values["server"].split(","))
     return Connection(
-        servers=(server,) if server else ("nats://127.0.0.1:4222",),
-        user=part.user,
-        password=Secret(part.password.get_secret_value()) if part.password else None,
-        token=Secret(part.token.get_secret_value()) if part.token else None,
-        creds_file=part.creds,
-        nkey_file=part.nkey,
-        user_jwt=Secret(part.user_jwt.get_secret_value()) if part.user_jwt else None,
-        user_seed=Secret(part.user_seed.get_secret_value()) if part.user_seed else None,
-        ca=part.ca,
-        cert=part.cert,
-        key=part.key,
-        tls_required=part.tls,
-        tls_first=part.tls_first,
-        inbox_prefix=part.inbox_prefix,
-        domain=part.domain,
-        api_prefix=part.api_prefix,
+        **found,
+        tls_required=bool(values.get("tls")),
         connect_timeout_s=settings.connection.connect_timeout_s,
-        request_timeout_s=settings.connection.request_timeout_s,
+        request_timeout_s=_request_timeout_s(loaded),
         list_timeout_s=settings.monitor.list_timeout_s,
         label=label,
-        read_only=part.read_only,
-        production=part.production,
-        colour=part.colour,
     )
+
+
+def _revealed(value: str | SecretStr) -> str:
+    return value.get_secret_value() if isinstance(value, SecretStr) else value
+
+
+def _request_timeout_s(loaded: Loaded) -> float:
+    """Return our own setting, or NATS_TIMEOUT when only that is set."""
+    text = os.environ.get("NATS_TIMEOUT")
+    if text is None or "connection.request_timeout_s" in loaded.origins:
+        return loaded.settings.connection.request_timeout_s
+    try:
+        return parse_duration_ns(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"NATS_TIMEOUT is {text!r}; write it as 5s") from error

@@ -20,7 +20,8 @@ from nats.aio.transport import TcpTransport
 from natstui.errors import NatstuiError
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
-Step = Literal["address", "tcp", "greeting", "tls", "authentication", "ready"]
+Step = Literal["address", "TCP", "greeting", "TLS", "authentication", "ready"]
+"""How far an attempt to connect came: where it is now, or where it failed."""
 
 _CLOSE_S = 0.5
 
@@ -48,7 +49,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
         self.step = "address"
         loop = asyncio.get_running_loop()
         await asyncio.wait_for(loop.getaddrinfo(uri.hostname, uri.port), connect_timeout)
-        self.step = "tcp"
+        self.step = "TCP"
         await super().connect(uri, buffer_size, connect_timeout)
         self.step = "greeting"
 
@@ -60,7 +61,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
         connect_timeout: float,
     ) -> None:
         """Encrypt the open socket."""
-        self.step = "tls"
+        self.step = "TLS"
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
         self.step = "greeting"
 

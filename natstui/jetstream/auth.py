@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import base64
-import binascii
+import json
 import re
 import ssl
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,30 @@ def auth_options(connection: Connection, addresses: tuple[Address, ...]) -> dict
     elif connection.user_jwt:
         options.update(_jwt(connection))
     return options
+
+
+def expired_since_s(connection: Connection) -> float | None:
+    """Return since when our own JWT has expired; None when it has not, or when there is none."""
+    if connection.user:
+        return None
+    if connection.creds or connection.creds_file:
+        found = _CREDS_JWT.search(_text(connection.creds, connection.creds_file))
+        jwt = found.group(1) if found else ""
+    else:
+        jwt = connection.user_jwt.reveal() if connection.user_jwt else ""
+    claims = _claims(jwt)
+    since_s = time.time() - claims["exp"] if isinstance(claims.get("exp"), int) else -1.0
+    return since_s if since_s > 0 else None
+
+
+def _claims(jwt: str) -> dict[str, Any]:
+    """Return what a JWT says, unverified; nothing when it is not one."""
+    body = jwt.strip().split(".")[1:2]
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(body[0] + "==")) if body else {}
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) else {}
 
 
 def _names(
@@ -103,10 +128,9 @@ def _seed(text: str, where: str) -> str:
     found = _SEED.search(text)
     if found is None:
         raise UsageError(f"{where} has no nkey seed (a word of 58 letters that starts with SU)")
-    try:
-        nkeys.from_seed(bytearray(found.group().encode())).wipe()
-    except (nkeys.NkeysError, binascii.Error, ValueError) as error:
-        raise UsageError(f"the nkey seed in {where} is damaged") from error
+    raw = base64.b32decode(found.group() + "=" * 6)
+    if nkeys.crc16(raw[:-2]) != int.from_bytes(raw[-2:], "little"):
+        raise UsageError(f"the nkey seed in {where} is damaged: its checksum does not fit")
     return found.group()
 
 

@@ -9,8 +9,11 @@ import ssl
 import nats.errors
 
 from natstui.clean import clean_line
-from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError
+from natstui.config import Connection
+from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
+from natstui.jetstream.auth import expired_since_s
 from natstui.jetstream.transport import OurSideFailed, Step
+from natstui.units import duration_text
 
 _AUTH = re.compile("authorization|authentication|credentials|auth callout|expired|revoked")
 
@@ -31,6 +34,24 @@ def explain(place: str, step: Step, error: BaseException) -> NatstuiError:
     if step == "greeting":
         return ConnectionFailed(_greeting_reason(place, error), step=step)
     return _refusal(place, error)
+
+
+def explain_refusal(place: str, error: NatstuiError, connection: Connection) -> NatstuiError:
+    """Return the better reason for a refused user, when we can know it: our JWT has expired.
+
+    The server says no more than that it does not accept it.
+    """
+    if not isinstance(error, AuthenticationFailed):
+        return error
+    try:
+        since_s = expired_since_s(connection)
+    except UsageError as unreadable:
+        return unreadable
+    if since_s is None:
+        return error
+    what = f"the JWT in {connection.creds_file}" if connection.creds_file else "the user's JWT"
+    reason = f"{place} refuses us: {what} expired {duration_text(since_s)} ago"
+    return AuthenticationFailed(reason, step="authentication")
 
 
 def explain_loss(error: BaseException | None) -> str:

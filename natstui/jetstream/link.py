@@ -8,7 +8,7 @@ from urllib.parse import urlsplit
 
 from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, PermissionDenied, ServerGone
-from natstui.jetstream.explain import explain, explain_loss
+from natstui.jetstream.explain import explain, explain_loss, explain_refusal
 from natstui.jetstream.greeting import Greeting, link_changed
 from natstui.jetstream.open_client import RETRY_S, dispose
 from natstui.jetstream.permissions import Violation, read_violation
@@ -93,6 +93,7 @@ class Link:
         elif not self.nc.is_connected:
             place = urlsplit(self.nc.tried_url or "").netloc
             reason = explain(place, self.nc.step, error)
+            reason = explain_refusal(place, reason, self._connection)
             refused = isinstance(reason, AuthenticationFailed)
             self.nc.options["reconnect_time_wait"] = _RETRY_REFUSED_S if refused else RETRY_S
             self._say_lost(str(reason))

@@ -12,7 +12,7 @@ import nats.errors
 from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, ConnectionFailed, UsageError
 from natstui.jetstream.auth import auth_options, tls_options
-from natstui.jetstream.explain import explain
+from natstui.jetstream.explain import explain, explain_refusal
 from natstui.jetstream.probe import guess_speaker
 from natstui.jetstream.servers import Address, parse_servers
 from natstui.jetstream.transport import GuardedClient
@@ -50,6 +50,7 @@ async def open_client(connection: Connection) -> GuardedClient:
 class Plan:
     """Everything an attempt to connect needs, looked up and checked."""
 
+    connection: Connection
     addresses: tuple[Address, ...]
     options: dict[str, Any]
     """Arguments of nats-py's `connect`."""
@@ -77,7 +78,7 @@ def prepare(connection: Connection) -> Plan:
         **auth_options(connection, addresses),
         **tls_options(connection, wanted=wanted),
     }
-    return Plan(addresses, options, wanted)
+    return Plan(connection, addresses, options, wanted)
 
 
 async def attempt(plan: Plan, address: Address) -> GuardedClient:
@@ -88,12 +89,13 @@ async def attempt(plan: Plan, address: Address) -> GuardedClient:
         await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
         connected = True
     except (OSError, nats.errors.Error) as error:
-        if client.step == "greeting" and isinstance(error, TimeoutError):
+        if client.step == "greeting":
             await dispose(client)
             if speaker := await guess_speaker(address.host, address.port):
                 reason = f"{address.place} does not greet as a NATS server does; {speaker}"
                 raise ConnectionFailed(reason, step="greeting") from error
-        raise explain(address.place, client.step, error) from error
+        failure = explain(address.place, client.step, error)
+        raise explain_refusal(address.place, failure, plan.connection) from error
     finally:
         if not connected:
             await dispose(client)

@@ -125,6 +125,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
     def _connect_command(self) -> bytes:
         """Refuse to send who we are in clear when encryption was asked for."""
         if self._tls_only and not self.encrypted:
+            self._transport.step = "TLS"
             raise nats.errors.SecureConnWantedError
         self._transport.step = "authentication"
         try:

@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import nkeys
+import pytest
+
+from natstui.config import Connection, Secret
+from natstui.errors import AuthenticationFailed, ConnectionFailed, UsageError
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.model.record import LinkChanged
+from tests.jetstream.operator_jwts import Operator, Signer, write_creds
+
+Factory = Callable[..., Broker]
+
+PASSWORD = "p@ss:w/ö%rd?"
+USER = f'authorization {{ user: "ann@x", password: "{PASSWORD}" }}'
+
+
+async def link_of(url: str, **settings: Any) -> LinkChanged:
+    """Connect, prove that JetStream answers, and return what the link says."""
+    client = await connect(Connection(servers=(url,), **settings))
+    await client.request("INFO")
+    await client.close()
+    return client.link
+
+
+async def failure_of(url: str, **settings: Any) -> ConnectionFailed:
+    """Return why no connection is made, which must be known in time."""
+    before = time.monotonic()
+    with pytest.raises(ConnectionFailed) as caught:
+        await connect(Connection(servers=(url,), **settings))
+    assert time.monotonic() - before < 10
+    return caught.value
+
+
+async def test_user_and_password_connect(nats_server_factory: Factory) -> None:
+    url = nats_server_factory(USER).url
+    link = await link_of(url, user="ann@x", password=Secret(PASSWORD))
+    assert link.user == "ann@x"
+
+
+async def test_a_password_in_the_address_is_decoded(nats_server_factory: Factory) -> None:
+    url = nats_server_factory(USER).url
+    who = f"{quote('ann@x', safe='')}:{quote(PASSWORD, safe='')}@"
+    link = await link_of(url.replace("://", f"://{who}"))
+    assert link.user == "ann@x"
+    assert link.server_url == url
+
+
+async def test_a_wrong_password_is_named(nats_server_factory: Factory) -> None:
+    url = nats_server_factory(USER).url
+    failure = await failure_of(url, user="ann@x", password=Secret("wrong"))
+    place = url.removeprefix("nats://")
+    assert isinstance(failure, AuthenticationFailed)
+    assert str(failure) == (
+        f"authentication: {place} does not accept this user, password, token or key "
+        "(authorization violation)"
+    )
+
+
+async def test_a_token_connects_as_a_setting_and_in_the_address(
+    nats_server_factory: Factory,
+) -> None:
+    url = nats_server_factory('authorization { token: "t:k/n" }').url
+    await link_of(url, token=Secret("t:k/n"))
+    await link_of(url.replace("://", "://t%3Ak%2Fn@"))
+    assert isinstance(await failure_of(url), AuthenticationFailed)
+
+
+async def test_an_nkey_connects_even_when_its_file_is_decorated(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    user = Signer.make(nkeys.PREFIX_BYTE_USER)
+    url = nats_server_factory(f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}").url
+    file = tmp_path / "user.nk"
+    file.write_bytes(
+        f"-----BEGIN USER NKEY SEED-----\r\n{user.seed}\r\n------END------\r\n".encode()
+    )
+    await link_of(url, nkey_file=str(file))
+    await link_of(url, nkey=Secret(user.seed))
+    other = Signer.make(nkeys.PREFIX_BYTE_USER)
+    assert isinstance(await failure_of(url, nkey=Secret(other.seed)), AuthenticationFailed)
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+async def test_creds_connect_also_with_windows_line_ends(
+    nats_server_factory: Factory, tmp_path: Path, newline: str
+) -> None:
+    operator = Operator()
+    url = nats_server_factory(operator.server_config).url
+    file = write_creds(tmp_path / "user.creds", *operator.user(), newline=newline)
+    link = await link_of(url, creds_file=str(file))
+    assert link.account == operator.account.public
+    await link_of(url, creds=Secret(file.read_text()))
+
+
+async def test_a_jwt_connects_with_its_seed_and_a_bearer_jwt_without(
+    nats_server_factory: Factory,
+) -> None:
+    operator = Operator()
+    url = nats_server_factory(operator.server_config).url
+    jwt, seed = operator.user()
+    await link_of(url, user_jwt=Secret(jwt), user_seed=Secret(seed))
+    assert isinstance(await failure_of(url, user_jwt=Secret(jwt)), AuthenticationFailed)
+    bearer, _ = operator.user(bearer=True)
+    await link_of(url, user_jwt=Secret(bearer))
+
+
+async def test_an_expired_jwt_is_said_to_be_expired(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    operator = Operator()
+    url = nats_server_factory(operator.server_config).url
+    jwt, seed = operator.user(exp=int(time.time()) - 3660)
+    file = write_creds(tmp_path / "user.creds", jwt, seed)
+    failure = await failure_of(url, creds_file=str(file))
+    assert isinstance(failure, AuthenticationFailed)
+    place = url.removeprefix("nats://")
+    assert str(failure) == (
+        f"authentication: {place} refuses us: the JWT in {file} expired 1h01m ago"
+    )
+
+
+async def test_a_jwt_that_expires_is_said_so_and_a_renewed_one_is_used(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    operator = Operator()
+    url = nats_server_factory(operator.server_config).url
+    jwt, seed = operator.user(exp=int(time.time()) + 3)
+    file = write_creds(tmp_path / "user.creds", jwt, seed)
+    changes: list[LinkChanged] = []
+    client = await connect(
+        Connection(servers=(url,), creds_file=str(file)), on_link=changes.append
+    )
+    async with asyncio.timeout(15):
+        while not any("expired" in (change.reason or "") for change in changes):
+            await asyncio.sleep(0.05)
+    assert changes[-1].state == "reconnecting"
+    write_creds(file, *operator.user())
+    async with asyncio.timeout(15):
+        while changes[-1].state != "connected":
+            await asyncio.sleep(0.05)
+    assert await client.request("INFO")
+    await client.close()
+
+
+async def test_files_that_are_missing_or_wrong_are_named(tmp_path: Path) -> None:
+    url = "nats://127.0.0.1:1"
+    with pytest.raises(UsageError, match=r"none\.creds cannot be read: No such file"):
+        await connect(Connection(servers=(url,), creds_file=str(tmp_path / "none.creds")))
+    wrong = tmp_path / "wrong.txt"
+    wrong.write_text("hello\n")
+    with pytest.raises(UsageError, match="it is not a creds file"):
+        await connect(Connection(servers=(url,), creds_file=str(wrong)))
+    with pytest.raises(UsageError, match="has no nkey seed"):
+        await connect(Connection(servers=(url,), nkey_file=str(wrong)))
+    broken = Signer.make(nkeys.PREFIX_BYTE_USER).seed[:-2] + "AA"
+    with pytest.raises(UsageError, match="is damaged"):
+        await connect(Connection(servers=(url,), nkey=Secret(broken)))

@@ -1,0 +1,224 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trustme
+
+from natstui.config import Connection, Secret
+from natstui.errors import ConnectionFailed, UsageError
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.model.record import LinkChanged
+
+Factory = Callable[..., Broker]
+
+
+@dataclass(frozen=True)
+class Files:
+    """PEM files of one authority: its own certificate, the server's and a client's pair."""
+
+    ca: str
+    server_cert: str
+    server_key: str
+    cert: str
+    key: str
+    elsewhere_cert: str
+    elsewhere_key: str
+
+    def server_config(self, more: str = "") -> str:
+        return (
+            f'tls {{ cert_file: "{self.server_cert}", key_file: "{self.server_key}", '
+            f'ca_file: "{self.ca}", {more} }}\n'
+        )
+
+
+_NAMES = ("ca", "server", "server.key", "ann", "ann.key", "elsewhere", "elsewhere.key")
+
+
+def make_files(folder: Path) -> Files:
+    """Make an authority and what it signs."""
+    folder.mkdir()
+    authority = trustme.CA()
+    files = Files(*(str(folder / name) for name in _NAMES))
+    authority.cert_pem.write_to_path(files.ca)
+    server = authority.issue_cert("127.0.0.1", "localhost")
+    server.cert_chain_pems[0].write_to_path(files.server_cert)
+    server.private_key_pem.write_to_path(files.server_key)
+    client = authority.issue_cert("ann@example.org")
+    client.cert_chain_pems[0].write_to_path(files.cert)
+    client.private_key_pem.write_to_path(files.key)
+    elsewhere = authority.issue_cert("elsewhere.example.org")
+    elsewhere.cert_chain_pems[0].write_to_path(files.elsewhere_cert)
+    elsewhere.private_key_pem.write_to_path(files.elsewhere_key)
+    return files
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return make_files(tmp_path_factory.mktemp("tls") / "ours")
+
+
+@pytest.fixture(scope="module")
+def strangers(tmp_path_factory: pytest.TempPathFactory) -> Files:
+    return make_files(tmp_path_factory.mktemp("tls") / "theirs")
+
+
+async def link_of(url: str, **settings: Any) -> LinkChanged:
+    """Connect, prove that JetStream answers, and return what the link says."""
+    changes: list[LinkChanged] = []
+    client = await connect(Connection(servers=(url,), **settings), on_link=changes.append)
+    await client.request("INFO")
+    await client.close()
+    return changes[0]
+
+
+async def failure_of(url: str, **settings: Any) -> str:
+    """Return why no connection is made, which must be known in time."""
+    before = time.monotonic()
+    with pytest.raises(ConnectionFailed) as caught:
+        await connect(Connection(servers=(url,), **settings))
+    assert time.monotonic() - before < 10
+    return str(caught.value)
+
+
+def place_of(url: str) -> str:
+    return url.partition("://")[2]
+
+
+async def test_a_server_is_trusted_by_its_authority(
+    nats_server_factory: Factory, files: Files
+) -> None:
+    url = nats_server_factory(files.server_config()).url
+    link = await link_of(url, ca=files.ca)
+    assert link.tls is True
+
+
+async def test_a_wrong_authority_is_named(
+    nats_server_factory: Factory, files: Files, strangers: Files
+) -> None:
+    url = nats_server_factory(files.server_config()).url
+    assert await failure_of(url, ca=strangers.ca) == (
+        f"TLS: the certificate of {place_of(url)} is not trusted "
+        "(unable to get local issuer certificate)"
+    )
+    assert "is not trusted" in await failure_of(url)
+
+
+async def test_a_name_the_certificate_does_not_have_is_named(
+    nats_server_factory: Factory, files: Files
+) -> None:
+    elsewhere = replace(files, server_cert=files.elsewhere_cert, server_key=files.elsewhere_key)
+    url = nats_server_factory(elsewhere.server_config()).url
+    reason = await failure_of(url, ca=files.ca)
+    assert reason.startswith(f"TLS: the certificate of {place_of(url)} is not trusted (")
+    assert "mismatch" in reason
+
+
+async def test_a_client_certificate_connects_and_its_absence_is_named(
+    nats_server_factory: Factory, files: Files, strangers: Files
+) -> None:
+    url = nats_server_factory(files.server_config("verify: true")).url
+    link = await link_of(url, ca=files.ca, cert=files.cert, key=files.key)
+    assert link.tls is True
+    for missing in ({}, {"cert": strangers.cert, "key": strangers.key}):
+        reason = await failure_of(url, ca=files.ca, **missing)
+        assert "client certificate" in reason
+        assert place_of(url) in reason
+
+
+async def test_the_handshake_can_come_first(nats_server_factory: Factory, files: Files) -> None:
+    url = nats_server_factory(files.server_config("handshake_first: true")).url
+    link = await link_of(url, ca=files.ca, tls_first=True)
+    assert link.tls is True
+    assert await failure_of(url, ca=files.ca) == (
+        f"greeting: {place_of(url)} does not greet as a NATS server does; "
+        "it begins with a TLS handshake: set tls_first"
+    )
+
+
+async def test_a_handshake_first_that_the_server_does_not_expect_is_named(
+    nats_server_factory: Factory, files: Files
+) -> None:
+    url = nats_server_factory(files.server_config()).url
+    reason = await failure_of(url, ca=files.ca, tls_first=True)
+    assert reason == (
+        f"TLS: {place_of(url)} does not begin with a handshake: tls_first is wrong here"
+    )
+
+
+async def test_an_offer_to_encrypt_is_taken_when_it_is_wanted(
+    nats_server_factory: Factory, files: Files
+) -> None:
+    url = nats_server_factory(files.server_config() + "allow_non_tls: true\n").url
+    assert (await link_of(url, ca=files.ca)).tls is True
+    assert (await link_of(url)).tls is False
+
+
+@asynccontextmanager
+async def plain_server() -> AsyncIterator[tuple[str, bytearray]]:
+    """A server that offers no TLS and keeps every byte it is sent."""
+    heard = bytearray()
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.write(b'INFO {"server_id":"X","version":"2.15.1","headers":true}\r\n')
+        heard.extend(await reader.read(4096))
+        writer.close()
+
+    server = await asyncio.start_server(greet, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    async with server:
+        yield f"127.0.0.1:{port}", heard
+
+
+@pytest.mark.parametrize(
+    ("scheme", "settings"),
+    [("tls", {}), ("nats", {"tls_required": True}), ("nats", {"ca": "CA"})],
+)
+async def test_no_password_is_sent_in_clear_where_tls_was_asked_for(
+    files: Files, scheme: str, settings: dict[str, Any]
+) -> None:
+    if "ca" in settings:
+        settings = {"ca": files.ca}
+    async with plain_server() as (place, heard):
+        secret = Secret("very-secret")
+        reason = await failure_of(f"{scheme}://{place}", user="a", password=secret, **settings)
+        await asyncio.sleep(0.1)
+    assert reason == (f"TLS: {place} offers no TLS, and TLS is asked for: nothing was sent to it")
+    assert bytes(heard) == b""
+
+
+async def test_tls_files_that_are_missing_or_wrong_are_named(tmp_path: Path, files: Files) -> None:
+    url = "nats://127.0.0.1:1"
+    wrong = tmp_path / "wrong.pem"
+    wrong.write_text("hello\n")
+    with pytest.raises(UsageError, match=r"none\.pem cannot be read: No such file"):
+        await connect(Connection(servers=(url,), ca=str(tmp_path / "none.pem")))
+    with pytest.raises(UsageError, match="is not a file with PEM certificates"):
+        await connect(Connection(servers=(url,), ca=str(wrong)))
+    with pytest.raises(UsageError, match="are not a certificate and its key"):
+        await connect(Connection(servers=(url,), cert=files.cert, key=files.server_key))
+
+
+async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) -> None:
+    broker = nats_server_factory()
+    place = broker.monitoring_url.partition("://")[2]
+    assert await failure_of(f"nats://{place}") == (
+        f"greeting: {place} does not greet as a NATS server does; "
+        "it speaks HTTP: is this its monitoring port?"
+    )
+
+
+async def test_a_port_that_says_nothing_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"127.0.0.1:{silent.getsockname()[1]}"
+        assert await failure_of(f"nats://{place}") == (
+            f"greeting: {place} takes the connection, but does not greet as a NATS server does"
+        )

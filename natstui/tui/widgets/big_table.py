@@ -68,8 +68,8 @@ class BigTable(TableView):
         overflow-y: scroll;
         scrollbar-size: 0 1;
         & > .big-table--header { background: $panel; color: $foreground; text-style: bold; }
-        & > .big-table--cursor { background: $primary 35%; color: $foreground; text-style: bold; }
-        & > .big-table--blurred { background: $primary 15%; color: $foreground; }
+        & > .big-table--cursor { background: $primary 25%; color: $foreground; text-style: bold; }
+        & > .big-table--blurred { background: $primary 12%; color: $foreground; }
         & > .big-table--hover { background: $foreground 8%; color: $foreground; }
         & > .big-table--marked { background: $accent 15%; color: $foreground; }
         & > .big-table--sorted { color: $text-accent; }

@@ -64,7 +64,7 @@ class TableLines(ScrollView, can_focus=True):
 
     def render_line(self, y: int) -> Strip:
         """Draw one line of the screen: the titles, a row, or nothing."""
-        scroll_x, width = round(self.scroll_x), self.size.width
+        scroll_x, width = round(self.scroll_x), self.scrollable_content_region.width
         if y == 0:
             return self._painter.header(self.sort, self.columns_now, scroll_x, width)
         look = self._look(y)
@@ -116,4 +116,8 @@ class TableLines(ScrollView, can_focus=True):
         name = f"big-table--{look}"
         if look == "row" or name not in self.COMPONENT_CLASSES:
             return self.rich_style if look == "row" else Style()
-        return self.get_component_rich_style(name, partial=look not in _WHOLE)
+        style = self.get_component_rich_style(name)
+        if look in _WHOLE:
+            return style
+        ink = None if look == "strong" else style.color
+        return Style(color=ink, bold=style.bold or None, italic=style.italic or None)

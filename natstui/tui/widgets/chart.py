@@ -1,0 +1,200 @@
+"""A chart with axes and units: drawn by plotext in another process, shown line by line here."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from natstui.clean import clean_line
+from natstui.tui.text import fit
+from natstui.tui.themes import series_colors
+from natstui.tui.widgets.plot_frame import MARKERS, ChartData, PlotFrame, Series, plot_frame
+from natstui.tui.widgets.plotter import Plotter, Runs
+from natstui.tui.widgets.ticks import value_text
+
+__all__ = ["Chart", "ChartData", "Plotter", "Series"]
+
+_LEAST_WIDTH, _LEAST_HEIGHT = 20, 6
+_BETWEEN_FRAMES_S = 0.5
+_SAMPLES = tuple(f"⠤{marker or '⠤'}⠤" for marker in MARKERS)
+
+
+class Chart(Widget):
+    """Lines over time with a title, a legend with the newest values, axes and units.
+
+    While a newer frame is drawn the last one stays; frames come at most twice a second.
+    """
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"chart--title", "chart--axes", "chart--note"}
+    DEFAULT_CSS = """
+    Chart {
+        width: 1fr;
+        height: 1fr;
+        background: $background;
+        color: $foreground;
+        & > .chart--title { text-style: bold; }
+        & > .chart--axes { color: $text-muted; }
+        & > .chart--note { color: $text-muted; }
+    }
+    """
+
+    def __init__(
+        self, plotter: Plotter, *, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._plotter = plotter
+        self._data: ChartData | None = None
+        self._lines: list[Runs] = []
+        self._wanted: PlotFrame | None = None
+        self._drawing = False
+        self._failed = False
+        self._drawn_at_s = 0.0
+        self._timer: Timer | None = None
+        self._styles_by_role: dict[int, Style] = {}
+
+    def show(self, data: ChartData) -> None:
+        """Show newer data as soon as a frame of it is drawn."""
+        self._data = data
+        self._want()
+
+    def on_resize(self) -> None:
+        """Draw for the new size; until then the old frame is cut or padded."""
+        self._want()
+
+    def on_mount(self) -> None:
+        """Colours change with the theme, the frame does not."""
+        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget_styles())
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the old theme."""
+        super().notify_style_update()
+        self._styles_by_role.clear()
+
+    def _forget_styles(self) -> None:
+        """Draw in the new theme's colours."""
+        self._styles_by_role.clear()
+        self.refresh()
+
+    @property
+    def _too_small(self) -> bool:
+        return self.size.width < _LEAST_WIDTH or self.size.height < _LEAST_HEIGHT
+
+    def _want(self) -> None:
+        """Ask for a frame now, or when the last one is half a second old."""
+        if self._data is None or self._too_small or not self.is_attached or self._timer:
+            return
+        wait_s = self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic()
+        if wait_s > 0:
+            self._timer = self.set_timer(wait_s, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        """Have the newest data drawn, after the frame in work if there is one."""
+        self._timer = None
+        if self._data is None or self._too_small:
+            return
+        self._drawn_at_s = monotonic()
+        self._wanted = plot_frame(self._data, self.size.width, self.size.height - self._head)
+        if not self._drawing:
+            self._drawing = True
+            self.run_worker(self._draw(), group="chart")
+
+    async def _draw(self) -> None:
+        """Draw what is wanted until nothing newer is."""
+        try:
+            while (frame := self._wanted) is not None:
+                self._wanted = None
+                lines = await self._plotter.draw(frame)
+                self._failed = lines is None
+                self._lines = lines if lines is not None else self._lines
+                self.refresh()
+        finally:
+            self._drawing = False
+
+    def render_line(self, y: int) -> Strip:
+        """Draw the title with the legend, or a line of the last frame."""
+        width = self.size.width
+        if self._too_small:
+            return self._note("chart: too small", y)
+        if y < self._head:
+            return self._heading(y)
+        if not self._lines:
+            note = "cannot draw: is plotext installed?" if self._failed else "…"
+            return self._note(note, y - self.size.height // 2)
+        if y - self._head >= len(self._lines):
+            return Strip([Segment(" " * width, self._style(0))], width)
+        segments = [
+            Segment(clean_line(text), self._style(role))
+            for text, role in self._lines[y - self._head]
+        ]
+        return Strip(segments).crop_extend(0, width, self._style(0))
+
+    def _note(self, text: str, y: int) -> Strip:
+        """Write a remark on line 0."""
+        width = self.size.width
+        style = self._style(0) + self._ink("chart--note")
+        return Strip([Segment(fit(text if y == 0 else "", width), style)], width)
+
+    @property
+    def _title(self) -> str:
+        """Title and unit; nothing without data."""
+        data = self._data
+        if data is None:
+            return ""
+        return clean_line(f"{data.title} ({data.unit})" if data.unit else data.title)
+
+    @property
+    def _head(self) -> int:
+        """Lines above the axes: the legend gets its own when it does not fit beside the title."""
+        wide = cell_len(self._title) + cell_len("".join(text for text, _ in self._legend()))
+        return 2 if wide > self.size.width and self.size.height >= _LEAST_HEIGHT + 2 else 1
+
+    def _heading(self, y: int) -> Strip:
+        """Write the title at the left and the legend at the right, or below it."""
+        width = self.size.width
+        legend = self._legend() if y == self._head - 1 else []
+        used = min(width, sum(cell_len(text) for text, _ in legend))
+        bold = self._style(0) + self._ink("chart--title")
+        segments = [Segment(fit("" if y else self._title, width - used), bold)]
+        segments += [Segment(text, self._style(role)) for text, role in legend]
+        return Strip(segments).crop_extend(0, width, self._style(0))
+
+    def _legend(self) -> Runs:
+        """Return each line's sample, label and newest value."""
+        legend: Runs = []
+        data = self._data
+        for index, series in enumerate(data.series if data else ()):
+            newest = series.values[-1] if series.values else None
+            value = "–" if newest is None or data is None else value_text(newest, data.unit)
+            role = index % len(_SAMPLES) + 1
+            legend += [("  " + _SAMPLES[role - 1], role)]
+            legend += [(f" {clean_line(series.label)} ", 16), (value, 0)]
+        return legend
+
+    def _ink(self, name: str) -> Style:
+        """Return a component's colour and weight without its ground."""
+        style = self.get_component_rich_style(name)
+        return Style(color=style.color, bold=style.bold)
+
+    def _style(self, role: int) -> Style:
+        """Return the style of a palette number: ground, series or axes."""
+        if role not in self._styles_by_role:
+            ground = self.rich_style
+            if role == 0:
+                style = ground
+            elif role <= len(_SAMPLES):
+                palette = series_colors(dark=self.app.current_theme.dark)
+                style = ground + Style(color=palette[role - 1])
+            else:
+                style = ground + self._ink("chart--axes")
+            self._styles_by_role[role] = style
+        return self._styles_by_role[role]

@@ -1,0 +1,148 @@
+"""Charts keep gaps, stay harmless, survive their drawing process and never ask too often."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+
+from textual.app import App, ComposeResult
+
+from natstui.tui.widgets.chart import Chart, ChartData, Plotter, Series
+from natstui.tui.widgets.plot_frame import plot_frame, runs
+from natstui.tui.widgets.plotter import parse_line
+from natstui.tui.widgets.strip_chart import StripChart
+
+AT_S = [float(second) for second in range(-99, 1)]
+
+
+def data(title: str = "Ingest", label: str = "in") -> ChartData:
+    one: list[float | None] = [100.0 + 50 * math.sin(at / 9) for at in AT_S]
+    two: list[float | None] = [40.0] * 100
+    two[30:60] = [None] * 30
+    two[5], two[6], two[7] = math.nan, math.inf, -math.inf
+    return ChartData(title, "msgs/s", AT_S, (Series(label, one), Series("removed", two)), 100)
+
+
+class ChartApp(App[None]):
+    def __init__(self, plotter: Plotter | None = None) -> None:
+        super().__init__()
+        self.plotter = plotter or Plotter()
+
+    def compose(self) -> ComposeResult:
+        yield Chart(self.plotter)
+        yield StripChart("publish", "msgs/s")
+
+    async def on_unmount(self) -> None:
+        await self.plotter.close()
+
+    @property
+    def chart(self) -> Chart:
+        return self.query_one(Chart)
+
+    def text(self) -> str:
+        return "\n".join(strip.text for strip in self.screen._compositor.render_strips())
+
+
+async def until(app: ChartApp, pilot: object, wanted: str) -> str:
+    for _ in range(100):
+        await pilot.pause(0.1)  # type: ignore[attr-defined]
+        if wanted in app.text():
+            break
+    return app.text()
+
+
+def test_a_line_has_at_most_one_point_in_a_column_and_its_gaps() -> None:
+    found = list(runs([-3.5, -3.4, -2.5, -1.5, -0.5], [1.0, 3.0, None, 5.0, math.inf], 4, 4))
+    assert found == [([-3.45], [2.0]), ([-1.5], [5.0])]
+
+
+def test_sparse_points_are_joined_and_dense_ones_thinned() -> None:
+    assert len(list(runs([-90.0, -50.0, -10.0], [1.0, 2.0, 3.0], 100, 400))) == 1
+    dense = [-index / 10 for index in range(1000, -1, -1)]
+    (line,) = runs(dense, [1.0] * 1001, 100, 50)
+    assert len(line[0]) <= 51
+
+
+def test_a_frame_of_nothing_still_has_axes() -> None:
+    frame = plot_frame(ChartData("x", "msgs", [], (Series("a", []),), 60), 40, 10)
+    assert frame.lines == ((),)
+    assert [label for _, label in frame.y_ticks] == ["0", "1"]
+
+
+def test_colours_are_palette_numbers_and_nothing_else() -> None:
+    assert parse_line("a\x1b[38;5;16mb\x1b[0mc\x1b[31md") == [
+        ("a", 0),
+        ("b", 16),
+        ("c", 0),
+        ("d", 0),
+    ]
+
+
+async def test_a_chart_shows_title_unit_legend_and_axes() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.chart.show(data())
+        text = await until(app, pilot, "now")
+        assert "Ingest (msgs/s)" in text
+        assert "in 100" in text
+        assert "⠤●⠤ removed 40" in text
+        for label in ("-1m", "now", "150", "0┤"):
+            assert label in text
+        assert "plotext" not in sys.modules
+        await pilot.resize_terminal(18, 24)
+        await pilot.pause()
+        assert "too small" in app.text()
+
+
+async def test_a_killed_drawing_process_is_started_again() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.chart.show(data())
+        await until(app, pilot, "now")
+        first = app.plotter.pid
+        assert first is not None
+        os.kill(first, signal.SIGKILL)
+        for _ in range(20):
+            app.chart.show(data("Later"))
+            await pilot.pause(0.3)
+            if app.plotter.pid not in (None, first):
+                break
+        assert "now" in await until(app, pilot, "Later")
+        assert app.plotter.pid not in (None, first)
+
+
+async def test_a_drawing_process_that_does_not_start_is_not_started_for_ever() -> None:
+    app = ChartApp(Plotter((sys.executable, "-c", "raise SystemExit(1)")))
+    async with app.run_test(size=(80, 24)) as pilot:
+        for _ in range(9):
+            app.chart.show(data())
+            await pilot.pause(0.55)
+        assert "cannot draw" in app.text()
+        assert app.plotter.pid is None
+
+
+async def test_the_drawing_process_ends_with_the_app() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.chart.show(data())
+        await until(app, pilot, "now")
+        pid = app.plotter.pid
+    assert pid is not None
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return
+    raise AssertionError("the drawing process outlived the app")
+
+
+async def test_a_strip_shows_its_newest_and_greatest_value() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        strip = app.query_one(StripChart)
+        strip.show([1.0, 500.0, None])
+        strip.add(20.0)
+        await pilot.pause()
+        assert "publish" in app.text()
+        assert "20.0  max 500" in app.text()

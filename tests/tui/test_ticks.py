@@ -1,0 +1,57 @@
+"""Axes have round numbers that fit, with the units people read."""
+
+from datetime import UTC
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natstui.tui.widgets.ticks import Unit, age_ticks, clock_ticks, value_ticks
+
+
+def labels(ticks: tuple[tuple[float, str], ...]) -> list[str]:
+    return [label for _, label in ticks]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit", "expected"),
+    [
+        (0, 1900, "msgs/s", ["0", "1000", "2000"]),
+        (0, 2, "msgs", ["0", "1", "2"]),
+        (0, 1.7 * 2**30, "bytes", ["0 B", "1.00 GiB", "2.00 GiB"]),
+        (0, 200, "s", ["0s", "2m00s", "4m00s"]),
+        (0, 97, "%", ["0%", "50%", "100%"]),
+        (1_000_000, 1_000_010, "msgs", ["1,000,000", "1,000,005", "1,000,010"]),
+        (0, 0, "msgs", ["0", "1"]),
+    ],
+)
+def test_value_axes_are_round(low: float, high: float, unit: Unit, expected: list[str]) -> None:
+    assert labels(value_ticks(low, high, 8, unit)) == expected
+
+
+@given(
+    st.floats(0, 1e15),
+    st.floats(0, 1e15),
+    st.integers(4, 60),
+    st.sampled_from(["msgs", "s", "bytes", "%"]),
+)
+def test_value_ticks_enclose_the_values_and_differ(
+    one: float, other: float, height: int, unit: Unit
+) -> None:
+    low, high = sorted((one, other))
+    ticks = value_ticks(low, high, height, unit)
+    assert ticks[0][0] <= low * (1 + 1e-6) + 1e-6
+    assert ticks[-1][0] >= high * (1 - 1e-6) - 1e-6
+    assert 2 <= len(ticks) <= height + 3
+    assert [at for at, _ in ticks] == sorted(at for at, _ in ticks)
+
+
+def test_age_axes_end_now() -> None:
+    assert labels(age_ticks(900, 60)) == ["-15m", "-10m", "-5m", "now"]
+    assert labels(age_ticks(60, 40)) == ["-1m", "-30s", "now"]
+    assert labels(age_ticks(3600, 20)) == ["-1h", "now"]
+
+
+def test_clock_axes_are_at_round_times() -> None:
+    noon = 1_790_000_000 // 86_400 * 86_400 + 43_200 + 130
+    assert labels(clock_ticks(noon, 900, 60, UTC)) == ["11:50", "11:55", "12:00"]

@@ -54,6 +54,15 @@ def explain_refusal(place: str, error: NatstuiError, connection: Connection) -> 
     return AuthenticationFailed(reason, step="authentication")
 
 
+def handshake_not_first(place: str) -> ConnectionFailed:
+    """Return the error of a handshake that came before the server expected one.
+
+    Its greeting was then swallowed by the handshake, or the other way round.
+    """
+    reason = f"{place} does not begin with a handshake: tls_first is wrong here"
+    return ConnectionFailed(reason, step="TLS")
+
+
 def explain_loss(error: BaseException | None) -> str:
     """Return one sentence on why a connection that stood is gone."""
     if isinstance(error, nats.errors.UnexpectedEOF | ConnectionResetError):
@@ -98,7 +107,7 @@ def _tls_reason(place: str, error: BaseException) -> str:
     if isinstance(error, ssl.SSLError):
         reason = (error.reason or str(error)).replace("_", " ").lower()
         if "wrong version" in reason or "record layer" in reason:
-            return f"{place} does not begin with a handshake: tls_first is wrong here"
+            return handshake_not_first(place).reason
         return f"{place} refuses the handshake ({reason})"
     return f"{place} breaks the handshake off ({_words(error)})"
 

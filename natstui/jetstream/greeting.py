@@ -13,6 +13,8 @@ from natstui.jetstream.permissions import UserInfo
 from natstui.jetstream.transport import GuardedClient
 from natstui.model.record import LinkChanged, LinkState
 
+_NOT_FOR_ACCOUNT = 10039
+
 
 class _Api(msgspec.Struct):
     level: int | None = None
@@ -72,5 +74,9 @@ def account_greeting(reply: bytes | BaseException, user: UserInfo | None) -> Gre
         # Servers before 2.11 have no level.
         level = info.api.level or 0
         return Greeting(jetstream=True, api_level=level, domain=info.domain, user=user)
-    known = False if isinstance(reply, JetStreamUnavailable) else None
-    return Greeting(jetstream=known, reason=str(reply), user=user)
+    if not isinstance(reply, JetStreamUnavailable):
+        return Greeting(reason=str(reply), user=user)
+    reason = str(reply)
+    if reply.err_code == _NOT_FOR_ACCOUNT and user is not None:
+        reason = f"JetStream is not enabled for the account {user.account!r}"
+    return Greeting(jetstream=False, reason=reason, user=user)

@@ -102,7 +102,7 @@ class Link:
         """End everything that waits: its answer cannot come any more."""
         self.nc.forget_pending()
         self._inbox_denied = None
-        self._say_lost(explain_loss(self.nc.lost_by))
+        self._say_lost(self._reason or explain_loss(self.nc.lost_by))
         self.waiting.fail_all(
             ServerGone(f"the connection was lost before the answer came: {self._reason}")
         )

@@ -12,7 +12,7 @@ import nats.errors
 from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, ConnectionFailed, UsageError
 from natstui.jetstream.auth import auth_options, tls_options
-from natstui.jetstream.explain import explain, explain_refusal
+from natstui.jetstream.explain import explain, explain_refusal, handshake_not_first
 from natstui.jetstream.probe import guess_speaker
 from natstui.jetstream.servers import Address, parse_servers
 from natstui.jetstream.transport import GuardedClient
@@ -89,6 +89,8 @@ async def attempt(plan: Plan, address: Address) -> GuardedClient:
         await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
         connected = True
     except (OSError, nats.errors.Error) as error:
+        if client.step == "greeting" and plan.connection.tls_first:
+            raise handshake_not_first(address.place) from error
         if client.step == "greeting":
             await dispose(client)
             if speaker := await guess_speaker(address.host, address.port):

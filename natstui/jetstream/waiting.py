@@ -15,12 +15,17 @@ class Waiting:
 
     def __init__(self) -> None:
         self._open: dict[str, tuple[str, asyncio.Future[Msg]]] = {}
-        self._count = 0
+        self._last = 0
+
+    @property
+    def count(self) -> int:
+        """Return how many requests wait."""
+        return len(self._open)
 
     def add(self, subject: str) -> tuple[str, asyncio.Future[Msg]]:
         """Begin to wait; return the word to end the reply subject with, and the answer to be."""
-        self._count += 1
-        word = str(self._count)
+        self._last += 1
+        word = str(self._last)
         future = asyncio.get_running_loop().create_future()
         self._open[word] = (subject, future)
         return word, future

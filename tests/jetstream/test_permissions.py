@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from natstui.config import Connection, Secret
+from natstui.errors import JetStreamUnavailable, PermissionDenied, RequestFailed
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import Client, connect
+from natstui.model.permissions import READING, may_publish, may_subscribe
+from natstui.model.record import LinkChanged
+
+Factory = Callable[..., Broker]
+
+MONITOR = """
+accounts {
+  APP: {
+    jetstream: enabled
+    users: [
+      { user: app, password: app }
+      { user: mon, password: mon, permissions: {
+          publish: { allow: [
+            "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES",
+            "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.NAMES.*",
+            "$JS.API.CONSUMER.INFO.*.*", "$SYS.REQ.USER.INFO"
+          ] }
+          subscribe: { allow: [
+            "_INBOX_mon.>", "$JS.EVENT.ADVISORY.STREAM.>", "$JS.EVENT.ADVISORY.CONSUMER.>"
+          ] }
+      } }
+      { user: mute, password: mute, permissions: { publish: { deny: ">" } } }
+    ]
+  }
+  PLAIN: { users: [ { user: plain, password: plain } ] }
+}
+"""
+
+
+async def client_of(url: str, name: str, **settings: Any) -> Client:
+    return await connect(Connection(servers=(url,), user=name, password=Secret(name), **settings))
+
+
+async def denial_of(client: Client, verb: str) -> PermissionDenied:
+    """Return the denial of a request, which must come long before its time-out."""
+    before = time.monotonic()
+    with pytest.raises(PermissionDenied) as caught:
+        await client.request(verb, timeout_s=20)
+    assert time.monotonic() - before < 5
+    return caught.value
+
+
+async def test_a_least_privilege_user_reads_everything(nats_server_factory: Factory) -> None:
+    url = nats_server_factory(MONITOR).url
+    app = await client_of(url, "app")
+    await app.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+    await app.request("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"name": "C"}})
+    await app.close()
+    monitor = await client_of(url, "mon", inbox_prefix="_INBOX_mon")
+    verbs = ("INFO", "STREAM.LIST", "STREAM.NAMES", "STREAM.INFO.S", "CONSUMER.LIST.S")
+    for verb in (*verbs, "CONSUMER.NAMES.S", "CONSUMER.INFO.S.C"):
+        assert await monitor.request(verb)
+    assert monitor.link.account == "APP"
+    permitted = await monitor.permissions()
+    assert all(may_publish(permitted, f"$JS.API.{verb}") for verb in READING)
+    assert not may_publish(permitted, "$JS.API.STREAM.PURGE.*")
+    assert may_subscribe(permitted, "$JS.EVENT.ADVISORY.STREAM.>")
+    assert not may_subscribe(permitted, "$JS.EVENT.METRIC.>")
+    await monitor.close()
+
+
+async def test_a_denied_request_names_its_subject_at_once(nats_server_factory: Factory) -> None:
+    client = await client_of(nats_server_factory(MONITOR).url, "mon", inbox_prefix="_INBOX_mon")
+    denial = await denial_of(client, "STREAM.PURGE.Orders")
+    assert denial.subject == "$JS.API.STREAM.PURGE.Orders"
+    assert str(denial) == (
+        'the user has no permission to publish to "$JS.API.STREAM.PURGE.Orders"'
+    )
+    await client.close()
+
+
+async def test_many_denied_requests_at_once_each_get_their_own_denial(
+    nats_server_factory: Factory,
+) -> None:
+    client = await client_of(nats_server_factory(MONITOR).url, "mute")
+    denials = await asyncio.gather(*(denial_of(client, f"STREAM.INFO.S{i}") for i in range(50)))
+    assert [denial.subject for denial in denials] == [
+        f"$JS.API.STREAM.INFO.S{i}" for i in range(50)
+    ]
+    await client.close()
+
+
+async def test_an_inbox_the_user_may_not_use_is_named_before_any_time_out(
+    nats_server_factory: Factory,
+) -> None:
+    client = await client_of(nats_server_factory(MONITOR).url, "mon")
+    for _ in range(2):
+        denial = await denial_of(client, "INFO")
+        assert (denial.kind, denial.subject) == ("subscribe", "_INBOX.>")
+    link = client.link
+    assert link.jetstream is None
+    assert link.reason == 'the user has no permission to subscribe to "_INBOX.>"'
+    await client.close()
+
+
+async def test_a_denied_subscription_is_told(nats_server_factory: Factory) -> None:
+    client = await client_of(nats_server_factory(MONITOR).url, "mon", inbox_prefix="_INBOX_mon")
+    denied: asyncio.Future[PermissionDenied] = asyncio.get_running_loop().create_future()
+
+    async def ignore(_message: object) -> None:
+        pass
+
+    await client.subscribe("$JS.EVENT.METRIC.>", ignore, denied.set_result)
+    assert (await asyncio.wait_for(denied, 10)).subject == "$JS.EVENT.METRIC.>"
+    await client.close()
+
+
+async def test_an_account_without_jetstream_is_connected_and_says_so(
+    nats_server_factory: Factory,
+) -> None:
+    client = await client_of(nats_server_factory(MONITOR).url, "plain")
+    with pytest.raises(JetStreamUnavailable):
+        await client.request("STREAM.NAMES")
+    link = client.link
+    assert link.jetstream is False
+    assert link.reason == "JetStream is not enabled for the account 'PLAIN'"
+    await client.close()
+
+
+async def test_a_server_without_jetstream_is_connected_and_says_so(
+    nats_server_factory: Factory,
+) -> None:
+    changes: list[LinkChanged] = []
+    broker = nats_server_factory(jetstream=False)
+    client = await connect(Connection(servers=(broker.url,)), on_link=changes.append)
+    await client.close()
+    assert changes[0].jetstream is False
+    assert changes[0].reason == "the server 'server1' runs without JetStream"
+
+
+async def test_a_wrong_domain_or_prefix_is_named(nats_server_factory: Factory) -> None:
+    broker = nats_server_factory()
+    for settings in ({"domain": "hub"}, {"api_prefix": "$JS.hub.API"}):
+        client = await connect(Connection(servers=(broker.url,), **settings))
+        assert client.link.reason == (
+            'nothing answers at "$JS.hub.API": is the domain or API prefix right?'
+        )
+        await client.close()
+
+
+async def test_a_domain_is_reached(nats_server_factory: Factory) -> None:
+    broker = nats_server_factory("jetstream { domain: hub }\n")
+    client = await connect(Connection(servers=(broker.url,), domain="hub"))
+    assert client.prefix == "$JS.hub.API"
+    assert client.link.domain == "hub"
+    await client.close()
+
+
+async def test_a_subject_or_payload_that_cannot_be_sent_is_refused_here(
+    nats_server_factory: Factory,
+) -> None:
+    broker = nats_server_factory()
+    client = await connect(Connection(servers=(broker.url,)))
+    with pytest.raises(RequestFailed, match="not valid"):
+        await client.request("STREAM.INFO.with space")
+    with pytest.raises(RequestFailed, match="bytes are more than"):
+        await client.ask("big", b"x" * 2_000_000)
+    await client.close()

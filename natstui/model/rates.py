@@ -15,7 +15,7 @@ from natstui.model.history import History, Point, Sample
 from natstui.model.table import Key
 
 TREND_S = 30
-"""How far back the trend of a backlog or a fill level looks."""
+"""How far back the trend of a backlog or a fill level looks, in seconds."""
 
 
 def per_s(older: Point | None, newer: Point | None) -> float | None:
@@ -118,39 +118,58 @@ def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]
     return rates
 
 
-def slope_per_s(points: Sequence[Point], over_s: float = TREND_S) -> float | None:
-    """Return the mean change per second of a gauge over its last `over_s`, signed, or None."""
-    known = [point for point in points if point.value is not None]
-    if len(known) < 2:
-        return None
-    newest = known[-1]
-    older = next(p for p in known if p.mono_us >= newest.mono_us - over_s * 1e6)
-    elapsed_us = newest.mono_us - older.mono_us
-    if elapsed_us <= 0:
-        return None
-    return ((newest.value or 0) - (older.value or 0)) * 1e6 / elapsed_us
+def _trend_start(history: History, key: Key) -> tuple[Sample, int] | None:
+    """Return the oldest poll of a row that is at most `TREND_S` older than its newest."""
+    horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
+    for sample in history.recent:
+        if sample.mono_us >= horizon_us:
+            row = sample.roster.row_of.get(key)
+            if row is not None:
+                return sample, row
+    return None
 
 
-def time_to_drain_s(pending: Sequence[Point]) -> float | None:
+def trend_per_s(history: History, key: Key, name: str) -> float | None:
+    """Return the mean change per second of a gauge over the last `TREND_S`, signed, or None."""
+    if not history.recent:
+        return None
+    newest, start = history.recent[-1], _trend_start(history, key)
+    row = newest.roster.row_of.get(key)
+    if start is None or row is None:
+        return None
+    return _change_per_s(_at(*start, name), _at(newest, row, name))
+
+
+def _change_per_s(older: Point, newer: Point) -> float | None:
+    elapsed_us = newer.mono_us - older.mono_us
+    if elapsed_us <= 0 or older.value is None or newer.value is None:
+        return None
+    return (newer.value - older.value) * 1e6 / elapsed_us
+
+
+def trend_column(history: History, name: str) -> list[float | None]:
+    """Return `trend_per_s` of every row of the newest sample."""
+    if not history.recent:
+        return []
+    return [trend_per_s(history, key, name) for key in history.recent[-1].roster.keys]
+
+
+def time_to_drain_s(pending_msgs: int, trend_msgs_per_s: float | None) -> float | None:
     """Return seconds until nothing is pending at this trend; None while it does not shrink."""
-    slope = slope_per_s(pending)
-    last = pending[-1].value if pending else None
-    if last == 0:
+    if pending_msgs == 0:
         return 0.0
-    if last is None or slope is None or slope >= 0:
+    if trend_msgs_per_s is None or trend_msgs_per_s >= 0:
         return None
-    return last / -slope
+    return pending_msgs / -trend_msgs_per_s
 
 
-def time_to_full_s(level: Sequence[Point], limit: int | None) -> float | None:
-    """Return seconds until a level reaches its limit at the present trend; None if it does not."""
-    slope = slope_per_s(level)
-    last = level[-1].value if level else None
-    if limit is None or last is None:
+def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> float | None:
+    """Return seconds until a level reaches its limit at this trend; None if it does not."""
+    if limit is None:
         return None
-    if last >= limit:
+    if level >= limit:
         return 0.0
-    return (limit - last) / slope if slope is not None and slope > 0 else None
+    return (limit - level) / trend_per_s if trend_per_s and trend_per_s > 0 else None
 
 
 def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:

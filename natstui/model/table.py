@@ -82,8 +82,6 @@ def _merged(
     old: Table[C], new: C, keys: tuple[Key, ...], suspects: Iterable[int] | None
 ) -> Table[C]:
     """Merge new rows; old rows at `suspects` (None: all) that are not among them are gone."""
-    if keys == old.roster.keys:
-        return Table(new, old.roster)
     present = set(keys)
     candidates = range(len(old)) if suspects is None else suspects
     gone = {row for row in candidates if old.roster.keys[row] not in present}
@@ -98,14 +96,17 @@ def _merged(
 
 def merge_streams(old: Table[StreamColumns], snapshot: Snapshot) -> Table[StreamColumns]:
     """Return the table after a poll; unreachable streams keep their last row."""
-    keys = stream_keys(snapshot.streams)
+    new = snapshot.streams
+    if new.name == old.columns.name and new.created_at_us == old.columns.created_at_us:
+        return Table(new, old.roster)
+    keys = stream_keys(new)
     if not snapshot.streams_complete:
-        return _merged(old, snapshot.streams, keys, _recreated(old.roster, keys))
+        return _merged(old, new, keys, _recreated(old.roster, keys))
     if not snapshot.unreachable_streams:
-        return _merged(old, snapshot.streams, keys, None)
+        return _merged(old, new, keys, None)
     away = set(snapshot.unreachable_streams)
     suspects = (row for row, key in enumerate(old.roster.keys) if key[0] not in away)
-    return _merged(old, snapshot.streams, keys, suspects)
+    return _merged(old, new, keys, suspects)
 
 
 def _recreated(roster: Roster, keys: Iterable[Key]) -> list[int]:
@@ -117,10 +118,18 @@ def merge_consumers(
     old: Table[ConsumerColumns], snapshot: Snapshot, streams: Table[StreamColumns]
 ) -> Table[ConsumerColumns]:
     """Return the table after a poll; consumers of streams that are gone go with them."""
-    keys = consumer_keys(snapshot.consumers)
+    new, known = snapshot.consumers, old.columns
+    # Comparing columns is ten times cheaper than building 100,000 keys to compare.
+    if (new.created_at_us, new.name, new.stream) == (
+        known.created_at_us,
+        known.name,
+        known.stream,
+    ):
+        return Table(new, old.roster)
+    keys = consumer_keys(new)
     away = set(snapshot.unreachable_consumers)
     if snapshot.consumers_complete and not away:
-        return _merged(old, snapshot.consumers, keys, None)
+        return _merged(old, new, keys, None)
     by_stream = old.roster.rows_of_stream
     swept: Iterable[str] = snapshot.swept_streams
     if snapshot.consumers_complete:
@@ -136,4 +145,4 @@ def merge_consumers(
     ]
     if not suspects and not keys:
         return old
-    return _merged(old, snapshot.consumers, keys, suspects)
+    return _merged(old, new, keys, suspects)

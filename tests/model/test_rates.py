@@ -11,6 +11,8 @@ from natstui.model.rates import (
     stream_rates,
     time_to_drain_s,
     time_to_full_s,
+    trend_column,
+    trend_per_s,
 )
 from natstui.model.snapshot import Snapshot
 from tests.model.builders import snapshot
@@ -81,19 +83,35 @@ def test_a_gap_in_polling_is_a_gap_in_the_rates() -> None:
     assert [p.value for p in rates_of_series(series, 3_000_000)] == [5, None, 10]
 
 
+def test_a_trend_is_the_mean_change_over_half_a_minute_signed() -> None:
+    state = folded(
+        *(
+            snapshot(at, [{"name": "A"}], [{"stream": "A", "name": "c", "pending_msgs": v}])
+            for at, v in ((0, 999), (40, 100), (50, 90), (60, 80))
+        )
+    )
+    assert trend_per_s(state.consumer_history, CONSUMER, "pending_msgs") == -1
+    assert trend_column(state.consumer_history, "pending_msgs") == [-1]
+
+
+def test_one_poll_has_no_trend() -> None:
+    state = folded(snapshot(1, [{"name": "A"}], [{"stream": "A", "name": "c"}]))
+    assert trend_per_s(state.consumer_history, CONSUMER, "pending_msgs") is None
+
+
 def test_drain_time_follows_the_trend_and_is_unknown_while_the_backlog_grows() -> None:
-    assert time_to_drain_s(points(100, 90, 80)) == pytest.approx(8)
-    assert time_to_drain_s(points(80, 90, 100)) is None
-    assert time_to_drain_s(points(80, 80)) is None
-    assert time_to_drain_s(points(5, 0)) == 0
-    assert time_to_drain_s([]) is None
+    assert time_to_drain_s(80, -10.0) == pytest.approx(8)
+    assert time_to_drain_s(80, 10.0) is None
+    assert time_to_drain_s(80, 0.0) is None
+    assert time_to_drain_s(80, None) is None
+    assert time_to_drain_s(0, None) == 0
 
 
 def test_fill_time_follows_the_trend_and_is_unknown_without_a_limit_or_growth() -> None:
-    assert time_to_full_s(points(80, 90, 100), 150) == pytest.approx(5)
-    assert time_to_full_s(points(90, 90), 150) is None
-    assert time_to_full_s(points(90, 95), None) is None
-    assert time_to_full_s(points(150, 150), 150) == 0
+    assert time_to_full_s(100, 150, 10.0) == pytest.approx(5)
+    assert time_to_full_s(100, 150, 0.0) is None
+    assert time_to_full_s(100, None, 10.0) is None
+    assert time_to_full_s(150, 150, None) == 0
 
 
 def test_when_a_sequence_was_stored_is_interpolated_and_unknown_before_the_series() -> None:

@@ -1,0 +1,1 @@
+"""State → rows, titles and lines of text. Pure: nothing here knows a widget."""

@@ -1,0 +1,116 @@
+"""The server screen: connection, account, what is unavailable and why, permissions, our cost."""
+
+from __future__ import annotations
+
+from natstui.model.snapshot import Account
+from natstui.model.state import State
+from natstui.tui.present.sections import Section, line
+from natstui.tui.present.strip import own_requests_per_s
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
+
+
+def server_sections(state: State) -> list[Section]:
+    """Return everything known of the connection, the account and the monitor itself."""
+    return [
+        _connection(state),
+        _account(state.account),
+        _unavailable(state),
+        _permissions(state),
+        _cost(state),
+    ]
+
+
+def _connection(state: State) -> Section:
+    link, started = state.link, state.started
+    target = started.target if started else UNKNOWN
+    if link is None:
+        return Section("CONNECTION", (line("target", target), line("state", "connecting")))
+    look = "ok" if link.state == "connected" else "bad"
+    lines = [
+        line("target", target),
+        line("state", link.state + (f": {link.reason}" if link.reason else ""), look),
+        line("server", f"{link.server_name or UNKNOWN} v{link.server_version or UNKNOWN}"),
+        line("address", link.server_url or UNKNOWN),
+        line("cluster", link.cluster or "none"),
+        line("TLS", "yes" if link.tls else "no"),
+        line("user", link.user or "none"),
+        line("account", link.account or UNKNOWN),
+        line("JetStream domain", link.domain or "none"),
+        line("API level", str(link.api_level) if link.api_level is not None else "before 2.12"),
+        line("largest payload", bytes_text(link.max_payload_bytes)),
+    ]
+    return Section("CONNECTION", tuple(lines))
+
+
+def _account(account: Account | None) -> Section:
+    if account is None:
+        return Section("ACCOUNT", (line("", "not read yet", "dim"),))
+
+    def used(now: int, limit: int | None, text: object = count_text) -> str:
+        assert callable(text)
+        share = f" ({100 * now / limit:.0f}%)" if limit else ""
+        return f"{text(now)} of {text(limit) if limit is not None else 'unlimited'}{share}"
+
+    inflight = account.api_inflight_count
+    return Section(
+        "ACCOUNT",
+        (
+            line("streams", used(account.streams_count, account.max_streams_count)),
+            line("consumers", used(account.consumers_count, account.max_consumers_count)),
+            line("file", used(account.storage_bytes, account.max_storage_bytes, bytes_text)),
+            line("memory", used(account.memory_bytes, account.max_memory_bytes, bytes_text)),
+            line("API requests", str(account.api_requests_count)),
+            line("API errors", str(account.api_errors_count)),
+            line("API in flight", UNKNOWN if inflight is None else str(inflight)),
+        ),
+    )
+
+
+def _unavailable(state: State) -> Section:
+    lines = [
+        line(what, it.reason + (f" ({it.denied_subject})" if it.denied_subject else ""), "warn")
+        for what, it in state.unavailable.items()
+    ]
+    return Section("UNAVAILABLE", tuple(lines) or (line("", "nothing", "dim"),))
+
+
+def _permissions(state: State) -> Section:
+    known = state.permitted
+    if known is None:
+        return Section("PERMISSIONS", (line("", "the server did not tell", "dim"),))
+
+    def text(subjects: tuple[str, ...] | None) -> str:
+        return "everything" if subjects is None else ", ".join(subjects) or "nothing"
+
+    return Section(
+        "PERMISSIONS",
+        (
+            line("may publish", text(known.publish_allow)),
+            line("may not publish", text(known.publish_deny)),
+            line("may subscribe", text(known.subscribe_allow)),
+            line("may not subscribe", text(known.subscribe_deny)),
+        ),
+    )
+
+
+def _cost(state: State) -> Section:
+    if not state.costs:
+        return Section("COST OF MONITORING", (line("", "no poll yet", "dim"),))
+    newest = state.costs[-1].cost
+    rtt = UNKNOWN if newest.api_rtt_us is None else f"{newest.api_rtt_us / 1000:.2f} ms"
+    return Section(
+        "COST OF MONITORING",
+        (
+            line("our requests", f"{own_requests_per_s(state):.1f}/s"),
+            line("last poll", f"{newest.requests_count} requests"),
+            line("received", bytes_text(newest.received_bytes)),
+            line("took", duration_text(newest.elapsed_us / 1e6)),
+            line("API round trip", rtt),
+            line("rhythm", f"every {duration_text(newest.interval_us / 1e6)}"),
+            line(
+                "slowed down",
+                newest.backoff_reason or "no",
+                "warn" if newest.backoff_reason else "dim",
+            ),
+        ),
+    )

@@ -1,0 +1,118 @@
+"""The status strip: connection, server, account and the monitor's own cost, as parts."""
+
+from __future__ import annotations
+
+from natstui.clean import clean_line
+from natstui.model.record import LinkChanged
+from natstui.model.state import State
+from natstui.tui.widgets.rows import Cell
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
+
+_LINKS = {
+    "connecting": ("◌", "warn"),
+    "connected": ("●", "ok"),
+    "reconnecting": ("▲", "bad"),
+    "failed": ("✖", "bad"),
+    "closed": ("○", "dim"),
+}
+QUIET_US = 3_000_000
+"""Without a record for this long, plus three intervals, the strip says so."""
+
+
+def link_parts(state: State, late_us: int) -> list[Cell]:
+    """Return the first line: who we are connected to, and how that is."""
+    started, link = state.started, state.link
+    parts = [Cell("natstui", "strong")]
+    if started:
+        parts.append(Cell(clean_line(started.target), "accent"))
+        if started.production:
+            parts.append(Cell(" PRODUCTION ", "bad"))
+        if started.read_only:
+            parts.append(Cell("read-only", "warn"))
+    if link is None:
+        return [*parts, Cell("◌ connecting", "warn")]
+    parts.append(_link_cell(link))
+    if late_us > quiet_after_us(state) and link.state == "connected":
+        parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
+    if link.server_version:
+        name = clean_line(link.server_name or "")
+        parts.append(Cell(f"{name[:24]} v{clean_line(link.server_version)}", ""))
+    rtt_us = next((c.cost.api_rtt_us for c in reversed(state.costs) if c.cost.api_rtt_us), None)
+    if rtt_us is not None:
+        parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
+    return parts
+
+
+def _link_cell(link: LinkChanged) -> Cell:
+    glyph, look = _LINKS[link.state]
+    reason = f": {clean_line(link.reason)}" if link.reason and link.state != "connected" else ""
+    tls = " TLS" if link.tls and link.state == "connected" else ""
+    return Cell(f"{glyph} {link.state}{tls}{reason}", look)
+
+
+def quiet_after_us(state: State) -> int:
+    """Return after how long without a record something is wrong."""
+    interval_us = state.costs[-1].cost.interval_us if state.costs else 0
+    return QUIET_US + 3 * interval_us
+
+
+def _use(name: str, used: str, limit: str | None) -> Cell:
+    return Cell(f"{name} {used}" + (f"/{limit}" if limit else ""))
+
+
+def account_parts(state: State) -> list[Cell]:
+    """Return the second line: the account's use of its limits, and what monitoring costs."""
+    account = state.account
+    if account is None:
+        denied = next(
+            (u for what, u in state.unavailable.items() if what.startswith("INFO")), None
+        )
+        return [Cell(clean_line(denied.reason), "warn")] if denied else [Cell(UNKNOWN, "dim")]
+    age_s = (state.now_mono_us - state.account_mono_us) / 1e6
+    parts = [Cell(f"stale {duration_text(age_s)}", "stale")] if age_s > 10 else []
+    limits = account
+    streams = count_text(limits.max_streams_count) if limits.max_streams_count else None
+    consumers = count_text(limits.max_consumers_count) if limits.max_consumers_count else None
+    storage = bytes_text(limits.max_storage_bytes) if limits.max_storage_bytes else None
+    memory = bytes_text(limits.max_memory_bytes) if limits.max_memory_bytes else None
+    parts += [
+        _use("streams", count_text(account.streams_count), streams),
+        _use("consumers", count_text(account.consumers_count), consumers),
+        _use("file", bytes_text(account.storage_bytes), storage),
+        _use("memory", bytes_text(account.memory_bytes), memory),
+        *api_parts(state),
+    ]
+    return parts
+
+
+def api_parts(state: State) -> list[Cell]:
+    """Return the API's use by everybody and by us."""
+    account, costs = state.account, state.costs
+    assert account is not None
+    errors = account.api_errors_count
+    parts = [
+        Cell(f"API {count_text(account.api_requests_count)} req"),
+        Cell(f"{count_text(errors)} err", "warn" if _errors_grow(state) else "dim"),
+    ]
+    if len(costs) > 1:
+        own = own_requests_per_s(state)
+        interval = duration_text(costs[-1].cost.interval_us / 1e6)
+        parts.append(Cell(f"we ask {own:.1f}/s every {interval}", "dim"))
+    if costs and costs[-1].cost.backoff_reason:
+        parts.append(Cell(f"▲ {clean_line(costs[-1].cost.backoff_reason)}", "warn"))
+    if state.unavailable:
+        parts.append(Cell(f"▲ {len(state.unavailable)} unavailable (4)", "warn"))
+    return parts
+
+
+def own_requests_per_s(state: State) -> float:
+    """Return our requests a second over the polls that are remembered, at most a minute."""
+    costs = [cost for cost in state.costs if cost.mono_us > state.now_mono_us - 60_000_000]
+    elapsed_us = costs[-1].mono_us - costs[0].mono_us if len(costs) > 1 else 0
+    requests = sum(cost.cost.requests_count for cost in costs[1:])
+    return requests * 1e6 / elapsed_us if elapsed_us > 0 else 0.0
+
+
+def _errors_grow(state: State) -> bool:
+    counts = [c.api_errors_count for c in state.costs[-10:] if c.api_errors_count is not None]
+    return len(counts) > 1 and counts[-1] > counts[0]

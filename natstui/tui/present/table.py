@@ -1,0 +1,82 @@
+"""Rows of a table in order: filtered, sorted, and formatted only when they are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from typing import Generic, Protocol, TypeVar
+
+from natstui.tui.present.columns import ColumnSpec, Order, arranged, compiled
+from natstui.tui.widgets.rows import Cell
+
+
+class TableView(Protocol):
+    """What a table needs of a view."""
+
+    def __len__(self) -> int:
+        """Return how many rows there are."""
+
+    def rows(self) -> Sequence[int]:
+        """Return the rows the view is about."""
+
+    def key(self, row: int) -> Hashable:
+        """Return the identity of a row."""
+
+    def search_text(self, row: int) -> str:
+        """Return what a filter looks at."""
+
+    def stale_s(self, row: int) -> float | None:
+        """Return the age of a stale row, None for a fresh one."""
+
+    def problem(self, row: int) -> bool:
+        """Tell whether somebody should look at the row."""
+
+
+V = TypeVar("V", bound=TableView)
+
+
+class Rows(Generic[V]):
+    """A row source for the big table. A stale row says so in every cell."""
+
+    def __init__(self, view: V, specs: Sequence[ColumnSpec[V]], order: Sequence[int]) -> None:
+        self.view = view
+        self.specs = specs
+        self.order = order
+
+    def __len__(self) -> int:
+        return len(self.view)
+
+    def key(self, row: int) -> Hashable:
+        """Return the identity of a row."""
+        return self.view.key(row)
+
+    def cells(self, row: int) -> Sequence[Cell]:
+        """Return one cell per column."""
+        cells = [spec.cell(self.view, row) for spec in self.specs]
+        if self.view.stale_s(row) is None:
+            return cells
+        return [Cell(cell.text, "stale") for cell in cells]
+
+
+def matching(view: TableView, order: Order) -> list[int]:
+    """Return the rows the filter keeps; raises UsageError for a bad expression."""
+    rows = view.rows()
+    if order.pattern:
+        keeps: Callable[[str], bool] = compiled(order.pattern)
+        rows = [row for row in rows if keeps(view.search_text(row))]
+    if order.problems_only:
+        rows = [row for row in rows if view.problem(row)]
+    return list(rows)
+
+
+def in_order(
+    view: V, specs: Sequence[ColumnSpec[V]], order: Order, before: Sequence[int] = ()
+) -> list[int]:
+    """Return the rows to show, sorted; `before` is the last result, which speeds sorting up."""
+    rows = matching(view, order)
+    if len(before) == len(rows) > 1000 and set(before) == set(rows):
+        rows = list(before)
+    else:
+        # Equal values stay in the order of their names.
+        rows.sort(key=lambda row: str(view.key(row)))
+    spec = next((spec for spec in specs if spec.id == order.column), specs[0])
+    return arranged(spec.sort(view), rows, order.reverse)

@@ -12,7 +12,10 @@ from typing import Any
 
 import plotext
 
-from natstui.tui.widgets.plot_frame import AXES_ROLE, MARKERS
+from natstui.tui.widgets.plot_frame import MARKERS
+
+AXES_ROLE = 16
+"""Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
 
 
 def draw(frame: dict[str, Any]) -> str:

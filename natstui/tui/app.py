@@ -1,0 +1,169 @@
+"""The app owns the link to the engine and the current state, and nothing else."""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on, work
+from textual.app import App
+from textual.binding import Binding, BindingType
+from textual.filter import LineFilter
+
+from natstui.errors import NatstuiError
+from natstui.model.record import EngineStarted, LinkChanged
+from natstui.model.state import State
+from natstui.tui import commands
+from natstui.tui.ascii import AsciiFilter
+from natstui.tui.link import Link
+from natstui.tui.live import LiveScreen
+from natstui.tui.messages import Asked, CameIntoView, Open, StateChanged, Typed
+from natstui.tui.opening import opened
+from natstui.tui.palette import NatstuiCommands
+from natstui.tui.rhythm import Rhythm
+from natstui.tui.screens.consumers import ConsumersScreen
+from natstui.tui.screens.events import EventsScreen
+from natstui.tui.screens.help import HelpScreen
+from natstui.tui.screens.server import ServerScreen
+from natstui.tui.screens.streams import StreamsScreen
+from natstui.tui.text import HarmlessFilter, safe_copy
+from natstui.tui.themes import THEMES
+from natstui.tui.widgets.command_line import CommandLine
+from natstui.tui.widgets.plotter import Plotter
+
+SHOW_AFTER_S = 0.05
+"""Records that come together are shown together."""
+
+
+class NatstuiApp(Rhythm):
+    """The viewer: folds records into the state and hands it to the screen in view."""
+
+    TITLE = "natstui"
+    CSS_PATH = "app.tcss"
+    COMMANDS = App.COMMANDS | {NatstuiCommands}
+    MODES = {  # noqa: RUF012 - Textual declares it so
+        "streams": StreamsScreen,
+        "consumers": ConsumersScreen,
+        "events": EventsScreen,
+        "server": ServerScreen,
+    }
+    DEFAULT_MODE = "streams"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("1", "switch_mode('streams')", "Streams", id="screen.streams"),
+        Binding("2", "switch_mode('consumers')", "Consumers", id="screen.consumers"),
+        Binding("3", "switch_mode('events')", "Events", id="screen.events"),
+        Binding("4", "switch_mode('server')", "Server", id="screen.server"),
+        Binding("p", "pause", "Pause", id="pause"),
+        Binding("plus,equals_sign", "faster", "Faster", show=False, id="faster"),
+        Binding("minus", "slower", "Slower", show=False, id="slower"),
+        Binding("ctrl+r,f5", "poll_now", "Refresh", show=False, id="refresh"),
+        Binding("question_mark,f1", "help", "Help", key_display="?", id="help"),
+        Binding("q", "leave", "Quit", id="quit"),
+    ]
+
+    def __init__(self, started: EngineStarted, connect: Callable[[], Link], link: Link) -> None:
+        super().__init__()
+        self.state = State().after(started)
+        self.link = link
+        self.plotter = Plotter()
+        self._connect = connect
+        self._heard_s = time.monotonic()
+        self._show_due = False
+        self.interval_s = started.interval_s
+        self._filters: list[LineFilter] = [HarmlessFilter()]
+        if started.ascii_only:
+            self._filters.append(AsciiFilter())
+
+    def get_line_filters(self) -> list[LineFilter]:
+        """Every line that is drawn goes through these, whatever drew it."""
+        return [*super().get_line_filters(), *self._filters]
+
+    def on_mount(self) -> None:
+        """Take the user's look and keys, then follow the engine."""
+        started = self.state.started
+        assert started is not None
+        for theme in THEMES:
+            self.register_theme(theme)
+        known = started.theme in self.available_themes
+        self.theme = started.theme if known else THEMES[0].name
+        self.set_keymap(started.keys)
+        CommandLine.words = commands.WORDS
+        self.set_interval(1.0, self._tick)
+        self._follow()
+        # The import graph is for ever: without this, each full collection walks it again.
+        self.call_after_refresh(_settle_memory)
+
+    @work(exclusive=True)
+    async def _follow(self) -> None:
+        """Fold the engine's records; when it ends without being asked, start another."""
+        try:
+            async for record in self.link.records():
+                self._heard_s = time.monotonic()
+                self.state = self.state.after(record)
+                self._show_soon()
+        except NatstuiError as error:
+            self.notify(str(error), severity="error", markup=False)
+        words = self.link.last_words() or "the engine ended"
+        self.link.close()
+        lost = LinkChanged(self.state.now_at_us, "failed", f"{words}; starting another")
+        self.state = self.state.after(lost)
+        self._show_soon()
+        self.set_timer(2.0, self._restart)
+
+    def _restart(self) -> None:
+        self.link = self._connect()
+        self._follow()
+
+    def _show_soon(self) -> None:
+        if not self._show_due:
+            self._show_due = True
+            self.set_timer(SHOW_AFTER_S, self._show)
+
+    def _show(self) -> None:
+        self._show_due = False
+        late_us = round((time.monotonic() - self._heard_s) * 1e6)
+        if isinstance(self.screen, LiveScreen):
+            # Within a poll's rhythm nothing is late: ages are those of the poll itself.
+            shown_late_us = late_us if late_us > 2_000_000 else 0
+            self.screen.post_message(StateChanged(self.state, shown_late_us))
+
+    def _tick(self) -> None:
+        if time.monotonic() - self._heard_s > 2:
+            self._show()
+
+    @on(CameIntoView)
+    def _catch_up(self) -> None:
+        self._show()
+
+    @on(Asked)
+    def _ask(self, message: Asked) -> None:
+        self.link.send(message.command)
+
+    @on(Open)
+    def _open(self, message: Open) -> None:
+        self.push_screen(opened(message))
+
+    @on(Typed)
+    def _run_typed(self, message: Typed) -> None:
+        try:
+            commands.run(self, message.line)
+        except NatstuiError as error:
+            self.notify(safe_copy(str(error)), severity="error", markup=False)
+
+    def action_leave(self) -> None:
+        """Close the screen on top, or the app."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            self.exit(0)
+
+    def action_help(self) -> None:
+        """Show every key of this screen and what its columns mean."""
+        self.push_screen(HelpScreen.of(self.screen))
+
+
+def _settle_memory() -> None:
+    gc.collect()
+    gc.freeze()

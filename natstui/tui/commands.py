@@ -1,0 +1,126 @@
+"""The `:` command line: words, what they do, and the sentence when they are wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from natstui.errors import UsageError
+from natstui.model.record import WriteNote
+from natstui.tui.messages import Open
+from natstui.units import parse_duration_ns
+
+if TYPE_CHECKING:
+    from natstui.tui.app import NatstuiApp
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One command: its names, what follows it, what it does."""
+
+    names: tuple[str, ...]
+    usage: str
+    help: str
+    run: Callable[[NatstuiApp, list[str]], None]
+
+
+def _mode(name: str) -> Callable[[NatstuiApp, list[str]], None]:
+    def run(app: NatstuiApp, _words: list[str]) -> None:
+        app.switch_mode(name)
+
+    return run
+
+
+def _consumers(app: NatstuiApp, words: list[str]) -> None:
+    if not words:
+        app.switch_mode("consumers")
+        return
+    app.post_message(Open("consumers", _known_stream(app, words[0])))
+
+
+def _stream(app: NatstuiApp, words: list[str]) -> None:
+    if len(words) != 1:
+        raise UsageError("write :stream NAME")
+    app.post_message(Open("stream", _known_stream(app, words[0])))
+
+
+def _consumer(app: NatstuiApp, words: list[str]) -> None:
+    if len(words) != 2:
+        raise UsageError("write :consumer STREAM NAME")
+    stream, name = _known_stream(app, words[0]), words[1]
+    known = {(key[0], key[1]) for key in app.state.consumers.roster.keys}
+    if (stream, name) not in known:
+        raise UsageError(f"stream {stream} has no consumer {name}")
+    app.post_message(Open("consumer", stream, name))
+
+
+def _known_stream(app: NatstuiApp, name: str) -> str:
+    known = app.state.streams.roster.rows_of_stream
+    if name in known:
+        return name
+    nearest = difflib.get_close_matches(name, list(known)[:10_000], 1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise UsageError(f"there is no stream {name}{hint}")
+
+
+def _interval(app: NatstuiApp, words: list[str]) -> None:
+    try:
+        seconds = parse_duration_ns(words[0] if words else "") / 1e9
+    except ValueError as error:
+        raise UsageError(f"write :interval 2s ({error})") from error
+    if not 0.1 <= seconds <= 3600:
+        raise UsageError("the interval lies between 100ms and 1h")
+    app.poll_every(seconds)
+
+
+def _theme(app: NatstuiApp, words: list[str]) -> None:
+    if len(words) != 1 or words[0] not in app.available_themes:
+        raise UsageError(f"write :theme NAME, one of {', '.join(sorted(app.available_themes))}")
+    app.theme = words[0]
+
+
+def _note(app: NatstuiApp, words: list[str]) -> None:
+    if not words:
+        raise UsageError("write :note and what happened")
+    app.link.send(WriteNote(0, " ".join(words)))
+
+
+def _action(name: str) -> Callable[[NatstuiApp, list[str]], None]:
+    def run(app: NatstuiApp, _words: list[str]) -> None:
+        app.call_later(app.run_action, name)
+
+    return run
+
+
+COMMANDS: tuple[Word, ...] = (
+    Word(("streams", "str"), "", "every stream", _mode("streams")),
+    Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
+    Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),
+    Word(("server", "srv"), "", "server, account, permissions, cost", _mode("server")),
+    Word(("stream",), "NAME", "describe one stream", _stream),
+    Word(("consumer",), "STREAM NAME", "describe one consumer", _consumer),
+    Word(("interval",), "2s", "poll at this rhythm", _interval),
+    Word(("pause",), "", "stop or resume polling", _action("pause")),
+    Word(("refresh",), "", "poll at once", _action("poll_now")),
+    Word(("note",), "TEXT", "write a note at this moment", _note),
+    Word(("theme",), "NAME", "another look", _theme),
+    Word(("help",), "", "keys and columns of this screen", _action("help")),
+    Word(("quit", "q"), "", "leave", _action("quit")),
+)
+WORDS = [name for word in COMMANDS for name in word.names if len(name) > 3]
+
+
+def run(app: NatstuiApp, line: str) -> None:
+    """Obey one command line; raise UsageError with a sentence when it cannot be."""
+    first, *rest = line.split() or [""]
+    if not first:
+        return
+    for word in COMMANDS:
+        if first in word.names:
+            word.run(app, rest)
+            return
+    nearest = difflib.get_close_matches(first, [n for w in COMMANDS for n in w.names], 1)
+    hint = f"; did you mean :{nearest[0]}?" if nearest else ""
+    raise UsageError(f"there is no command :{first}{hint}")

@@ -1,0 +1,110 @@
+"""The viewer's end of an engine: starts it, turns its lines into records, sends it commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Sequence
+from typing import IO
+
+from natstui.errors import NatstuiError
+from natstui.lines import decode_record, encode_command
+from natstui.model.record import Command, EngineStarted, Record
+
+_READ_BYTES = 1 << 20
+STOP_TIMEOUT_S = 3.0
+
+
+class EngineFailed(NatstuiError):
+    """The engine ended before it said anything; its own words say why."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+class Link:
+    """One engine process. Pipes only: a child that inherits the terminal steals its keys."""
+
+    def __init__(self, argv: Sequence[str]) -> None:
+        # Not kept open by us after the fork: stderr goes to a file, never to the screen.
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        self._process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            start_new_session=True,
+        )
+        self._tail = b""
+
+    @property
+    def pid(self) -> int:
+        """Process id of the engine."""
+        return self._process.pid
+
+    def wait_started(self) -> EngineStarted:
+        """Block until the first record; raise EngineFailed with the engine's own sentence."""
+        assert self._process.stdout is not None
+        first = self._process.stdout.readline()
+        record = decode_record(first) if first.endswith(b"\n") else None
+        if isinstance(record, EngineStarted):
+            return record
+        code = self._process.wait(STOP_TIMEOUT_S)
+        raise EngineFailed(self.last_words() or "the engine ended without a word", code or 1)
+
+    def last_words(self) -> str:
+        """Return what the engine wrote to stderr last: one sentence, without its prefix."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("natstui: ") if lines else ""
+
+    async def records(self) -> AsyncIterator[Record]:
+        """Yield every record as it comes; end when the engine ends."""
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(limit=1 << 30)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout
+        )
+        try:
+            parts: list[bytes] = []
+            # Not readline(): it searches a large line again from its start with every chunk.
+            while chunk := await reader.read(_READ_BYTES):
+                head, newline, rest = chunk.rpartition(b"\n")
+                if not newline:
+                    parts.append(chunk)
+                    continue
+                lines = b"".join((*parts, head)).split(b"\n")
+                parts = [rest] if rest else []
+                for line in lines:
+                    yield decode_record(line)
+                    # A large line takes tens of milliseconds: let keys through in between.
+                    await asyncio.sleep(0)
+        finally:
+            transport.close()
+
+    def send(self, command: Command) -> None:
+        """Write a command; an engine that is gone has no use for it."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stdin.write(encode_command(command))
+            stdin.flush()
+
+    def close(self) -> int:
+        """End the engine by closing its stdin, by force if it does not listen; return its code."""
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
+        try:
+            code = self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            code = self._process.wait()
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        self._stderr.close()
+        return code

@@ -1,0 +1,85 @@
+"""A screen that shows the state: it gets every newer one while it is in view."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters, on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.widget import Widget
+from textual.widgets import Footer
+
+from natstui.model.record import Watch
+from natstui.model.state import State
+from natstui.tui.messages import Asked, CameIntoView, StateChanged, Typed
+from natstui.tui.widgets.command_line import CommandLine
+from natstui.tui.widgets.status_strip import StatusStrip
+
+
+class LiveScreen(Screen[None]):
+    """Status strip above, keys below, the command line when it is wanted; the body is its own."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("colon", "command", "Command", key_display=":", id="command"),
+        Binding("escape", "back", "Back", show=False, id="back"),
+    ]
+    HORIZONTAL_BREAKPOINTS = [  # noqa: RUF012 - Textual declares it so
+        (0, "-narrow"),
+        (100, "-normal"),
+        (160, "-wide"),
+    ]
+
+    strip = getters.query_one(StatusStrip)
+    command_line = getters.query_one(CommandLine)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.state = State()
+        self.late_us = 0
+
+    def compose(self) -> ComposeResult:
+        """Lay out the frame around the body."""
+        yield StatusStrip()
+        yield from self.body()
+        yield CommandLine()
+        yield Footer(show_command_palette=False)
+
+    def body(self) -> Iterable[Widget]:
+        """Return what the screen is about."""
+        return ()
+
+    def on_screen_resume(self) -> None:
+        """Catch up with the newest state."""
+        self.post_message(CameIntoView())
+
+    def on_state_changed(self, message: StateChanged) -> None:
+        """Take the newer state and show it."""
+        message.stop()
+        self.state, self.late_us = message.state, message.late_us
+        if self.is_mounted:
+            self.strip.show(self.state, self.late_us)
+            self.refresh_state()
+
+    def refresh_state(self) -> None:
+        """Show `self.state`; each screen has its own way."""
+
+    def watch_rows(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
+        """Ask the engine to poll these first."""
+        self.post_message(Asked(Watch(0, streams, consumers)))
+
+    def action_command(self) -> None:
+        """Open the command line."""
+        self.command_line.open(":")
+
+    def action_back(self) -> None:
+        """Leave this screen if it lies on another one."""
+        if len(self.app.screen_stack) > 1:
+            self.dismiss()
+
+    @on(CommandLine.Entered)
+    def _entered(self, message: CommandLine.Entered) -> None:
+        if message.prefix == ":":
+            self.post_message(Typed(message.text))

@@ -1,0 +1,51 @@
+"""What moves between the app and its screens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from natstui.model.record import Command
+from natstui.model.state import State
+
+
+@dataclass
+class StateChanged(Message):
+    """There is a newer state. It is a whole, so a slow screen may skip to the newest."""
+
+    state: State
+    late_us: int
+    """How long ago its newest record came."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Supersede an older state that still waits in the queue."""
+        return isinstance(message, StateChanged)
+
+
+@dataclass
+class CameIntoView(Message):
+    """A screen came into view and wants the newest state."""
+
+
+@dataclass
+class Asked(Message):
+    """A screen asks the engine for something."""
+
+    command: Command
+
+
+@dataclass
+class Typed(Message):
+    """The user entered a command line, without its colon."""
+
+    line: str
+
+
+@dataclass
+class Open(Message):
+    """The user wants to see something: `stream`, `consumer`, `consumers` or `raw`."""
+
+    what: str
+    stream: str
+    consumer: str | None = None

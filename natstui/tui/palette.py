@@ -1,0 +1,65 @@
+"""The command palette: commands, streams and consumers by a few letters."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING, cast
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+
+from natstui.tui.commands import COMMANDS
+from natstui.tui.messages import Open, Typed
+from natstui.tui.text import safe
+
+if TYPE_CHECKING:
+    from natstui.tui.app import NatstuiApp
+
+SHOWN = 50
+
+
+class NatstuiCommands(Provider):
+    """Commands that need no argument, and every stream and consumer by name."""
+
+    async def discover(self) -> Hits:
+        """Offer the commands before anything is typed."""
+        for word in COMMANDS:
+            if not word.usage or word.usage.startswith("["):
+                run = partial(self.app.post_message, Typed(word.names[0]))
+                yield DiscoveryHit(f":{word.names[0]}", run, help=word.help)
+
+    async def search(self, query: str) -> Hits:
+        """Offer what contains the letters in their order, best first."""
+        matcher = self.matcher(query)
+        for word in COMMANDS:
+            if not word.usage and (score := matcher.match(word.names[0])):
+                run = partial(self.app.post_message, Typed(word.names[0]))
+                yield Hit(score, matcher.highlight(word.names[0]), run, help=word.help)
+        letters = [letter.lower() for letter in query if not letter.isspace()]
+        # Matching costs microseconds a name: only names with all the letters get that far.
+        found = (
+            (matcher.match(text), text, message)
+            for text, message in self._assets()
+            if _contains(text.lower(), letters)
+        )
+        best = heapq.nlargest(SHOWN, (hit for hit in found if hit[0]), key=lambda hit: hit[0])
+        for score, text, message in best:
+            yield Hit(score, safe(text), partial(self.app.post_message, message))
+
+    def _assets(self) -> Iterator[tuple[str, Open]]:
+        state = cast("NatstuiApp", self.app).state
+        for name, _created in state.streams.roster.keys:
+            yield str(name), Open("stream", str(name))
+        for stream, name, _created in state.consumers.roster.keys:
+            yield f"{stream} › {name}", Open("consumer", str(stream), str(name))
+
+
+def _contains(text: str, letters: list[str]) -> bool:
+    """Tell whether the letters occur in this order."""
+    at = 0
+    for letter in letters:
+        at = text.find(letter, at) + 1
+        if at == 0:
+            return False
+    return True

@@ -1,0 +1,32 @@
+"""One consumer in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from natstui.tui.detail_screen import DetailScreen
+from natstui.tui.present.charts import consumer_charts
+from natstui.tui.present.detail import consumer_sections
+from natstui.tui.present.sections import Section
+from natstui.tui.present.view import ConsumerView
+from natstui.tui.widgets.chart import ChartData
+
+
+class ConsumerDetail(DetailScreen):
+    """Status with evidence, state, cluster, configuration and charts of one consumer."""
+
+    CHARTS: ClassVar[int] = 4
+
+    def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
+        """Return text and charts of the consumer with this name, if there is one."""
+        view = ConsumerView(self.state, self.late_us, self.stream)
+        for row in reversed(view.rows()):
+            if view.columns.name[row] == self.consumer:
+                sections = consumer_sections(view, row)
+                return sections, consumer_charts(view, row, self.window_s)
+        return None
+
+    def on_mount(self) -> None:
+        """Have it polled first."""
+        self.watch_rows((self.stream,), ((self.stream, self.consumer or ""),))

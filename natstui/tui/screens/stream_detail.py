@@ -1,0 +1,40 @@
+"""One stream in full."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from natstui.tui.detail_screen import DetailScreen
+from natstui.tui.messages import Open
+from natstui.tui.present.charts import stream_charts
+from natstui.tui.present.detail import stream_sections
+from natstui.tui.present.sections import Section
+from natstui.tui.present.view import StreamView
+from natstui.tui.widgets.chart import ChartData
+
+
+class StreamDetail(DetailScreen):
+    """State, limits, cluster, configuration and charts of one stream."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "consumers", "Consumers", id="stream.consumers")
+    ]
+
+    def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
+        """Return text and charts of the stream with this name, if there is one."""
+        view = StreamView(self.state, self.late_us)
+        rows = self.state.streams.roster.rows_of_stream.get(self.stream)
+        if not rows:
+            return None
+        return stream_sections(view, rows[-1]), stream_charts(view, rows[-1], self.window_s)
+
+    def on_mount(self) -> None:
+        """Have it polled first."""
+        self.watch_rows((self.stream,), ())
+
+    def action_consumers(self) -> None:
+        """Go to the stream's consumers."""
+        self.post_message(Open("consumers", self.stream))

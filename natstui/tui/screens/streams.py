@@ -1,0 +1,45 @@
+"""Every stream, live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from natstui.tui.messages import Open
+from natstui.tui.present.columns import ColumnSpec, Order
+from natstui.tui.present.streams import STREAM_COLUMNS
+from natstui.tui.present.view import StreamView
+from natstui.tui.table_screen import TableScreen
+from natstui.tui.widgets.table_messages import RowSelected, VisibleChanged
+
+
+class StreamsScreen(TableScreen):
+    """The streams table."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "open('stream')", "Describe", id="describe"),
+        Binding("y", "open('raw')", "Raw", id="raw"),
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
+    NOUN = "streams"
+    START = Order("name")
+
+    def view(self) -> StreamView:
+        """Return the streams of the present state."""
+        return StreamView(self.state, self.late_us)
+
+    @on(RowSelected)
+    def _drill_down(self) -> None:
+        self.action_open("consumers")
+
+    def action_open(self, what: str) -> None:
+        """Go to what belongs to the stream under the cursor."""
+        if isinstance(key := self.table.cursor_key, tuple):
+            self.post_message(Open(what, str(key[0])))
+
+    @on(VisibleChanged)
+    def _watch(self, message: VisibleChanged) -> None:
+        self.watch_rows(tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())

@@ -1,0 +1,153 @@
+"""A screen that is one big table: filter, sort, problems, copy, and where a row leads."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from textual import getters, on, work
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.errors import UsageError
+from natstui.tui import memory
+from natstui.tui.live import LiveScreen
+from natstui.tui.present.columns import ColumnSpec, Order
+from natstui.tui.present.table import Rows, in_order
+from natstui.tui.text import safe, safe_copy
+from natstui.tui.widgets.big_table import BigTable, Column, Sort
+from natstui.tui.widgets.command_line import CommandLine
+from natstui.tui.widgets.table_messages import HeaderSelected
+
+IN_A_THREAD_FROM = 5_000
+"""Rows from which sorting leaves the event loop: it would block it for tens of milliseconds."""
+
+
+class TableScreen(LiveScreen):
+    """One table over a view of the state; subclasses name its columns and where rows lead."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("slash", "filter", "Filter", key_display="/", id="filter"),
+        Binding("exclamation_mark", "problems", "Problems", key_display="!", id="problems"),
+        Binding("c", "copy_name", "Copy", show=False, id="copy.name"),
+        Binding("C", "copy_row", "Copy row", show=False, id="copy.row"),
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
+    NOUN: ClassVar[str] = ""
+    START: ClassVar[Order] = Order("name")
+
+    table = getters.query_one(BigTable)
+    caption = getters.query_one("#caption", Static)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.order = memory.recall_order(self.NOUN, self.START)
+        self.rows: Rows[Any] | None = None
+        self._before: Sequence[int] = ()
+
+    def body(self) -> Iterable[Widget]:
+        """A caption line and the table."""
+        columns = [
+            Column(s.id, s.title, s.width, s.align, flex=s.flex, priority=s.priority)
+            for s in self.SPECS
+        ]
+        yield Static(id="caption", markup=False)
+        yield BigTable(columns)
+
+    def view(self) -> Any:
+        """Return the view of the present state."""
+        raise TypeError(f"{type(self).__name__} shows no view")
+
+    def refresh_state(self) -> None:
+        """Arrange the newer rows and show them."""
+        view = self.view()
+        if len(view) >= IN_A_THREAD_FROM:
+            self._arrange_aside(view)
+        else:
+            self._show(view, in_order(view, self.SPECS, self.order, self._before))
+
+    @work(exclusive=True, group="arrange")
+    async def _arrange_aside(self, view: Any) -> None:
+        order = await asyncio.to_thread(in_order, view, self.SPECS, self.order, self._before)
+        self._show(view, order)
+
+    def _show(self, view: Any, order: Sequence[int]) -> None:
+        self._before = order
+        self.rows = Rows(view, self.SPECS, order)
+        self.table.show(self.rows, sort=Sort(self.order.column, self.order.reverse))
+        self.caption.update(safe(self.caption_text(len(order), len(view.rows()))))
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table."""
+        count = f"{shown} of {total}" if shown != total else str(total)
+        spec = next((s for s in self.SPECS if s.id == self.order.column), self.SPECS[0])
+        parts = [f"{self.NOUN} {count}", f"by {spec.title} {'▼' if self.order.reverse else '▲'}"]
+        if self.order.pattern:
+            parts.append(f"/{self.order.pattern}")
+        if self.order.problems_only:
+            parts.append("! problems only")
+        return "  ·  ".join(parts)
+
+    def reorder(self, order: Order) -> None:
+        """Sort or filter in another way from now on; a bad expression is told and not taken."""
+        before, self.order = self.order, order
+        try:
+            self.refresh_state()
+        except UsageError as error:
+            self.order = before
+            self.caption.update(safe(str(error), "$text-error"))
+            return
+        memory.keep_order(self.NOUN, order)
+
+    @on(HeaderSelected)
+    def _sort(self, message: HeaderSelected) -> None:
+        spec = next(s for s in self.SPECS if s.id == message.column_id)
+        again = spec.id == self.order.column
+        reverse = not self.order.reverse if again else spec.descends
+        self.reorder(replace(self.order, column=spec.id, reverse=reverse))
+
+    @on(CommandLine.Edited)
+    @on(CommandLine.Entered)
+    def _filter(self, message: CommandLine.Edited | CommandLine.Entered) -> None:
+        if message.prefix == "/":
+            self.reorder(replace(self.order, pattern=message.text))
+
+    @on(CommandLine.Cancelled)
+    def _unfilter(self, message: CommandLine.Cancelled) -> None:
+        if message.prefix == "/":
+            self.reorder(replace(self.order, pattern=""))
+
+    def action_filter(self) -> None:
+        """Filter by a regular expression; `!` in front keeps what does not match."""
+        self.command_line.open("/", self.order.pattern)
+
+    def action_problems(self) -> None:
+        """Show only rows somebody should look at, or all again."""
+        self.reorder(replace(self.order, problems_only=not self.order.problems_only))
+
+    def action_back(self) -> None:
+        """Clear the filter first, then leave."""
+        if self.order.pattern or self.order.problems_only:
+            self.reorder(replace(self.order, pattern="", problems_only=False))
+        else:
+            super().action_back()
+
+    def action_copy_name(self) -> None:
+        """Copy the name under the cursor to the clipboard (OSC 52)."""
+        if (key := self.table.cursor_key) is not None and isinstance(key, tuple):
+            name = key[1] if len(key) == 3 else key[0]
+            self.app.copy_to_clipboard(safe_copy(str(name)))
+            self.notify(f"copied {safe_copy(str(name))}", markup=False, timeout=2)
+
+    def action_copy_row(self) -> None:
+        """Copy the row under the cursor as JSON, as it is on the screen."""
+        if self.rows is None or not self.rows.order:
+            return
+        cells = self.rows.cells(self.rows.order[self.table.cursor])
+        row = {s.id: c.text for s, c in zip(self.SPECS, cells, strict=True)}
+        self.app.copy_to_clipboard(json.dumps(row, ensure_ascii=False))
+        self.notify("copied the row as JSON", markup=False, timeout=2)

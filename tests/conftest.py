@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -10,6 +11,16 @@ import pytest
 
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.broker_cluster import Cluster
+
+
+@pytest.fixture(autouse=True)
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Settings, journals and what the viewer remembers are the test's, not the developer's."""
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / "folders" / kind.lower()))
+    for name in [name for name in os.environ if name.startswith(("NATS_", "NATSTUI_"))]:
+        if name != "NATS_SERVER":
+            monkeypatch.delenv(name)
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.cli.options import connection_options
+from natstui.cli.options import engine_options
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@connection_options
+@engine_options
 def engine(settings: Settings, connection: Connection) -> None:
     """Watch a server for a viewer: records on stdout, commands on stdin, until stdin ends."""
     from natstui.engine.process import run_engine

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
+from natstui.errors import UsageError
+from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -33,8 +36,8 @@ class ConnectionFlags:
             for argument in (f"--{name}", value)
         ]
 
-    def resolve(self) -> tuple[Settings, Connection]:
-        """Read the settings and look everything up.
+    def resolve(self, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
+        """Read the settings, which `flags` overrule, and look everything up.
 
         Raises UsageError for what does not exist or is wrong.
         """
@@ -42,7 +45,7 @@ class ConnectionFlags:
         from natstui.config.load import load
         from natstui.jetstream.target import Named, resolve
 
-        loaded = load(Path(self.config) if self.config else None)
+        loaded = load(Path(self.config) if self.config else None, flags)
         named = Named(server=self.server, context=self.context, profile=self.profile)
         return loaded.settings, resolve(loaded, named).connection
 
@@ -79,3 +82,76 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(settings=settings, connection=connection, **others)
 
     return with_connection
+
+
+_VIEWER_FLAGS = (
+    click.option("--interval", metavar="TIME", help="Poll at this rhythm: 500ms, 2s."),
+    click.option("--theme", metavar="NAME", help="Look of the screen."),
+    click.option("--ascii", is_flag=True, default=None, help="Nothing but ASCII on the screen."),
+    click.option("--read-only", is_flag=True, default=None, help="Refuse every change."),
+)
+
+
+def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the viewer's flags as `arguments`, ready for the engine's command line."""
+
+    @connection_flags
+    @functools.wraps(command)
+    def with_arguments(
+        *,
+        flags: ConnectionFlags,
+        interval: str | None,
+        theme: str | None,
+        ascii: bool | None,
+        read_only: bool | None,
+        **others: Any,
+    ) -> Any:
+        arguments = flags.arguments()
+        arguments += ["--interval", interval] if interval else []
+        arguments += ["--theme", theme] if theme else []
+        arguments += ["--ascii"] if ascii else []
+        arguments += ["--read-only"] if read_only else []
+        return command(arguments=arguments, **others)
+
+    for option in reversed(_VIEWER_FLAGS):
+        with_arguments = option(with_arguments)
+    return with_arguments
+
+
+def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the engine `settings` and `connection`, the viewer's flags applied."""
+
+    @connection_flags
+    @functools.wraps(command)
+    def with_settings(
+        *,
+        flags: ConnectionFlags,
+        interval: str | None,
+        theme: str | None,
+        ascii: bool | None,
+        read_only: bool | None,
+        **others: Any,
+    ) -> Any:
+        overruling: dict[str, Any] = {"monitor": {}, "viewer": {}, "connection": {}}
+        if interval is not None:
+            overruling["monitor"]["interval_s"] = _seconds(interval)
+        if theme is not None:
+            overruling["viewer"]["theme"] = theme
+        if ascii:
+            overruling["viewer"]["ascii"] = True
+        if read_only:
+            overruling["connection"]["read_only"] = True
+        settings, connection = flags.resolve({k: v for k, v in overruling.items() if v})
+        return command(settings=settings, connection=connection, **others)
+
+    for option in reversed(_VIEWER_FLAGS):
+        with_settings = option(with_settings)
+    return with_settings
+
+
+def _seconds(text: str) -> float:
+    """Return seconds of `500ms`, `2s` or a plain number of seconds."""
+    try:
+        return float(text) if text.replace(".", "", 1).isdigit() else parse_duration_ns(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"--interval: {error}") from error

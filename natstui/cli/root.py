@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import shlex
 import sys
 
 import click
 
 from natstui import __version__
+from natstui.cli.options import viewer_flags
 from natstui.errors import NatstuiError
 
 COMMANDS: dict[str, str] = {
@@ -33,10 +35,23 @@ class LazyGroup(click.Group):
         return command
 
 
-@click.group(cls=LazyGroup)
+@click.group(cls=LazyGroup, invoke_without_command=True)
 @click.version_option(__version__, prog_name="natstui")
-def root() -> None:
-    """Watch, manage, benchmark, record and analyse NATS JetStream."""
+@click.option(
+    "--engine", metavar="COMMAND", help="Start the engine so, as by ssh on another host."
+)
+@viewer_flags
+@click.pass_context
+def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
+    """Watch, manage, benchmark, record and analyse NATS JetStream.
+
+    Without a command: open the screen.
+    """
+    if ctx.invoked_subcommand:
+        return
+    from natstui.cli.open_viewer import ENGINE, open_viewer
+
+    open_viewer((*(shlex.split(engine) if engine else ENGINE), *arguments))
 
 
 def run() -> None:

@@ -47,12 +47,12 @@ class Rhythm:
         work_us = int(SERVER_SHARE * self.interval_s * 1e6)
         return Round(api, min(_MOST_COUNT, max(_FEWEST_COUNT, count)), work_us)
 
-    def after(self, server_us: int, wanted_s: float) -> str | None:
-        """Set the pause from the work of a poll; return why it is longer than wanted.
+    def after(self, done: Round, wanted_s: float) -> str | None:
+        """Set the pause from what the poll cost; return why it is longer than wanted.
 
         The middle of the last three counts, because one slow answer is no slow server.
         """
-        self._work_us = [*self._work_us[-2:], server_us]
+        self._work_us = [*self._work_us[-2:], done.api.server_us]
         work_s = median(self._work_us) / 1e6
         self.interval_s = max(wanted_s, work_s / SERVER_SHARE)
         if self.interval_s <= wanted_s:

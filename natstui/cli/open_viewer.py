@@ -1,0 +1,38 @@
+"""Opening the viewer: engine first, so that it starts while the screen is imported."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from natstui.errors import NatstuiError
+
+ENGINE = (sys.executable, "-P", "-m", "natstui", "engine")
+"""`-P`: a file in the current folder must not stand in for a module of ours."""
+
+
+def open_viewer(engine_argv: Sequence[str]) -> None:
+    """Run the viewer on an engine until it is left, and exit with its code."""
+    from natstui.tui.link import Link
+
+    link = Link(engine_argv)
+    try:
+        from natstui.tui.app import NatstuiApp
+
+        started = link.wait_started()
+    except BaseException:
+        link.close()
+        raise
+    app = NatstuiApp(started, lambda: Link(engine_argv), link)
+    app.run(mouse=started.mouse)
+    app.link.close()
+    sys.exit(app.return_code or 0)
+
+
+def run_fast(arguments: Sequence[str]) -> None:
+    """Open the viewer without parsing: the engine reads the flags, and complains about them."""
+    try:
+        open_viewer((*ENGINE, *arguments))
+    except NatstuiError as error:
+        sys.stderr.write(f"natstui: {error}\n")
+        sys.exit(error.exit_code)

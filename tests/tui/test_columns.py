@@ -1,0 +1,132 @@
+"""Each column of both tables against what plain nats-py says."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import nats
+from nats.js.api import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
+
+from natstui.jetstream.broker import Broker
+from natstui.units import bytes_text, count_text
+from tests.tui.viewer import viewing
+
+
+async def test_every_column_of_the_streams_table_says_what_the_server_says(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(
+        StreamConfig(
+            name="ORDERS",
+            subjects=["orders.>", "returns.*"],
+            max_msgs=100,
+            max_bytes=1 << 20,
+            max_age=3600,
+        )
+    )
+    await js.create_key_value(bucket="carts", history=3)
+    await js.create_object_store("receipts")
+    await js.add_stream(StreamConfig(name="COPY", mirror=nats.js.api.StreamSource(name="ORDERS")))
+    for n in range(60):
+        await js.publish(f"orders.{n}", b"x" * 100)
+    await js.delete_msg("ORDERS", 30)
+    await js.add_consumer("ORDERS", ConsumerConfig(durable_name="c", ack_policy="explicit"))
+    async with viewing(nats_server.url) as viewer:
+        info: StreamInfo = await js.stream_info("ORDERS")
+        await viewer.becomes("ORDERS", consumers="1", msgs="59")
+        await viewer.until(lambda: len(viewer.rows()) == 4, "four streams")
+        row = viewer.rows()["ORDERS"]
+        assert row["kind"] == "stream"
+        assert row["subjects"] == "orders.>, returns.*"
+        assert row["storage"] == info.config.storage == "file"
+        assert row["retention"] == info.config.retention == "limits"
+        assert row["msgs"] == count_text(info.state.messages)
+        assert row["bytes"] == bytes_text(info.state.bytes)
+        assert row["first_seq"] == str(info.state.first_seq) == "1"
+        assert row["last_seq"] == str(info.state.last_seq) == "60"
+        assert row["holes"] == str(info.state.num_deleted) == "1"
+        assert row["msgs_used"] == "59%"
+        assert row["bytes_used"] == f"{100 * info.state.bytes / (1 << 20):.0f}%"
+        assert row["age_used"] == "0%"
+        assert row["leader"] == "server1"
+        assert row["first_age"].rstrip("smh0123456789") == ""
+        rows = viewer.rows()
+        assert rows["KV_carts"]["kind"] == "KV"
+        assert rows["OBJ_receipts"]["kind"] == "object"
+        assert rows["COPY"]["kind"] == "mirror"
+        assert rows["COPY"]["subjects"] == "mirror of ORDERS"
+        await viewer.becomes("ORDERS", **{"in": "0", "removed": "0", "full": "–"})
+    await nc.close()
+
+
+async def test_rates_of_the_streams_table_are_those_of_the_traffic(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="S", subjects=["s"], max_msgs=10))
+    async with viewing(nats_server.url) as viewer:
+        await viewer.becomes("S", msgs="0")
+        before = viewer.app.state.stream_history.recent[-1]
+        for _ in range(50):
+            await js.publish("s", b"x" * 10)
+        await viewer.becomes("S", msgs="10", last_seq="50")
+        history = viewer.app.state.stream_history.recent
+        after = next(s for s in history if s.columns["last_seq"][0] == 50)
+        total = sum(
+            (b.columns["last_seq"][0] - a.columns["last_seq"][0])
+            for a, b in pairwise(history)
+            if before.mono_us <= a.mono_us <= after.mono_us
+        )
+        assert total == 50
+        assert viewer.rows()["S"]["msgs_used"] == "100%"
+        assert viewer.rows()["S"]["full"] == "full"
+        assert "█" in viewer.rows()["S"]["trend"]
+    await nc.close()
+
+
+async def test_every_column_of_the_consumers_table_says_what_the_server_says(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="S", subjects=["s"]))
+    await js.add_consumer(
+        "S", ConsumerConfig(durable_name="worker", ack_policy="explicit", max_ack_pending=7)
+    )
+    await js.add_consumer("S", ConsumerConfig(name="passing", inactive_threshold=300))
+    await js.add_consumer("S", ConsumerConfig(durable_name="pushed", deliver_subject="to.me"))
+    pull = await js.pull_subscribe("s", durable="worker", stream="S")
+    for _ in range(20):
+        await js.publish("s", b"x")
+    messages = await pull.fetch(7)
+    await messages[0].ack_sync()
+    await messages[2].ack_sync()
+    async with viewing(nats_server.url) as viewer:
+        await viewer.press("2")
+        await viewer.becomes("worker", pending="13", ack_pending="5/7")
+        info: ConsumerInfo = await js.consumer_info("S", "worker")
+        row = viewer.rows()["worker"]
+        assert (row["stream"], row["mode"], row["life"]) == ("S", "pull", "durable")
+        assert row["ack"] == "explicit"
+        assert row["pending"] == str(info.num_pending)
+        assert row["ack_pending"] == f"{info.num_ack_pending}/7"
+        assert row["redelivered"] == str(info.num_redelivered)
+        assert row["waiting"] == str(info.num_waiting)
+        assert info.ack_floor is not None and info.delivered is not None
+        floor, delivered = info.ack_floor, info.delivered
+        assert row["floor"] == f"{floor.stream_seq}/{floor.consumer_seq}" == "1/1"
+        assert row["delivered"] == f"{delivered.stream_seq}/{delivered.consumer_seq}" == "7/7"
+        rows = viewer.rows()
+        assert rows["passing"]["life"] == "ephem"
+        assert rows["pushed"]["mode"] == "push"
+        assert rows["pushed"]["waiting"] == "unbound"
+        assert rows["pushed"]["status"] == "✖ unbound"
+        await js.pause_consumer("S", "worker", "2100-01-01T00:00:00Z")
+        await viewer.becomes("worker", status="▲ paused")
+        await js.resume_consumer("S", "worker")
+        for message in await pull.fetch(2):
+            await message.in_progress()
+        await viewer.becomes("worker", ack_pending="7/7", status="✖ ack limit")
+        await viewer.until(lambda: viewer.rows()["worker"]["lag"] not in ("–", "0s"), "a lag")
+    await nc.close()

@@ -1,0 +1,67 @@
+"""The life of messages, step by step, in the row of one consumer on the screen."""
+
+from __future__ import annotations
+
+import asyncio
+
+import nats
+from nats.aio.msg import Msg
+
+from natstui.jetstream.broker import Broker
+from tests.tui.viewer import Viewer, viewing
+
+
+async def shows(
+    viewer: Viewer, pending: int, ack_pending: int, redelivered: int, at: str, floor: str
+) -> None:
+    """Wait for the row; `at` and `floor` as stream/consumer sequence."""
+    await viewer.becomes(
+        "C",
+        pending=str(pending),
+        ack_pending=f"{ack_pending}/1000",
+        redelivered=str(redelivered),
+        delivered=at,
+        floor=floor,
+    )
+
+
+async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_show_in_the_row(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="S", subjects=["s"])
+    await js.add_consumer(
+        "S", durable_name="C", ack_policy="explicit", ack_wait=1.0, max_deliver=3
+    )
+    pull = await js.pull_subscribe("s", durable="C", stream="S")
+
+    async def fetch_one() -> Msg:
+        (message,) = await pull.fetch(1, timeout=10)
+        return message
+
+    async with viewing(nats_server.url, "--interval", "250ms") as viewer:
+        await viewer.press("2")
+        for _ in range(6):
+            await js.publish("s", b"x")
+        await shows(viewer, 6, 0, 0, "0/0", "0/0")
+        first, second, third = await pull.fetch(3, timeout=10)
+        await first.ack_sync()
+        await third.ack_sync()
+        await shows(viewer, 3, 1, 0, "3/3", "1/1")
+        await second.in_progress()
+        await asyncio.sleep(1.2)
+        second = await fetch_one()
+        await second.nak()
+        await shows(viewer, 3, 1, 1, "3/4", "1/1")
+        assert (await fetch_one()).metadata.num_delivered == 3
+        await shows(viewer, 3, 1, 1, "3/5", "1/1")
+        await asyncio.sleep(1.2)
+        fourth = await fetch_one()
+        await fourth.nak(delay=60)
+        await shows(viewer, 2, 1, 1, "4/6", "1/1")
+        await (await fetch_one()).term()
+        await shows(viewer, 1, 1, 1, "5/7", "1/1")
+        await js.purge_stream("S")
+        await shows(viewer, 0, 0, 0, "6/7", "6/7")
+    await nc.close()

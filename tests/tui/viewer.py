@@ -1,0 +1,92 @@
+"""The real app on a real engine and server, driven by a pilot."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+from textual.pilot import Pilot
+
+from natstui.tui.app import NatstuiApp
+from natstui.tui.link import Link
+from natstui.tui.table_screen import TableScreen
+
+PATIENCE_S = 20.0
+
+
+@dataclass
+class Viewer:
+    """A running app and its pilot."""
+
+    app: NatstuiApp
+    pilot: Pilot[int]
+
+    @property
+    def text(self) -> str:
+        """Everything on the screen, line by line."""
+        return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+
+    @property
+    def table(self) -> TableScreen:
+        """The table in view."""
+        assert isinstance(self.app.screen, TableScreen)
+        return self.app.screen
+
+    def rows(self) -> dict[str, dict[str, str]]:
+        """The rows of the table in view, as text: by name, then by column."""
+        source = self.table.rows
+        if source is None:
+            return {}
+        found = {}
+        for row in source.order:
+            cells = source.cells(row)
+            texts = {s.id: c.text for s, c in zip(self.table.SPECS, cells, strict=True)}
+            found[texts[self.table.SPECS[0].id]] = texts
+        return found
+
+    async def until(self, holds: Callable[[], object], what: str = "") -> None:
+        """Wait until something holds."""
+        for _ in range(int(PATIENCE_S / 0.05)):
+            if holds():
+                return
+            await self.pilot.pause(0.05)
+        raise AssertionError(f"still not so after {PATIENCE_S:g} s: {what}\n{self.text}")
+
+    async def becomes(self, name: str, **expected: str) -> None:
+        """Wait until a row of the table in view shows these texts."""
+        await self.until(
+            lambda: expected.items() <= self.rows().get(name, {}).items(),
+            f"{name} {expected}, but {self.rows().get(name)}",
+        )
+
+    async def press(self, *keys: str) -> None:
+        """Press keys, one after the other."""
+        await self.pilot.press(*keys)
+        await self.pilot.pause()
+
+    async def type_command(self, line: str) -> None:
+        """Enter a command line."""
+        await self.press("colon", *(_KEYS.get(c, c) for c in line), "enter")
+
+
+_KEYS = {" ": "space", "_": "underscore", "-": "minus", ".": "full_stop", ":": "colon"}
+
+
+@asynccontextmanager
+async def viewing(
+    url: str, *flags: str, size: tuple[int, int] = (200, 60)
+) -> AsyncIterator[Viewer]:
+    """Start engine and app on a server; end both."""
+    argv = (sys.executable, "-P", "-m", "natstui", "engine", "--server", url, *flags)
+    link = Link(argv)
+    app = NatstuiApp(await asyncio.to_thread(link.wait_started), lambda: Link(argv), link)
+    try:
+        async with app.run_test(size=size) as pilot:
+            viewer = Viewer(app, pilot)
+            await viewer.until(lambda: app.state.costs, "no poll yet")
+            yield viewer
+    finally:
+        app.link.close()

@@ -64,6 +64,9 @@ def differences(
     return tuple(found)
 
 
+_LEFT_OPEN: tuple[object, ...] = (None, "", -1, [], (), {})
+"""Values that leave the choice to the server."""
+
 _NEVER_BACK = {
     "deny_delete": "deny delete cannot be taken back",
     "deny_purge": "deny purge cannot be taken back",
@@ -93,3 +96,23 @@ def changed(config: Mapping[str, object], field: Field, value: object) -> Config
     if field.path == "filter_subjects":
         copy.pop("filter_subject", None)
     return copy
+
+
+def not_taken(
+    kind: AssetKind, wanted: Mapping[str, object], after: Mapping[str, object]
+) -> tuple[Difference, ...]:
+    """Return what was asked for outright and is otherwise on the server now.
+
+    `before` is the wish. What was left to the server is not in it.
+    """
+    got = normal(kind, after)
+    found = []
+    for field in fields_of(kind):
+        wish = read(wanted, field.path)
+        alone = read(normal(kind, written({}, field.path, wish)), field.path)
+        have = read(got, field.path)
+        asked = wish not in _LEFT_OPEN and (wish is False or wish != 0)
+        if asked and have not in (wish, alone):
+            texts = shown(field, wish), shown(field, have)
+            found.append(Difference(field.path, field.label, *texts, None))
+    return tuple(found)

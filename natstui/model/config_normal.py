@@ -38,6 +38,11 @@ def with_defaults(config: Config, fields: Sequence[Field]) -> Config:
 def without_empty(config: Config) -> Config:
     """Return the configuration without keys whose value says nothing."""
     empty: tuple[object, ...] = ("", [], (), {}, None)
+    config = dict(config)
+    for path in ("placement", "republish"):
+        inner = config.get(path)
+        if isinstance(inner, Mapping):
+            config[path] = {key: value for key, value in inner.items() if value}
     return {key: value for key, value in config.items() if value not in empty}
 
 

@@ -94,7 +94,15 @@ def _pull(config: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem("max_waiting", "maximum waiting is for pull consumers")
         if strings_at(config, "priority_groups"):
             yield Problem("priority_groups", "priority groups are for pull consumers")
-    if 0 < number_at(config, "max_expires") < _SHORTEST_EXPIRES_NS:
+    acks = (text_at(config, "ack_policy") or "none") != "none"
+    if (
+        text_at(config, "deliver_subject")
+        and not acks
+        and number_at(config, "max_ack_pending") > 0
+    ):
+        yield Problem("max_ack_pending", "maximum ack pending needs acknowledgements")
+    expires_ns = number_at(config, "max_expires")
+    if 0 < expires_ns < _SHORTEST_EXPIRES_NS and not text_at(config, "deliver_subject"):
         yield Problem("max_expires", "a maximum expires is at least 1ms")
 
 
@@ -129,6 +137,8 @@ def _priority(config: Mapping[str, object]) -> Iterator[Problem]:
         yield Problem("priority_policy", "priority groups need a priority policy")
     if policy != "none" and not groups:
         yield Problem("priority_groups", f"priority policy {policy} needs a group")
+    if policy == "none" and number_at(config, "priority_timeout") > 0:
+        yield Problem("priority_timeout", "a pin timeout needs a priority policy")
     wrong = next((group for group in groups if not _GROUP.fullmatch(group)), None)
     if wrong is not None:
         text = f"{wrong!r} is not a group: up to 16 characters of A-Z a-z 0-9 - _ / = ) +"

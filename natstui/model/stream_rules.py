@@ -100,9 +100,7 @@ def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
             yield Problem(path, "refusing new messages per subject needs discard new")
         elif number_at(config, "max_msgs_per_subject") <= 0:
             yield Problem(path, "refusing new messages per subject needs a maximum per subject")
-    forced = number_at(config, "subject_delete_marker_ttl") > 0
-    forced = forced or is_on(config, "allow_msg_schedules")
-    if is_on(config, "allow_rollup_hdrs") and is_on(config, "deny_purge") and not forced:
+    if is_on(config, "allow_rollup_hdrs") and is_on(config, "deny_purge"):
         yield Problem("allow_rollup_hdrs", "roll-ups remove messages: they need purge allowed")
 
 

@@ -40,7 +40,7 @@ _STREAM_OPTIONS: dict[str, Any] = {
         {"inactive_threshold": st.integers(1, 10**12), "max_ack_pending": st.integers(1, 10**6)}
     ),
     "num_replicas": st.just(1),
-    "placement": st.fixed_dictionaries({"tags": st.just([])}),
+    "placement": st.fixed_dictionaries({"tags": st.sampled_from([[], ["ssd", "eu"]])}),
     "sources": st.just([{"name": "ORIGIN", "opt_start_seq": 3, "filter_subject": "origin.a"}]),
     "compression": st.sampled_from(["none", "s2"]),
     "persist_mode": st.sampled_from(["default", "async"]),

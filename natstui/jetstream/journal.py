@@ -1,0 +1,65 @@
+"""The journal of writes: a line of JSON each, appended and synced, for its owner's eyes only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import platformdirs
+
+from natstui.errors import SessionError
+from natstui.model.manage import JournalEntry
+
+_decoder = msgspec.json.Decoder(JournalEntry)
+
+
+def journal_file() -> Path:
+    """Return where this user's journal is: the state folder of the platform."""
+    return platformdirs.user_state_path("natstui") / "journal.jsonl"
+
+
+class Journal:
+    """Every change made from this machine by this user."""
+
+    def __init__(self, file: Path | None = None) -> None:
+        self.file = file or journal_file()
+
+    def add(self, entry: JournalEntry) -> None:
+        """Append one entry and wait until it is on the disk; raises SessionError."""
+        line = msgspec.json.encode(entry) + b"\n"
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            try:
+                os.write(handle, line)
+                os.fsync(handle)
+            finally:
+                os.close(handle)
+        except OSError as error:
+            raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
+
+    def check(self) -> None:
+        """Find out before a write whether it can be journalled; raises SessionError."""
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            os.close(os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600))
+        except OSError as error:
+            raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
+
+    def entries(self) -> list[JournalEntry]:
+        """Return every entry, oldest first; a torn last line is left out."""
+        try:
+            lines = self.file.read_bytes().splitlines()
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise SessionError(f"the journal {self.file} cannot be read: {error}") from error
+        entries = []
+        for number, line in enumerate(lines, start=1):
+            try:
+                entries.append(_decoder.decode(line))
+            except msgspec.DecodeError as error:
+                if number < len(lines):
+                    raise SessionError(f"{self.file}:{number} is damaged: {error}") from error
+        return entries

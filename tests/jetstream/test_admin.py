@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from admin_session import admin_session
+
+from natstui.errors import Conflict, Refused, SessionError, UsageError
+from natstui.jetstream.admin import EditConflict
+from natstui.jetstream.admin_streams import purge_preview
+from natstui.jetstream.broker import Broker
+from natstui.model.journal import entry_command, entry_text
+
+S = 1_000_000_000
+GROUPED = {
+    "name": "C",
+    "durable_name": "C",
+    "ack_policy": "explicit",
+    "max_batch": 50,
+    "max_expires": 30 * S,
+    "max_bytes": 100_000,
+    "priority_groups": ["A"],
+    "priority_policy": "pinned_client",
+    "priority_timeout": 30 * S,
+}
+
+
+def test_an_edit_of_the_description_keeps_every_other_setting_of_a_consumer(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        session.apply("create_consumer", "S", GROUPED, consumer="C")
+        before = session.config("S", "C")
+        wanted = {**before, "description": "edited"}
+        changed = session.apply("edit_consumer", "S", wanted, consumer="C", seen=before)
+        assert changed.not_taken == ()
+        assert session.config("S", "C") == wanted
+        assert session.config("S", "C")["priority_groups"] == ["A"]
+
+
+def test_a_concurrent_change_is_refused_with_both_versions(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        session.apply("create_consumer", "S", GROUPED, consumer="C")
+        seen = session.config("S", "C")
+        other = {**seen, "max_batch": 7}
+        body = {"stream_name": "S", "config": other, "action": "update"}
+        session.request("CONSUMER.CREATE.S.C", body)
+        with pytest.raises(EditConflict, match="changed by somebody else") as caught:
+            wanted = {**seen, "description": "mine"}
+            session.apply("edit_consumer", "S", wanted, consumer="C", seen=seen)
+        assert caught.value.seen["max_batch"] == 50
+        assert caught.value.current["max_batch"] == 7
+        assert "description" not in session.config("S", "C")
+
+
+def test_what_the_server_did_not_take_is_reported(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        asked = {"name": "S", "subject_delete_marker_ttl": 5 * S, "deny_purge": True}
+        changed = session.apply("create_stream", "S", asked)
+        assert [(d.label, d.before, d.after) for d in changed.not_taken] == [
+            ("Deny purge", "yes", "no")
+        ]
+
+
+def test_creating_what_exists_is_refused(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        with pytest.raises(Conflict, match="stream S exists already"):
+            session.apply("create_stream", "S", {"name": "S"})
+
+
+def test_a_mistake_is_said_in_the_words_of_the_form_and_nothing_is_sent(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        with pytest.raises(UsageError, match="a maximum age is at least 100ms"):
+            session.apply("create_stream", "S", {"name": "S", "max_age": 5})
+        assert session.writer.journal.entries() == []
+
+
+def test_read_only_refuses_every_write_and_sends_nothing(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path, read_only=True) as session:
+        with pytest.raises(Refused, match="read-only"):
+            session.apply("create_stream", "S", {"name": "S"})
+        assert session.request("STREAM.NAMES")["total"] == 0
+
+
+def test_production_asks_for_the_name_of_what_is_changed(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path, production=True) as session:
+        with pytest.raises(Refused, match="this is production, type 'S'"):
+            session.apply("create_stream", "S", {"name": "S"})
+        session.apply("create_stream", "S", {"name": "S"}, confirmed="S")
+        assert session.config("S")["name"] == "S"
+
+
+def test_what_cannot_be_undone_asks_for_the_name(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        for action in ("delete_stream", "purge_stream"):
+            with pytest.raises(Refused, match="this cannot be undone, type 'S'"):
+                session.apply(action, "S")  # type: ignore[arg-type]
+        sealed = {**session.config("S"), "sealed": True}
+        with pytest.raises(Refused, match="type 'S'"):
+            session.apply("edit_stream", "S", sealed)
+        session.apply("edit_stream", "S", sealed, confirmed="S")
+        assert session.config("S")["sealed"] is True
+
+
+def test_a_deleted_stream_and_consumer_come_back_from_the_journal(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S", "max_msgs": 5})
+        session.apply("create_consumer", "S", GROUPED, consumer="C")
+        session.apply("delete_consumer", "S", consumer="C", confirmed="C")
+        assert session.undo().text == "consumer C made"
+        assert session.config("S", "C")["priority_groups"] == ["A"]
+        session.apply("delete_stream", "S", confirmed="S")
+        session.undo()
+        assert session.config("S")["max_msgs"] == 5
+
+
+def test_an_undo_is_refused_when_it_was_changed_again_elsewhere(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        session.apply("edit_stream", "S", {**session.config("S"), "max_msgs": 5})
+        session.request("STREAM.UPDATE.S", {**session.config("S"), "max_msgs": 6})
+        with pytest.raises(EditConflict):
+            session.undo()
+        assert session.config("S")["max_msgs"] == 6
+
+
+def test_every_write_is_in_the_journal_with_both_configurations(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S", "storage": "memory"})
+        session.apply("edit_stream", "S", {**session.config("S"), "max_age": 3600 * S})
+        session.request("STREAM.CREATE.T", {"name": "T", "subjects": ["t"]})
+        with pytest.raises(Conflict):
+            session.apply("create_stream", "U", {"name": "U", "subjects": ["t"]})
+        entries = session.writer.journal.entries()
+        assert [entry_text(entry) for entry in entries] == [
+            "create stream S",
+            "edit stream S",
+            "create stream U",
+        ]
+        assert [entry.outcome for entry in entries] == ["done", "done", "failed"]
+        edited = entries[1]
+        assert json.loads(edited.before_json or "")["max_age"] == 0
+        assert json.loads(edited.after_json or "")["max_age"] == 3600 * S
+        assert edited.who.endswith(")")
+        assert [entry_command(entry) for entry in entries] == [
+            "nats stream add S --storage=memory --no-allow-direct --defaults",
+            "nats stream edit S --max-age=1h --force",
+            "nats stream add U --subjects=t --no-allow-direct --defaults",
+        ]
+        assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
+
+
+def test_without_a_journal_nothing_is_written(nats_server: Broker, tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    with admin_session(nats_server.url, blocked) as session:
+        with pytest.raises(SessionError, match="cannot be written"):
+            session.apply("create_stream", "S", {"name": "S"})
+        assert session.request("STREAM.NAMES")["total"] == 0
+
+
+def test_a_purge_says_how_many_messages_it_will_remove(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S", "subjects": ["s.>"]})
+        client = session.writer.client
+        for number in range(10):
+            session.run(client.ask(f"s.{number % 2}", b"x"))
+        for asked, expected, left in (
+            ({"filter": "s.1"}, "5", 5),
+            ({"seq": 4}, "at most 3", 3),
+            ({"keep": 2}, "1", 2),
+            ({}, "2", 0),
+        ):
+            assert session.run(purge_preview(client, "S", asked)) == expected
+            session.apply("purge_stream", "S", asked, confirmed="S")
+            assert session.request("STREAM.INFO.S")["state"]["messages"] == left
+
+
+def test_a_consumer_is_paused_resumed_and_reset(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        session.apply("create_consumer", "S", GROUPED, consumer="C")
+        session.apply("pause_consumer", "S", {"pause_until": "1h"}, consumer="C")
+        assert session.request("CONSUMER.INFO.S.C")["paused"] is True
+        assert session.undo().text == "consumer C on S resumed"
+        assert session.request("CONSUMER.INFO.S.C").get("paused") in (None, False)
+        reset = session.apply("reset_consumer", "S", {"seq": 1}, consumer="C")
+        assert reset.text == "consumer C on S delivers again from sequence 1"
+        with pytest.raises(UsageError, match="neither a time nor a duration"):
+            session.apply("pause_consumer", "S", {"pause_until": "soon"}, consumer="C")

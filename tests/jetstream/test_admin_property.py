@@ -1,0 +1,158 @@
+"""Whatever is asked for is what the server has; what we refuse, the server refuses too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from admin_session import AdminSession, admin_session
+from hypothesis import HealthCheck, Phase, given, note, settings
+from hypothesis import strategies as st
+from random_configs import consumer_configs, stream_configs
+
+from natstui.errors import NotFound, RequestFailed
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import Client
+from natstui.model.config_change import changed, differences, normal
+from natstui.model.consumer_rules import consumer_problems
+from natstui.model.consumer_spec import CONSUMER_FIELD
+from natstui.model.stream_rules import stream_problems
+from natstui.model.stream_spec import STREAM_FIELD
+
+Step = tuple[str, object]
+
+_BOUNDED = settings(
+    max_examples=120,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=list(HealthCheck),
+)
+
+_STREAM_EDITS = st.sampled_from(
+    [
+        ("description", "another"), ("metadata", {"edited": "1"}), ("max_age", 3 * 10**12),
+        ("max_bytes", 12_345_678), ("max_msgs", 77), ("max_msg_size", 4096),
+        ("max_msgs_per_subject", 9), ("max_consumers", 12), ("discard", "new"),
+        ("duplicate_window", 200_000_000), ("compression", "s2"), ("no_ack", True),
+        ("allow_direct", True), ("allow_rollup_hdrs", True), ("allow_atomic", True),
+        ("consumer_limits.max_ack_pending", 55), ("retention", "interest"),
+        ("republish.headers_only", False), ("sources", [{"name": "ORIGIN", "opt_start_seq": 9}]),
+    ]
+)  # fmt: skip
+
+_CONSUMER_EDITS = st.sampled_from(
+    [
+        ("description", "another"), ("metadata", {"edited": "1"}), ("ack_wait", 7 * 10**9),
+        ("max_deliver", 25), ("max_ack_pending", 33), ("filter_subjects", ["origin.c"]),
+        ("headers_only", True), ("sample_freq", "7"), ("max_batch", 3), ("max_bytes", 999),
+        ("max_expires", 10**9), ("inactive_threshold", 10**13), ("backoff", [10**9, 2 * 10**9]),
+    ]
+)  # fmt: skip
+
+
+async def discard(client: Client, verb: str) -> None:
+    with suppress(NotFound):
+        await client.request(verb)
+
+
+def server_refuses(session: AdminSession, verb: str, body: dict[str, Any]) -> bool:
+    try:
+        session.request(verb, body)
+    except RequestFailed as error:
+        note(str(error))
+        return True
+    return False
+
+
+def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step) -> bool:
+    """Create, read back, edit one field, take it back; tell whether something was edited."""
+    name, (path, value) = config["name"], step
+    session.apply("create_stream", name, config)
+    made = session.config(name)
+    assert differences("stream", config, made) == ()
+    wanted = changed(made, STREAM_FIELD[path], value)
+    found = differences("stream", made, wanted)
+    if not found or any(d.refused for d in found) or stream_problems(wanted, 5, creating=False):
+        return False
+    session.apply("edit_stream", name, wanted, seen=made)
+    assert differences("stream", wanted, session.config(name)) == ()
+    if any(d.refused for d in differences("stream", wanted, made)):
+        return False
+    session.undo()
+    assert normal("stream", session.config(name)) == normal("stream", made)
+    return True
+
+
+def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Step) -> bool:
+    """The same for a consumer on the stream ORIGIN."""
+    name, (path, value) = config["name"], step
+    session.apply("create_consumer", "ORIGIN", config, consumer=name)
+    made = session.config("ORIGIN", name)
+    assert differences("consumer", config, made) == ()
+    wanted = changed(made, CONSUMER_FIELD[path], value)
+    if consumer_problems(wanted, None, 5) or not differences("consumer", made, wanted):
+        return False
+    session.apply("edit_consumer", "ORIGIN", wanted, consumer=name, seen=made)
+    assert differences("consumer", wanted, session.config("ORIGIN", name)) == ()
+    session.undo()
+    assert normal("consumer", session.config("ORIGIN", name)) == normal("consumer", made)
+    return True
+
+
+def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
+        seen = Counter[str]()
+
+        @_BOUNDED
+        @given(stream_configs(), _STREAM_EDITS)
+        def check(config: dict[str, Any], step: Step) -> None:
+            name = config["name"]
+            problems = stream_problems(config, 5)
+            if problems:
+                seen["refused"] += 1
+                note(str(problems))
+                assert server_refuses(session, f"STREAM.CREATE.{name}", config)
+                return
+            seen["valid"] += 1
+            try:
+                seen["edited"] += stream_round_trip(session, config, step)
+            finally:
+                session.run(discard(session.writer.client, f"STREAM.DELETE.{name}"))
+
+        check()
+        assert min(seen[key] for key in ("valid", "refused", "edited")) > 20, seen
+
+
+def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
+        seen = Counter[str]()
+
+        @_BOUNDED
+        @given(consumer_configs(), _CONSUMER_EDITS)
+        def check(config: dict[str, Any], step: Step) -> None:
+            name = config["name"]
+            problems = consumer_problems(config, None, 5)
+            if problems:
+                seen["refused"] += 1
+                note(str(problems))
+                body = {"stream_name": "ORIGIN", "config": config, "action": "create"}
+                assert server_refuses(session, f"CONSUMER.CREATE.ORIGIN.{name}", body)
+                return
+            seen["valid"] += 1
+            try:
+                seen["edited"] += consumer_round_trip(session, config, step)
+            finally:
+                session.run(discard(session.writer.client, f"CONSUMER.DELETE.ORIGIN.{name}"))
+
+        check()
+        assert min(seen[key] for key in ("valid", "refused", "edited")) > 20, seen

@@ -5,11 +5,13 @@ Colour never says anything alone: a status is a glyph and a word, a line has its
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeVar
 
 from textual.app import App
 from textual.color import Color
 from textual.theme import Theme
+
+Answer = TypeVar("Answer")
 
 Status = Literal["ok", "warn", "bad", "idle"]
 """Also the looks of table cells; idle is drawn dim."""
@@ -109,7 +111,7 @@ def series_colors(*, dark: bool) -> tuple[str, ...]:
     return _SERIES_ON_DARK if dark else _SERIES_ON_LIGHT
 
 
-def register_themes(app: App[object]) -> None:
+def register_themes(app: App[Answer]) -> None:
     """Make our themes known to an app; Textual's own stay available."""
     for theme in THEMES:
         app.register_theme(theme)

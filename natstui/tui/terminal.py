@@ -1,0 +1,54 @@
+"""What is asked of a terminal before Textual is imported, and how one is set right again."""
+
+from __future__ import annotations
+
+import os
+import sys
+import termios
+from collections.abc import Mapping
+
+from natstui.errors import UsageError
+
+RESET = "".join(
+    [
+        "\x1b[?2026l",  # no synchronized output
+        "\x1b[?1049l",  # back to the normal screen
+        "\x1b[<u",  # no extended keys
+        *(f"\x1b[?{mode}l" for mode in (1000, 1002, 1003, 1004, 1006, 1015, 1016, 2004, 2048)),
+        "\x1b[?7h",  # long lines wrap
+        "\x1b[?25h",  # the cursor is seen
+        "\x1b[0m",
+    ]
+)
+"""Undoes everything the viewer switches on: screen, mouse, focus, paste and key modes."""
+
+
+def require_terminal(environ: Mapping[str, str] = os.environ) -> None:
+    """Refuse to draw where nobody could see it or leave it; raise UsageError with a sentence."""
+    problem = ""
+    if not sys.stdin.isatty():
+        problem = "standard input is not a terminal"
+    elif not sys.stderr.isatty():
+        problem = "standard error, on which the screen is drawn, is not a terminal"
+    elif environ.get("TERM", "") in ("", "dumb"):
+        problem = f"TERM is {environ.get('TERM', '')!r}"
+    if problem:
+        raise UsageError(f"cannot draw screens: {problem}; run `natstui watch` for plain output")
+
+
+def needs_ascii(environ: Mapping[str, str] = os.environ) -> bool:
+    """Tell whether the terminal shows ASCII only: the Linux console, or not set to UTF-8."""
+    encoding = (sys.__stderr__.encoding or "") if sys.__stderr__ is not None else ""
+    return environ.get("TERM") == "linux" or encoding.lower().replace("-", "") != "utf8"
+
+
+def reset_terminal() -> None:
+    """Set a terminal right that a killed viewer left behind: modes, screen, echo and lines."""
+    sys.stderr.write(RESET)
+    sys.stderr.flush()
+    if sys.stdin.isatty():
+        sane = termios.tcgetattr(sys.stdin.fileno())
+        sane[0] |= termios.ICRNL | termios.IXON | termios.BRKINT
+        sane[1] |= termios.OPOST | termios.ONLCR
+        sane[3] |= termios.ICANON | termios.ECHO | termios.ISIG | termios.IEXTEN
+        termios.tcsetattr(sys.stdin.fileno(), termios.TCSANOW, sane)

@@ -1,0 +1,68 @@
+"""Real terminals for tests: a program on a pty, and all it wrote."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import struct
+import subprocess
+import sys
+import termios
+import time
+from types import TracebackType
+
+
+class OnTerminal:
+    """Runs Python code on a terminal of its own; what it writes is collected in `output`."""
+
+    def __init__(self, code: str, *arguments: str, width: int = 80, height: int = 24) -> None:
+        self.master, slave = pty.openpty()
+        fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", height, width, 0, 0))
+        environ = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor"}
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code, *arguments],
+            stdin=slave,
+            stdout=slave,
+            stderr=slave,
+            env=environ,
+            start_new_session=True,
+        )
+        os.close(slave)
+        self.output = b""
+
+    def __enter__(self) -> OnTerminal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        os.close(self.master)
+
+    def read(self, until: bytes, within_s: float = 30) -> bytes:
+        """Read until the output contains `until`, the program ends, or time is up."""
+        end = time.monotonic() + within_s
+        while until not in self.output and time.monotonic() < end:
+            if not select.select([self.master], [], [], 0.2)[0]:
+                continue
+            try:
+                self.output += os.read(self.master, 65536)
+            except OSError:  # the other side is closed
+                break
+        return self.output
+
+    def type(self, keys: str) -> None:
+        """Press keys."""
+        os.write(self.master, keys.encode())
+
+    def wait(self) -> int:
+        """Read to the end and return the exit code."""
+        self.read(b"\0never\0")
+        return self.process.wait(10)

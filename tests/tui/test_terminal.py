@@ -1,0 +1,108 @@
+"""The terminal is as it was before, whatever ended the viewer, and a crash tells no secrets."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import sys
+from pathlib import Path
+
+import pytest
+
+from natstui.errors import UsageError
+from natstui.tui.terminal import RESET, needs_ascii, require_terminal
+from tests.tui.terminals import OnTerminal
+
+APP = """
+import sys
+from pathlib import Path
+from textual.widgets import Static
+from natstui.tui.guarded_app import GuardedApp
+from natstui.tui.text import safe
+
+class Probe(GuardedApp):
+    BINDINGS = [("x", "break_it", "Break")]
+    def compose(self):
+        yield Static(safe("ready ●"))
+    def action_break_it(self):
+        password = "".join(["hunter", "2"])
+        raise ValueError(f"cannot use {password[:0]}\\x1b]2;PWNED\\x07")
+
+sys.exit(Probe(log_to=Path(sys.argv[1]), ascii_only=len(sys.argv) > 2).run_guarded())
+"""
+LEFT = (b"\x1b[?1049l", b"\x1b[?1000l", b"\x1b[?1003l", b"\x1b[?2004l", b"\x1b[?25h")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_a_signal_ends_it_in_order(number: int, code: int, tmp_path: Path) -> None:
+    with OnTerminal(APP, str(tmp_path)) as terminal:
+        terminal.read("ready ●".encode())
+        terminal.process.send_signal(number)
+        assert terminal.wait() == code
+        for sequence in LEFT:
+            assert sequence in terminal.output
+
+
+def test_a_crash_leaves_one_line_and_a_private_report(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    with OnTerminal(APP, str(folder)) as terminal:
+        terminal.read("ready ●".encode())
+        terminal.type("x")
+        assert terminal.wait() == 1
+        output = terminal.output
+    (log,) = folder.iterdir()
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    report = log.read_text()
+    assert "ValueError" in report
+    assert "action_break_it" in report
+    assert "hunter2" not in report + output.decode()
+    assert "\x1b" not in report
+    after = output[output.rindex(b"\x1b[?1049l") :]
+    assert b"stopped by a defect (ValueError)" in after
+    assert b"PWNED" not in output
+    for sequence in LEFT:
+        assert sequence in output
+
+
+def test_ascii_mode_draws_ascii_only(tmp_path: Path) -> None:
+    with OnTerminal(APP, str(tmp_path), "ascii") as terminal:
+        terminal.read(b"ready o")
+        terminal.process.send_signal(signal.SIGTERM)
+        terminal.wait()
+        assert terminal.output.isascii()
+
+
+def test_no_terminal_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    with open(os.devnull) as nothing:
+        monkeypatch.setattr(sys, "stdin", nothing)
+        with pytest.raises(UsageError, match="natstui watch"):
+            require_terminal({"TERM": "xterm"})
+
+
+def test_a_dumb_terminal_is_refused() -> None:
+    code = "from natstui.tui.terminal import require_terminal; require_terminal({'TERM': 'dumb'})"
+    with OnTerminal(code) as terminal:
+        assert terminal.wait() == 1
+        assert b"TERM is 'dumb'; run `natstui watch`" in terminal.output
+
+
+def test_the_linux_console_gets_ascii() -> None:
+    assert needs_ascii({"TERM": "linux"})
+
+
+def test_reset_undoes_what_the_viewer_switches_on() -> None:
+    code = """
+import sys, termios, tty
+before = termios.tcgetattr(0)
+tty.setraw(0)
+from natstui.tui.terminal import reset_terminal
+reset_terminal()
+after = termios.tcgetattr(0)
+flags = termios.ICANON | termios.ECHO | termios.ISIG
+print("cooked", after[3] & flags == flags, "textual" in sys.modules)
+"""
+    with OnTerminal(code) as terminal:
+        assert terminal.wait() == 0
+        assert RESET.encode() in terminal.output
+        assert b"cooked True False" in terminal.output

@@ -18,6 +18,7 @@ from natstui.jetstream.sweep_order import SweepOrder
 
 _LIST = "CONSUMER.LIST"
 _INFO = "CONSUMER.INFO"
+_MISSING_REST_S = 10.0
 
 
 @dataclass(slots=True)
@@ -27,6 +28,7 @@ class ConsumersSeen:
     rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
     swept: set[str] = field(default_factory=set)
     missing: set[tuple[str, str]] = field(default_factory=set)
+    """Unreachable as far as is known, not only asked for in this poll."""
     complete: bool = False
 
 
@@ -41,11 +43,17 @@ class ConsumerReading:
         self._counts: dict[str, int] = {}
         self._listing: tuple[str, Listing[ConsumerRow]] | None = None
         self._turn_count = 0
+        self._missing: dict[str, set[str]] = {}
+        self._rests_until_mono_s: dict[str, float] = {}
         self._seen = ConsumersSeen()
 
     def follow(self, rows: Mapping[str, StreamRow]) -> None:
         """Take up what a complete list of streams says."""
         self._order.follow(rows)
+        for gone in self._counts.keys() - rows.keys():
+            self._availability.worked(f"{_LIST}.{gone}")
+            self._missing.pop(gone, None)
+            self._rests_until_mono_s.pop(gone, None)
         self._counts = {name: row.state.consumer_count for name, row in rows.items()}
 
     async def read(self, allowed: Round, visible: tuple[tuple[str, str], ...]) -> ConsumersSeen:
@@ -56,24 +64,35 @@ class ConsumerReading:
         self._denials.settle()
         self._seen.swept.update(self._order.emptied())
         self._seen.complete = self._seen.swept.issuperset(self._order.streams)
+        missing = {(stream, name) for stream, names in self._missing.items() for name in names}
+        self._seen.missing = missing - self._seen.rows.keys()
         return self._seen
 
     async def _read_visible(self, allowed: Round, visible: tuple[tuple[str, str], ...]) -> None:
         """Give up to two thirds of the allowance to what is in view, in turns."""
-        wanted: dict[str, list[str]] = {}
-        for stream, name in visible:
-            wanted.setdefault(stream, []).append(name)
-        streams = [name for name in wanted if self._counts.get(name)]
-        last_count = allowed.left_count // 3
-        for _ in streams:
-            stream = streams[self._turn_count % len(streams)]
-            if self._turn_count and (allowed.left_count <= last_count or not allowed.has_room):
+        wanted = self._wanted(visible)
+        kept_count = allowed.left_count // 3
+        for turn_count in range(len(wanted)):
+            if turn_count and (allowed.left_count <= kept_count or not allowed.has_room):
                 return
+            stream, name = wanted[self._turn_count % len(wanted)]
             self._turn_count += 1
-            if pages_count(self._counts[stream]) <= max(1, len(wanted[stream]) // 2):
+            if name is None:
                 await self._list_whole(stream)
             else:
-                await self._ask_each(stream, wanted[stream])
+                await self._ask(stream, name)
+
+    def _wanted(self, visible: tuple[tuple[str, str], ...]) -> list[tuple[str, str | None]]:
+        """Return what to ask for: whole lists where they take fewer requests (name None)."""
+        names_of: dict[str, list[str]] = {}
+        for stream, name in visible:
+            if self._counts.get(stream):
+                names_of.setdefault(stream, []).append(name)
+        wanted: list[tuple[str, str | None]] = []
+        for stream, names in names_of.items():
+            whole = pages_count(self._counts[stream]) <= max(1, len(names) // 2)
+            wanted += [(stream, None)] if whole else [(stream, name) for name in names]
+        return wanted
 
     async def _list_whole(self, stream: str) -> None:
         listing = Listing(f"{_LIST}.{stream}", read_consumers)
@@ -81,20 +100,19 @@ class ConsumerReading:
             if not await self._step(stream, listing):
                 return
 
-    async def _ask_each(self, stream: str, names: list[str]) -> None:
+    async def _ask(self, stream: str, name: str) -> None:
         if not self._availability.may_ask(_INFO):
             return
-        for name in names:
-            try:
-                reply = await self._api.ask(f"{_INFO}.{stream}.{name}")
-                row = read_consumer(reply, time.monotonic_ns() // 1000)
-            except NotFound:
-                continue
-            except RequestFailed as error:
-                self._availability.failed(_INFO, error)
-                return
-            self._availability.worked(_INFO)
-            self._seen.rows[stream, name] = row
+        try:
+            reply = await self._api.ask(f"{_INFO}.{stream}.{name}")
+            row = read_consumer(reply, time.monotonic_ns() // 1000)
+        except NotFound:
+            return
+        except RequestFailed as error:
+            self._availability.failed(_INFO, error)
+            return
+        self._availability.worked(_INFO)
+        self._seen.rows[stream, name] = row
 
     async def _sweep(self, allowed: Round) -> None:
         """List stream after stream, at least one page."""
@@ -116,7 +134,8 @@ class ConsumerReading:
 
     async def _step(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
         """Read one page; False when it cannot be read now."""
-        if not self._denials.may_ask(stream):
+        rests = time.monotonic() < self._rests_until_mono_s.get(stream, 0)
+        if rests or not self._denials.may_ask(stream):
             return False
         try:
             await listing.step(self._api)
@@ -138,7 +157,11 @@ class ConsumerReading:
             newer = self._seen.rows.get((stream, row.name))
             if newer is None or newer.sampled_mono_us < row.sampled_mono_us:
                 self._seen.rows[stream, row.name] = row
-        self._seen.missing.update((stream, name) for name in listing.missing)
+        self._missing.pop(stream, None)
+        if listing.missing:
+            # The server waits 4 s for those that are down: not with every poll.
+            self._missing[stream] = listing.missing
+            self._rests_until_mono_s[stream] = time.monotonic() + _MISSING_REST_S
         if listing.steady:
             self._seen.swept.add(stream)
             self._order.done(stream)

@@ -67,6 +67,6 @@ class MeteredApi:
 
     @property
     def server_us(self) -> int:
-        """The server's work in this round: what answers took beyond the shortest round trip."""
+        """The server's work in this round: what answers took beyond a short round trip."""
         floor_us = min(self._shortest_us, default=0)
         return sum(asked_us - floor_us for asked_us in self._asked_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from statistics import median
 
@@ -20,6 +21,8 @@ class Round:
     api: MeteredApi
     allowance_count: int
     work_us: int
+    end_mono_s: float
+    """When the next poll is due: after it only what must be is asked."""
 
     @property
     def left_count(self) -> int:
@@ -29,7 +32,8 @@ class Round:
     @property
     def has_room(self) -> bool:
         """Tell whether one more optional request is within the allowance."""
-        return self.left_count > 0 and self.api.server_us < self.work_us
+        in_time = time.monotonic() < self.end_mono_s
+        return in_time and self.left_count > 0 and self.api.server_us < self.work_us
 
 
 class Rhythm:
@@ -45,7 +49,8 @@ class Rhythm:
         self.interval_s = max(self.interval_s, wanted_s)
         count = int(self._requests_per_s * self.interval_s)
         work_us = int(SERVER_SHARE * self.interval_s * 1e6)
-        return Round(api, min(_MOST_COUNT, max(_FEWEST_COUNT, count)), work_us)
+        end_mono_s = time.monotonic() + self.interval_s
+        return Round(api, min(_MOST_COUNT, max(_FEWEST_COUNT, count)), work_us, end_mono_s)
 
     def after(self, done: Round, wanted_s: float) -> str | None:
         """Set the pause from what the poll cost; return why it is longer than wanted.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
-from natstui.errors import RequestFailed, RequestTimedOut, ServerGone
+from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.availability import Availability
 from natstui.jetstream.client import Client
@@ -132,14 +132,19 @@ class _Poller:
                 row.next_at_us = await self._ask_next(row)
 
     async def _ask_next(self, row: ConsumerRow) -> int | None:
-        if not self._availability.may_ask(_NEXT):
+        of_stream = f"{_NEXT}.{row.stream_name}"
+        if not (self._availability.may_ask(_NEXT) and self._availability.may_ask(of_stream)):
             return None
         try:
             at_us = await self._next.ask_us(self._api, row)
-        except RequestFailed as error:
+        except PermissionDenied as error:
             self._availability.failed(_NEXT, error)
             return None
+        except RequestFailed as error:
+            self._availability.failed(of_stream, error)
+            return None
         self._availability.worked(_NEXT)
+        self._availability.worked(of_stream)
         return at_us
 
     def _tell_configured(self, streams: StreamsSeen, consumers: ConsumersSeen) -> None:

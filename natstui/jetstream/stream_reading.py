@@ -23,6 +23,7 @@ class StreamsSeen:
     rows: list[StreamRow] = field(default_factory=list)
     complete: bool = False
     missing: set[str] = field(default_factory=set)
+    """Unreachable as far as is known, not only asked for in this poll."""
 
 
 class StreamReading:
@@ -33,6 +34,7 @@ class StreamReading:
         self._availability = availability
         self._listing: Listing[StreamRow] | None = None
         self._turn_count = 0
+        self._missing: set[str] = set()
         self.rows: dict[str, StreamRow] = {}
         """Every stream as it was last seen."""
 
@@ -43,6 +45,7 @@ class StreamReading:
             await self._list(allowed, seen)
         if not seen.complete and visible and self._availability.may_ask(_INFO):
             await self._look_at(allowed, visible, seen)
+        seen.missing = self._missing - {row.name for row in seen.rows}
         return seen
 
     async def _list(self, allowed: Round, seen: StreamsSeen) -> None:
@@ -59,9 +62,9 @@ class StreamReading:
         self._availability.worked(_LIST)
         if listing.done:
             self._listing = None
-            seen.rows, seen.missing = listing.rows, listing.missing
-            seen.complete = listing.steady
-            kept = {name: row for name, row in self.rows.items() if name in seen.missing}
+            seen.rows, seen.complete = listing.rows, listing.steady
+            self._missing = listing.missing
+            kept = {name: row for name, row in self.rows.items() if name in self._missing}
             self.rows = kept | {row.name: row for row in listing.rows}
 
     async def _look_at(self, allowed: Round, visible: tuple[str, ...], seen: StreamsSeen) -> None:

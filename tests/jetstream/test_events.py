@@ -1,0 +1,88 @@
+"""What the server announces arrives as records."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import nats
+
+from natstui.config import Connection
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.jetstream.events import listen
+from natstui.model.record import AckSample, Advisory, Record
+
+
+class _Heard:
+    """A sink that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+
+    async def advisory(self, kind: str) -> Advisory:
+        async with asyncio.timeout(20):
+            while True:
+                for record in self.records:
+                    if isinstance(record, Advisory) and record.kind == kind:
+                        return record
+                await asyncio.sleep(0.02)
+
+
+@asynccontextmanager
+async def listening(url: str) -> AsyncIterator[_Heard]:
+    client, heard = await connect(Connection(servers=(url,))), _Heard()
+    task = asyncio.create_task(listen(client, heard))
+    await asyncio.sleep(0.1)
+    try:
+        yield heard
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        await client.close()
+
+
+async def test_naks_terms_and_give_ups_are_announced_and_acks_sampled(nats_server: Broker) -> None:
+    async with listening(nats_server.url) as heard:
+        nc = await nats.connect(nats_server.url, connect_timeout=5)
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.add_consumer(
+            "S", durable_name="C", ack_policy="explicit", max_deliver=1, sample_freq="100"
+        )
+        assert (await heard.advisory("stream_action")).text == "stream S was created"
+        assert (await heard.advisory("consumer_action")).consumer == "C"
+        pull = await js.pull_subscribe("s", durable="C", stream="S")
+        for _ in range(3):
+            await js.publish("s", b"x")
+        acked, termed, naked = await pull.fetch(3, timeout=10)
+        await acked.ack_sync()
+        await termed.term()
+        await naked.nak()
+        assert "was terminated" in (await heard.advisory("terminated")).text
+        assert (await heard.advisory("nak")).stream == "S"
+        async with asyncio.timeout(20):
+            while not any(isinstance(record, AckSample) for record in heard.records):
+                await asyncio.sleep(0.02)
+        (sample,) = (record for record in heard.records if isinstance(record, AckSample))
+        assert (sample.stream, sample.consumer, sample.stream_seq) == ("S", "C", 1)
+        assert sample.ack_ns > 0 and sample.deliveries_count == 1
+        await nc.close()
+
+
+async def test_announcements_go_on_after_a_restart_and_polling_is_not_among_them(
+    nats_server: Broker,
+) -> None:
+    async with listening(nats_server.url) as heard:
+        nats_server.restart()
+        await asyncio.sleep(1.5)
+        nc = await nats.connect(nats_server.url, connect_timeout=5)
+        await nc.jetstream().account_info()
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        await heard.advisory("stream_action")
+        assert {r.kind for r in heard.records if isinstance(r, Advisory)} == {"stream_action"}
+        await nc.close()

@@ -1,0 +1,57 @@
+"""A node that is down: its streams and consumers are unreachable, never zeros."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from natstui.config import Secret
+from natstui.jetstream.broker_cluster import Cluster
+from natstui.model.snapshot import Snapshot
+from tests.jetstream.polling import Polled, api, polling, rows
+
+
+async def _stream(polled: Polled, name: str, replicas_count: int) -> dict[str, Any]:
+    words = {"name": name, "subjects": [name], "num_replicas": replicas_count}
+    await api(polled.client, f"STREAM.CREATE.{name}", words)
+    await polled.client.nc.request(name, b"x", timeout=5)
+    body = {"stream_name": name, "config": {"durable_name": "C", "ack_policy": "explicit"}}
+    await api(polled.client, f"CONSUMER.DURABLE.CREATE.{name}.C", body)
+    info: dict[str, Any] = await api(polled.client, f"STREAM.INFO.{name}")
+    return info
+
+
+async def test_a_dead_nodes_streams_are_unreachable_and_keep_their_values(
+    nats_cluster: Cluster,
+) -> None:
+    async with polling(*nats_cluster.urls, user="app", password=Secret("app")) as polled:
+        polled.control.set_interval(1.0)
+        await _stream(polled, "R3", 3)
+        homes = [(await _stream(polled, f"R1{i}", 1))["cluster"]["leader"] for i in range(6)]
+        meta = await api(polled.client, "STREAM.INFO.R3")
+        connected = polled.client.nc.server_info["server_name"]
+        # Another node than ours and the leader of R3, so that nothing else needs an election.
+        dead = next(
+            (n for n in homes if n not in (connected, meta["cluster"]["leader"])), homes[0]
+        )
+        lost = {f"R1{i}" for i, home in enumerate(homes) if home == dead}
+        await polled.until(Snapshot, lambda s: s.consumers_complete and len(s.streams.name) == 7)
+        nats_cluster.node(dead).kill()
+        snapshot = await polled.until(Snapshot, lambda s: lost <= set(s.unreachable_streams))
+        assert not lost & set(snapshot.streams.name)
+        kept = {row["name"]: row for row in rows(polled.state.streams.columns)}
+        assert len(kept) == 7
+        assert all(kept[name]["stored_msgs"] == 1 for name in lost)
+        assert all(kept[name]["leader"] == dead for name in lost)
+        assert {key[:2] for key in polled.state.consumers.roster.keys} >= {(n, "C") for n in lost}
+        replicated = await polled.until(
+            Snapshot,
+            lambda s: any(
+                not peer.current
+                for row in rows(s.streams)
+                for peer in row["peers"]
+                if row["name"] == "R3" and peer.name == dead
+            ),
+        )
+        assert "R3" in replicated.streams.name
+        nats_cluster.node(dead).start()
+        await polled.until(Snapshot, lambda s: not s.unreachable_streams and s.streams_complete)

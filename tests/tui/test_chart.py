@@ -9,6 +9,7 @@ import sys
 
 from textual.app import App, ComposeResult
 
+from natstui.tui.themes import register_themes
 from natstui.tui.widgets.chart import Chart, ChartData, Plotter, Series
 from natstui.tui.widgets.plot_frame import plot_frame, runs
 from natstui.tui.widgets.plotter import parse_line
@@ -94,6 +95,34 @@ async def test_a_chart_shows_title_unit_legend_and_axes() -> None:
         await pilot.resize_terminal(18, 24)
         await pilot.pause()
         assert "too small" in app.text()
+
+
+async def test_a_narrow_chart_names_its_lines_and_cuts_no_number() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(24, 24)) as pilot:
+        app.chart.show(data())
+        text = await until(app, pilot, "now")
+        assert "⠤●⠤ removed" in text
+        assert "in 100" not in text
+
+
+async def test_lines_take_the_colours_of_the_theme() -> None:
+    app = ChartApp()
+    register_themes(app)
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.chart.show(data())
+        await until(app, pilot, "now")
+        for theme, color in (("natstui-dark", "#56b4e9"), ("natstui-light", "#0072b2")):
+            app.theme = theme
+            await pilot.pause(0.3)
+            strips = app.screen._compositor.render_strips()
+            inks = {
+                segment.style.color.triplet.hex
+                for strip in strips[1:15]
+                for segment in strip
+                if segment.style and segment.style.color and segment.style.color.triplet
+            }
+            assert color in inks
 
 
 async def test_a_killed_drawing_process_is_started_again() -> None:

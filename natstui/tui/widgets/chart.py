@@ -8,6 +8,7 @@ from typing import ClassVar
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual.geometry import Size
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
@@ -15,15 +16,19 @@ from textual.widget import Widget
 from natstui.clean import clean_line
 from natstui.tui.text import fit
 from natstui.tui.themes import series_colors
+from natstui.tui.widgets.legend import Runs, cells_of, legend_runs, title_text
 from natstui.tui.widgets.plot_frame import MARKERS, ChartData, PlotFrame, Series, plot_frame
-from natstui.tui.widgets.plotter import Plotter, Runs
-from natstui.tui.widgets.ticks import value_text
+from natstui.tui.widgets.plotter import Plotter
 
 __all__ = ["Chart", "ChartData", "Plotter", "Series"]
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 6
 _BETWEEN_FRAMES_S = 0.5
-_SAMPLES = tuple(f"⠤{marker or '⠤'}⠤" for marker in MARKERS)
+
+
+def too_small(size: Size) -> bool:
+    """Tell whether a chart of this size would be nonsense."""
+    return size.width < _LEAST_WIDTH or size.height < _LEAST_HEIGHT
 
 
 class Chart(Widget):
@@ -69,27 +74,14 @@ class Chart(Widget):
         """Draw for the new size; until then the old frame is cut or padded."""
         self._want()
 
-    def on_mount(self) -> None:
-        """Colours change with the theme, the frame does not."""
-        self.app.theme_changed_signal.subscribe(self, lambda _: self._forget_styles())
-
     def notify_style_update(self) -> None:
         """Forget the styles of the old theme."""
         super().notify_style_update()
         self._styles_by_role.clear()
 
-    def _forget_styles(self) -> None:
-        """Draw in the new theme's colours."""
-        self._styles_by_role.clear()
-        self.refresh()
-
-    @property
-    def _too_small(self) -> bool:
-        return self.size.width < _LEAST_WIDTH or self.size.height < _LEAST_HEIGHT
-
     def _want(self) -> None:
         """Ask for a frame now, or when the last one is half a second old."""
-        if self._data is None or self._too_small or not self.is_attached or self._timer:
+        if self._data is None or too_small(self.size) or not self.is_attached or self._timer:
             return
         wait_s = self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic()
         if wait_s > 0:
@@ -100,7 +92,7 @@ class Chart(Widget):
     def _start(self) -> None:
         """Have the newest data drawn, after the frame in work if there is one."""
         self._timer = None
-        if self._data is None or self._too_small:
+        if self._data is None or too_small(self.size):
             return
         self._drawn_at_s = monotonic()
         self._wanted = plot_frame(self._data, self.size.width, self.size.height - self._head)
@@ -123,7 +115,7 @@ class Chart(Widget):
     def render_line(self, y: int) -> Strip:
         """Draw the title with the legend, or a line of the last frame."""
         width = self.size.width
-        if self._too_small:
+        if too_small(self.size):
             return self._note("chart: too small", y)
         if y < self._head:
             return self._heading(y)
@@ -145,40 +137,20 @@ class Chart(Widget):
         return Strip([Segment(fit(text if y == 0 else "", width), style)], width)
 
     @property
-    def _title(self) -> str:
-        """Title and unit; nothing without data."""
-        data = self._data
-        if data is None:
-            return ""
-        return clean_line(f"{data.title} ({data.unit})" if data.unit else data.title)
-
-    @property
     def _head(self) -> int:
         """Lines above the axes: the legend gets its own when it does not fit beside the title."""
-        wide = cell_len(self._title) + cell_len("".join(text for text, _ in self._legend()))
-        return 2 if wide > self.size.width and self.size.height >= _LEAST_HEIGHT + 2 else 1
+        width, height = self.size
+        wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
+        return 2 if wide > width and height >= _LEAST_HEIGHT + 2 else 1
 
     def _heading(self, y: int) -> Strip:
         """Write the title at the left and the legend at the right, or below it."""
         width = self.size.width
-        legend = self._legend() if y == self._head - 1 else []
-        used = min(width, sum(cell_len(text) for text, _ in legend))
-        bold = self._style(0) + self._ink("chart--title")
-        segments = [Segment(fit("" if y else self._title, width - used), bold)]
+        legend = legend_runs(self._data, width) if y == self._head - 1 else []
+        title = fit("" if y else title_text(self._data), max(0, width - cells_of(legend)))
+        segments = [Segment(title, self._style(0) + self._ink("chart--title"))]
         segments += [Segment(text, self._style(role)) for text, role in legend]
         return Strip(segments).crop_extend(0, width, self._style(0))
-
-    def _legend(self) -> Runs:
-        """Return each line's sample, label and newest value."""
-        legend: Runs = []
-        data = self._data
-        for index, series in enumerate(data.series if data else ()):
-            newest = series.values[-1] if series.values else None
-            value = "–" if newest is None or data is None else value_text(newest, data.unit)
-            role = index % len(_SAMPLES) + 1
-            legend += [("  " + _SAMPLES[role - 1], role)]
-            legend += [(f" {clean_line(series.label)} ", 16), (value, 0)]
-        return legend
 
     def _ink(self, name: str) -> Style:
         """Return a component's colour and weight without its ground."""
@@ -191,7 +163,7 @@ class Chart(Widget):
             ground = self.rich_style
             if role == 0:
                 style = ground
-            elif role <= len(_SAMPLES):
+            elif role <= len(MARKERS):
                 palette = series_colors(dark=self.app.current_theme.dark)
                 style = ground + Style(color=palette[role - 1])
             else:

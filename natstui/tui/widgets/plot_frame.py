@@ -18,6 +18,9 @@ from natstui.tui.widgets.ticks import (
 MARKERS = ("", "●", "◆", "▲", "■", "+")
 """What is set upon each line here and there, so that lines differ without colour too."""
 
+AXES_ROLE = 16
+"""Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
+
 Run = tuple[list[float], list[float]]
 """A part of a line without a gap: x and y."""
 

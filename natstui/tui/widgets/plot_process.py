@@ -12,10 +12,7 @@ from typing import Any
 
 import plotext
 
-from natstui.tui.widgets.plot_frame import MARKERS
-
-AXES_ROLE = 16
-"""Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
+from natstui.tui.widgets.plot_frame import AXES_ROLE, MARKERS
 
 
 def draw(frame: dict[str, Any]) -> str:

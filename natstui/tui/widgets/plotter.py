@@ -9,10 +9,8 @@ import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from natstui.tui.widgets.legend import Runs
 from natstui.tui.widgets.plot_frame import PlotFrame
-
-Runs = list[tuple[str, int]]
-"""One line of a chart: texts, each with its palette number; 0 is the ground."""
 
 _LONGEST_ANSWER_BYTES = 8 * 1024 * 1024
 _ANSWER_WITHIN_S = 10.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from natstui.errors import NatstuiError
 
@@ -14,7 +15,9 @@ ENGINE = (sys.executable, "-P", "-m", "natstui", "engine")
 def open_viewer(engine_argv: Sequence[str]) -> None:
     """Run the viewer on an engine until it is left, and exit with its code."""
     from natstui.tui.link import Link
+    from natstui.tui.terminal import needs_ascii, require_terminal
 
+    require_terminal()
     link = Link(engine_argv)
     try:
         from natstui.tui.app import NatstuiApp
@@ -23,10 +26,11 @@ def open_viewer(engine_argv: Sequence[str]) -> None:
     except BaseException:
         link.close()
         raise
+    started = replace(started, ascii_only=started.ascii_only or needs_ascii())
     app = NatstuiApp(started, lambda: Link(engine_argv), link)
-    app.run(mouse=started.mouse)
+    code = app.run_guarded(mouse=started.mouse)
     app.link.close()
-    sys.exit(app.return_code or 0)
+    sys.exit(code)
 
 
 def run_fast(arguments: Sequence[str]) -> None:

@@ -35,10 +35,26 @@ class LazyGroup(click.Group):
         return command
 
 
+def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from natstui.tui.terminal import reset_terminal
+
+        reset_terminal()
+        ctx.exit()
+
+
 @click.group(cls=LazyGroup, invoke_without_command=True)
 @click.version_option(__version__, prog_name="natstui")
 @click.option(
     "--engine", metavar="COMMAND", help="Start the engine so, as by ssh on another host."
+)
+@click.option(
+    "--reset-terminal",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_reset_terminal,
+    help="Set a terminal right that a killed viewer left behind, and exit.",
 )
 @viewer_flags
 @click.pass_context

@@ -10,13 +10,11 @@ from typing import ClassVar
 from textual import on, work
 from textual.app import App
 from textual.binding import Binding, BindingType
-from textual.filter import LineFilter
 
 from natstui.errors import NatstuiError
 from natstui.model.record import EngineStarted, LinkChanged
 from natstui.model.state import State
 from natstui.tui import commands
-from natstui.tui.ascii import AsciiFilter
 from natstui.tui.link import Link
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, CameIntoView, Open, StateChanged, Typed
@@ -28,7 +26,7 @@ from natstui.tui.screens.events import EventsScreen
 from natstui.tui.screens.help import HelpScreen
 from natstui.tui.screens.server import ServerScreen
 from natstui.tui.screens.streams import StreamsScreen
-from natstui.tui.text import HarmlessFilter, safe_copy
+from natstui.tui.text import safe_copy
 from natstui.tui.themes import THEMES
 from natstui.tui.widgets.command_line import CommandLine
 from natstui.tui.widgets.plotter import Plotter
@@ -64,7 +62,7 @@ class NatstuiApp(Rhythm):
     ]
 
     def __init__(self, started: EngineStarted, connect: Callable[[], Link], link: Link) -> None:
-        super().__init__()
+        super().__init__(ascii_only=started.ascii_only)
         self.state = State().after(started)
         self.link = link
         self.plotter = Plotter()
@@ -72,20 +70,11 @@ class NatstuiApp(Rhythm):
         self._heard_s = time.monotonic()
         self._show_due = False
         self.interval_s = started.interval_s
-        self._filters: list[LineFilter] = [HarmlessFilter()]
-        if started.ascii_only:
-            self._filters.append(AsciiFilter())
-
-    def get_line_filters(self) -> list[LineFilter]:
-        """Every line that is drawn goes through these, whatever drew it."""
-        return [*super().get_line_filters(), *self._filters]
 
     def on_mount(self) -> None:
         """Take the user's look and keys, then follow the engine."""
         started = self.state.started
         assert started is not None
-        for theme in THEMES:
-            self.register_theme(theme)
         known = started.theme in self.available_themes
         self.theme = started.theme if known else THEMES[0].name
         self.set_keymap(started.keys)
@@ -94,6 +83,10 @@ class NatstuiApp(Rhythm):
         self._follow()
         # The import graph is for ever: without this, each full collection walks it again.
         self.call_after_refresh(_settle_memory)
+
+    async def on_unmount(self) -> None:
+        """End the drawing process."""
+        await self.plotter.close()
 
     @work(exclusive=True)
     async def _follow(self) -> None:

@@ -7,14 +7,14 @@ import traceback
 from datetime import UTC, datetime
 from pathlib import Path
 
-import platformdirs
-
 from natstui import __version__
 from natstui.clean import clean_text
 
 
 def log_folder() -> Path:
     """Return where crash logs are kept."""
+    import platformdirs
+
     return platformdirs.user_log_path("natstui")
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from textual.app import App
-
 from natstui.model.record import PollNow, SetInterval, SetPolling
+from natstui.tui.guarded_app import GuardedApp
 from natstui.tui.link import Link
 
 INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
 
 
-class Rhythm(App[int]):
+class Rhythm(GuardedApp):
     """Polling on or off, faster, slower, now: part of the app."""
 
     link: Link

@@ -1,0 +1,36 @@
+"""The real command on a real terminal: refused, reset and ended in order."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from natstui.tui.terminal import RESET
+from tests.tui.terminals import OnTerminal
+
+MAIN = "import sys; from natstui.__main__ import main; sys.argv[0] = 'natstui'; main()"
+
+
+def test_without_a_terminal_one_sentence_names_the_plain_command() -> None:
+    command = [sys.executable, "-m", "natstui", "--server", "nats://127.0.0.1:1"]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert "run `natstui watch`" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_terminal_can_be_reset() -> None:
+    with OnTerminal(MAIN, "--reset-terminal") as terminal:
+        assert terminal.wait() == 0
+        assert RESET.encode() in terminal.output
+
+
+def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(nats_server: object) -> None:
+    with OnTerminal(MAIN, "--server", nats_server.url) as terminal:  # type: ignore[attr-defined]
+        terminal.read(b"Streams", within_s=60)
+        terminal.process.send_signal(signal.SIGTERM)
+        assert terminal.wait() == 143
+        assert b"\x1b[?1049l" in terminal.output
+        assert b"\x1b[?1003l" in terminal.output

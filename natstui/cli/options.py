@@ -15,7 +15,9 @@ from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
     from natstui.config import Connection
+    from natstui.config.load import Loaded
     from natstui.config.settings import Settings
+    from natstui.jetstream.target import Named
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,18 +38,28 @@ class ConnectionFlags:
             for argument in (f"--{name}", value)
         ]
 
-    def resolve(self, flags: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
-        """Read the settings, which `flags` overrule, and look everything up.
+    def resolve(self, overrides: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
+        """Read the settings and look everything up; `overrides` are nested as `config.toml` is.
 
         Raises UsageError for what does not exist or is wrong.
         """
+        from natstui.jetstream.target import resolve
+
+        loaded = self.load(overrides)
+        return loaded.settings, resolve(loaded, self.named()).connection
+
+    def load(self, overrides: Mapping[str, Any] | None = None) -> Loaded:
+        """Read the settings, without looking anything up."""
         # Imported here, so that a command that only passes its flags on does not pay for pydantic.
         from natstui.config.load import load
-        from natstui.jetstream.target import Named, resolve
 
-        loaded = load(Path(self.config) if self.config else None, flags)
-        named = Named(server=self.server, context=self.context, profile=self.profile)
-        return loaded.settings, resolve(loaded, named).connection
+        return load(Path(self.config) if self.config else None, overrides)
+
+    def named(self) -> Named:
+        """Return what the flags say about where to connect."""
+        from natstui.jetstream.target import Named
+
+        return Named(server=self.server, context=self.context, profile=self.profile)
 
 
 def connection_flags(command: Callable[..., Any]) -> Callable[..., Any]:

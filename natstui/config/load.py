@@ -44,6 +44,7 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     or variable, the key, and the nearest valid name.
     """
     named = file or (Path(os.environ[FILE_VARIABLE]) if os.environ.get(FILE_VARIABLE) else None)
+    _refuse_unknown_variables()
     path = named.expanduser() if named else default_file()
     values = _read(path, must_exist=named is not None)
     layers: dict[str, Mapping[str, Any]] = {str(path): values}
@@ -73,7 +74,22 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
 
 def variable(key: str) -> str:
     """Return the environment variable of a setting, as `NATSTUI_MONITOR_INTERVAL_S`."""
-    return "NATSTUI_" + key.replace(".", "_", 1).upper()
+    return "NATSTUI_" + "_".join(key.split(".")[:2]).upper()
+
+
+def _refuse_unknown_variables() -> None:
+    """Refuse NATSTUI_* that mean nothing: a typing error must not pass for a setting."""
+    known = {FILE_VARIABLE}
+    for part, field in Settings.model_fields.items():
+        known.add(variable(part))
+        known.update(
+            variable(f"{part}.{key}") for key in getattr(field.annotation, "model_fields", ())
+        )
+    for name in os.environ:
+        if name.startswith("NATSTUI_") and name not in known:
+            near = difflib.get_close_matches(name, known, n=1)
+            hint = f"; did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"the environment variable {clean_line(name)} is no setting{hint}")
 
 
 def _read(path: Path, *, must_exist: bool) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
+_COLOUR = r"^(#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white)$"
+
 
 class Part(BaseModel):
     """A frozen group of settings that refuses keys it does not know."""
@@ -15,56 +17,60 @@ class Part(BaseModel):
 
 
 class ConnectionPart(Part):
-    """Where to connect and who to be; values may be `file://` or `env://` references."""
+    """Where to connect and who to be.
 
-    server: str | None = None
+    None is undecided: the context or profile beneath decides, else what the examples show.
+    Secrets may be references: `env://NAME`, `file://PATH`, `data:;base64,…`, `op://…`, `nsc://…`.
+    """
+
+    server: str | None = Field(default=None, examples=["nats://127.0.0.1:4222"])
     """Addresses, separated by commas; without any, the selected context of the NATS CLI counts."""
-    context: str | None = None
+    context: str | None = Field(default=None, examples=["production"])
     """A context of the NATS CLI: its name, or a path to its .json file."""
-    user: str | None = None
+    user: str | None = Field(default=None, examples=["ann"])
     """User name."""
-    password: SecretStr | None = None
+    password: SecretStr | None = Field(default=None, examples=["env://ANN_PASSWORD"])
     """Password of the user."""
-    token: SecretStr | None = None
+    token: SecretStr | None = Field(default=None, examples=["op://vault/nats/token"])
     """Token instead of a user."""
-    creds: str | None = None
+    creds: str | None = Field(default=None, examples=["~/nats/ann.creds"])
     """Creds file with a user JWT and its seed."""
-    nkey: str | None = None
+    nkey: str | None = Field(default=None, examples=["~/nats/ann.nk"])
     """File with the seed of an nkey."""
-    user_jwt: SecretStr | None = None
+    user_jwt: SecretStr | None = Field(default=None, examples=["env://ANN_JWT"])
     """A user JWT itself."""
-    user_seed: SecretStr | None = None
+    user_seed: SecretStr | None = Field(default=None, examples=["env://ANN_SEED"])
     """The seed that belongs to user_jwt; a bearer JWT needs none."""
-    ca: str | None = None
+    ca: str | None = Field(default=None, examples=["~/nats/ca.pem"])
     """File with the authorities that may have signed the server's certificate."""
-    cert: str | None = None
+    cert: str | None = Field(default=None, examples=["~/nats/ann.pem"])
     """File with our certificate."""
-    key: str | None = None
+    key: str | None = Field(default=None, examples=["~/nats/ann.key"])
     """File with the key of our certificate."""
-    tls: bool = False
+    tls: bool | None = Field(default=None, examples=[False])
     """Send nothing unless the connection is encrypted."""
-    tls_first: bool = False
+    tls_first: bool | None = Field(default=None, examples=[False])
     """Start with the TLS handshake, before the server says anything."""
-    inbox_prefix: str = "_INBOX"
+    inbox_prefix: str | None = Field(default=None, examples=["_INBOX"])
     """Where answers come back to; the user must be allowed to subscribe below it."""
-    domain: str | None = None
+    domain: str | None = Field(default=None, examples=["hub"])
     """JetStream domain."""
-    api_prefix: str | None = None
+    api_prefix: str | None = Field(default=None, examples=["$JS.hub.API"])
     """Where the JetStream API listens, when it is not $JS.API."""
-    event_prefix: str | None = None
+    event_prefix: str | None = Field(default=None, examples=["$JS.hub.EVENT"])
     """Where advisories and metrics come from, when it is not $JS.EVENT."""
-    read_only: bool = False
+    read_only: bool | None = Field(default=None, examples=[False])
     """Refuse everything that changes the server."""
-    production: bool = False
+    production: bool | None = Field(default=None, examples=[False])
     """Ask twice before anything that changes the server."""
-    colour: str | None = None
+    colour: str | None = Field(default=None, examples=["red"], pattern=_COLOUR)
     """Colour that marks this system on the screen, as red or #ff8800."""
 
 
 class DefaultConnection(ConnectionPart):
     """The connection of every command that names no other, and how long to wait."""
 
-    profile: str | None = None
+    profile: str | None = Field(default=None, examples=["staging"])
     """The profile to use when none is named."""
     connect_timeout_s: float = Field(default=8.0, gt=0, le=600)
     """Until the connection is usable, over all addresses."""
@@ -73,9 +79,9 @@ class DefaultConnection(ConnectionPart):
 
 
 class Profile(ConnectionPart):
-    """A named connection: `[profiles.NAME]`."""
+    """A named connection: `[profiles.NAME]`, with the keys of `[connection]`."""
 
-    label: str | None = None
+    label: str | None = Field(default=None, examples=["Staging EU"])
     """What the screen calls it; the name, when there is none."""
 
 
@@ -99,14 +105,14 @@ class Viewer(Part):
     """Draw with ASCII characters only."""
     mouse: bool = True
     """React to the mouse."""
-    keys: dict[str, str] = Field(default_factory=dict)
+    keys: dict[str, str] = Field(default_factory=dict, examples=[{"quit": "q,ctrl+q"}])
     """Action → its keys, separated by commas, for actions that shall have others."""
 
 
 class Session(Part):
     """Where recordings are kept."""
 
-    folder: str | None = None
+    folder: str | None = Field(default=None, examples=["~/nats-sessions"])
     """Folder of the recordings; without it, natstui's data folder of this platform."""
 
 
@@ -126,7 +132,8 @@ class Settings(BaseSettings):
     connection: DefaultConnection = DefaultConnection()
     """Where to connect and who to be, when the command line does not say."""
     profiles: dict[str, Profile] = Field(default_factory=dict)
-    """Named connections, for `--profile NAME`."""
+    """Named connections, for `--profile NAME`; each may have every key of [connection] but
+    profile and the time-outs, and a label."""
     monitor: Monitor = Monitor()
     """How often the server is asked, and how hard."""
     viewer: Viewer = Viewer()

@@ -47,7 +47,7 @@ _VARIABLES = {
     "NATS_KEY": "key",
     "NATS_CA": "ca",
 }
-_SECRETS = ("password", "token", "user_jwt", "user_seed")
+SECRETS = ("password", "token", "user_jwt", "user_seed")
 _PLAIN = (
     *("user", "tls_first", "inbox_prefix", "domain", "api_prefix", "event_prefix"),
     *("read_only", "production", "colour"),
@@ -68,8 +68,8 @@ class Resolved:
     """A connection, and where each of its settings came from."""
 
     connection: Connection
-    origins: dict[str, str]
-    """Setting, as `server` or `creds` → its origin, for people."""
+    layer: Layer
+    """Every setting of a connection that is set, as it is written: references not looked up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +97,7 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
         _lay_over(merged, layer)
     values = {name: value for name, (value, _) in merged.items()}
     connection = _connection(values, loaded, choice.label)
-    return Resolved(connection, {name: origin for name, (_, origin) in merged.items()})
+    return Resolved(connection, merged)
 
 
 def _own_layers(loaded: Loaded) -> tuple[Layer, Layer]:
@@ -135,37 +135,44 @@ def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
     """Choose the context or profile that everything else is laid over."""
     own, origins = loaded.settings.connection, loaded.origins
     if named.profile:
-        return _profile(loaded, named.profile)
+        return _profile(loaded, named.profile, "--profile")
     if named.context:
-        return _context(named.context)
-    if own.profile and origins["connection.profile"].startswith("NATSTUI_"):
-        return _profile(loaded, own.profile)
-    if own.context and origins["connection.context"].startswith("NATSTUI_"):
-        return _context(own.context)
+        return _context(named.context, "--context")
+    from_profile, from_context = (
+        origins.get(f"connection.{n}", "") for n in ("profile", "context")
+    )
+    if own.profile and from_profile.startswith("NATSTUI_"):
+        return _profile(loaded, own.profile, from_profile)
+    if own.context and from_context.startswith("NATSTUI_"):
+        return _context(own.context, from_context)
     if by_variable := os.environ.get("NATS_CONTEXT"):
-        return _context(by_variable)
+        return _context(by_variable, "NATS_CONTEXT")
     if typed:
-        return _Choice({}, None, keeps_file=not _says_where(own))
+        return _Choice({}, None, keeps_file=not _says_where(own, origins))
     if own.profile:
-        return replace(_profile(loaded, own.profile), keeps_file=True)
+        return replace(_profile(loaded, own.profile, from_profile), keeps_file=True)
     if own.context:
-        return replace(_context(own.context), keeps_file=True)
+        return replace(_context(own.context, from_context), keeps_file=True)
     selected = None if own.server else selected_context()
-    return replace(_context(selected), keeps_file=True) if selected else _Choice({}, None, True)
+    if selected:
+        return replace(_context(selected, "selected in the NATS CLI"), keeps_file=True)
+    return _Choice({}, None, keeps_file=True)
 
 
-def _says_where(own: DefaultConnection) -> bool:
-    return bool(own.server or own.context or own.profile)
+def _says_where(own: DefaultConnection, origins: Mapping[str, str]) -> bool:
+    """Return whether the file names a target of its own."""
+    from_variable = origins.get("connection.server", "").startswith("NATSTUI_")
+    return bool((own.server and not from_variable) or own.context or own.profile)
 
 
-def _context(name: str) -> _Choice:
+def _context(name: str, why: str) -> _Choice:
     context = load_context(name)
     origin = f"context {context.name}"
-    layer = {name: (value, origin) for name, value in context.fields.items()}
-    return _Choice(layer, context.name)
+    layer: Layer = {name: (value, origin) for name, value in context.fields.items()}
+    return _Choice(layer | {"context": (context.name, why)}, context.name)
 
 
-def _profile(loaded: Loaded, name: str) -> _Choice:
+def _profile(loaded: Loaded, name: str, why: str) -> _Choice:
     """Return a profile over the context it names."""
     profiles = loaded.settings.profiles
     if name not in profiles:
@@ -174,9 +181,9 @@ def _profile(loaded: Loaded, name: str) -> _Choice:
     profile = profiles[name]
     layer: Layer = {}
     if profile.context:
-        layer = _context(profile.context).layer
+        layer = _context(profile.context, f"profile {name}").layer
     _lay_over(layer, _part(profile, f"profile {name}"))
-    return _Choice(layer, profile.label or name)
+    return _Choice(layer | {"profile": (name, why)}, profile.label or name)
 
 
 def _lay_over(lower: Layer, higher: Layer) -> None:
@@ -195,7 +202,7 @@ def _connection(values: Mapping[str, Any], loaded: Loaded, label: str | None) ->
     """Return the connection with every reference looked up."""
     settings = loaded.settings
     found: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
-    for name in _SECRETS:
+    for name in SECRETS:
         if name in values:
             found[name] = Secret(resolve_secret(_revealed(values[name])))
     for name in ("creds", "nkey"):
@@ -207,7 +214,7 @@ def _connection(values: Mapping[str, Any], loaded: Loaded, label: str | None) ->
         if name in values:
             found[name] = expand(values[name])
     if "server" in values:
-        found["servers"] = tuple(part.strip() for part in values["server"].split(","))
+        found |= _addresses(values["server"], no_identity=not _identity_of(values))
     return Connection(
         **found,
         tls_required=bool(values.get("tls")),
@@ -216,6 +223,23 @@ def _connection(values: Mapping[str, Any], loaded: Loaded, label: str | None) ->
         list_timeout_s=settings.monitor.list_timeout_s,
         label=label,
     )
+
+
+def _identity_of(values: Mapping[str, Any]) -> set[str]:
+    """Return which settings that say who we are have a value."""
+    return set().union(*_IDENTITIES) & values.keys()
+
+
+def _addresses(server: str, *, no_identity: bool) -> dict[str, Any]:
+    """Return the addresses without users, and the user they name when nothing else does."""
+    addresses = parse_servers((server,))
+    found: dict[str, Any] = {"servers": tuple(address.url for address in addresses)}
+    named = next((address for address in addresses if address.user is not None), None)
+    if named is not None and no_identity:
+        if named.password is None:
+            return found | {"token": Secret(named.user or "")}
+        return found | {"user": named.user, "password": Secret(named.password)}
+    return found
 
 
 def _revealed(value: str | SecretStr) -> str:

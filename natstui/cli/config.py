@@ -1,0 +1,56 @@
+"""`natstui config`: the settings that count, and where each came from."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.options import ConnectionFlags, connection_flags
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@click.command()
+@connection_flags
+@click.option("--path", "wants_path", is_flag=True, help="Print only where the file is.")
+@click.option("--example", is_flag=True, help="Print an example file with every setting.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per setting.")
+def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: bool) -> None:
+    """Print the settings that count and where each came from; secrets are masked.
+
+    The connection is the one that other commands would make with the same flags.
+    """
+    # Imported here for the sake of `--help`: reading settings costs a third of a second.
+    from natstui.config.example import example_text
+    from natstui.jetstream.effective import effective
+
+    if example:
+        click.echo(example_text(), nl=False)
+        return
+    loaded = flags.load()
+    if wants_path:
+        click.echo(str(loaded.file))
+        return
+    rows = effective(loaded, flags.named())
+    if as_json:
+        for key, value, origin in rows:
+            click.echo(json.dumps({"key": key, "value": value, "origin": origin}))
+    else:
+        _print_table(rows)
+
+
+def _print_table(rows: Iterable[tuple[str, Any, str]]) -> None:
+    """Print key, value and origin in columns."""
+    from natstui.config.example import toml_value
+
+    table = [
+        (key, "-" if value in (None, {}) else clean_line(toml_value(value)), clean_line(origin))
+        for key, value, origin in rows
+    ]
+    widths = [max(len(row[column]) for row in table) for column in (0, 1)]
+    for key, value, origin in table:
+        click.echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")

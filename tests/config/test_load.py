@@ -1,0 +1,102 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from natstui.config.load import load
+from natstui.errors import UsageError
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def test_the_environment_wins_over_the_file_and_a_flag_over_both(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text("[monitor]\ninterval_s = 2\nmax_requests_per_s = 5\nlist_timeout_s = 7\n")
+    monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "3")
+    monkeypatch.setenv("NATSTUI_MONITOR_MAX_REQUESTS_PER_S", "6")
+    loaded = load(file, {"monitor": {"interval_s": 4.0}})
+    monitor = loaded.settings.monitor
+    assert (monitor.interval_s, monitor.max_requests_per_s, monitor.list_timeout_s) == (4, 6, 7)
+    assert loaded.origins == {
+        "monitor.interval_s": "flag",
+        "monitor.max_requests_per_s": "NATSTUI_MONITOR_MAX_REQUESTS_PER_S",
+        "monitor.list_timeout_s": str(file),
+    }
+
+
+def test_without_a_file_the_defaults_count() -> None:
+    assert load().settings.monitor.interval_s == 1.0
+
+
+def test_the_file_can_be_named_by_a_variable(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file.write_text("[viewer]\ntheme = 'nord'\n")
+    monkeypatch.setenv("NATSTUI_CONFIG", str(file))
+    assert load().settings.viewer.theme == "nord"
+
+
+def test_a_named_file_that_is_missing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"none\.toml does not exist"):
+        load(tmp_path / "none.toml")
+
+
+@pytest.mark.parametrize(
+    ("text", "complaint"),
+    [
+        ("[monitor]\nintervall_s = 1\n", "monitor.intervall_s is no setting; did you mean "),
+        ("[monitr]\ninterval_s = 1\n", "monitr is no setting; did you mean 'monitor'?"),
+        ("[profiles.x]\nserv = 'y'\n", "profiles.x.serv is no setting; did you mean 'server'?"),
+        ("[viewer]\nzzz = 1\n", "viewer.zzz is no setting"),
+        ("[monitor]\ninterval_s = 0\n", "monitor.interval_s: input should be greater than"),
+        ("[monitor]\ninterval_s = 'x'\n", "monitor.interval_s: input should be a valid number"),
+        ("monitor = 3\n", "monitor: input should be a valid dictionary"),
+        ("[monitor\n", "is not valid TOML"),
+        ("[connection]\ncolour = 'mud'\n", "connection.colour: string should match pattern"),
+    ],
+)
+def test_a_wrong_file_is_refused_by_file_key_and_nearest_name(
+    file: Path, text: str, complaint: str
+) -> None:
+    file.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load(file)
+    assert str(file) in str(caught.value)
+    assert complaint in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("variable", "nearest"),
+    [
+        ("NATSTUI_MONITOR_INTERVALL_S", "NATSTUI_MONITOR_INTERVAL_S"),
+        ("NATSTUI_MONITR_INTERVAL_S", "NATSTUI_MONITOR_INTERVAL_S"),
+        ("NATSTUI_CONFG", "NATSTUI_CONFIG"),
+    ],
+)
+def test_an_unknown_variable_is_refused_by_name_and_nearest_name(
+    monkeypatch: pytest.MonkeyPatch, variable: str, nearest: str
+) -> None:
+    monkeypatch.setenv(variable, "1")
+    with pytest.raises(UsageError) as caught:
+        load()
+    assert str(caught.value) == (
+        f"the environment variable {variable} is no setting; did you mean {nearest!r}?"
+    )
+
+
+def test_a_wrong_value_of_a_variable_is_refused_by_its_name(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "soon")
+    with pytest.raises(UsageError, match=r"^NATSTUI_MONITOR_INTERVAL_S: input should be a valid"):
+        load()
+
+
+def test_a_wrong_secret_is_never_shown(file: Path) -> None:
+    file.write_text("[connection]\npassword = 12345\n")
+    with pytest.raises(UsageError) as caught:
+        load(file)
+    assert "12345" not in str(caught.value)

@@ -1,0 +1,217 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.config import Connection, Secret
+from natstui.config.load import load
+from natstui.errors import UsageError
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.jetstream.target import Named, resolve
+
+DEFAULT = ("nats://127.0.0.1:4222",)
+
+
+class Desk:
+    """A user's files: config.toml and the NATS CLI's contexts."""
+
+    def __init__(self, folder: Path) -> None:
+        self.file = folder / "config.toml"
+        self.nats = folder / "nats"
+        self.file.touch()
+        (self.nats / "context").mkdir(parents=True)
+
+    def context(self, name: str, *, selected: bool = False, **fields: Any) -> None:
+        (self.nats / "context" / f"{name}.json").write_text(json.dumps(fields))
+        if selected:
+            (self.nats / "context.txt").write_text(name)
+
+    def connection(self, **named: str) -> Connection:
+        return resolve(load(self.file), Named(**named)).connection
+
+    def origin(self, setting: str, **named: str) -> str:
+        return resolve(load(self.file), Named(**named)).layer[setting][1]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    return Desk(tmp_path)
+
+
+def test_without_anything_the_local_server_is_meant(desk: Desk) -> None:
+    connection = desk.connection()
+    assert connection == Connection()
+    assert connection.servers == DEFAULT
+
+
+def test_the_selected_context_counts_when_nothing_else_names_a_target(desk: Desk) -> None:
+    desk.context("prod", selected=True, url="nats://a, nats://b", user="u", password="p")
+    connection = desk.connection()
+    assert connection.servers == ("nats://a:4222", "nats://b:4222")
+    assert (connection.user, connection.password) == ("u", Secret("p"))
+    assert connection.label == "prod"
+    assert desk.origin("context") == "selected in the NATS CLI"
+    assert desk.origin("server") == "context prod"
+
+
+def test_the_password_of_the_selected_context_does_not_go_to_a_typed_server(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.context("prod", selected=True, url="nats://a", user="u", password="p")
+    connection = desk.connection(server="nats://other")
+    assert (connection.servers, connection.user) == (("nats://other:4222",), None)
+    monkeypatch.setenv("NATS_URL", "nats://variable")
+    connection = desk.connection()
+    assert (connection.servers, connection.user) == (("nats://variable:4222",), None)
+
+
+def test_the_password_of_the_file_does_not_go_to_a_typed_server(desk: Desk) -> None:
+    desk.file.write_text("[connection]\nserver = 'nats://a'\nuser = 'u'\npassword = 'p'\n")
+    assert desk.connection().user == "u"
+    assert desk.connection(server="nats://other").user is None
+
+
+def test_a_named_context_keeps_its_user_at_a_typed_server(desk: Desk) -> None:
+    desk.context("prod", url="nats://a", user="u", password="p")
+    connection = desk.connection(context="prod", server="nats://other")
+    assert (connection.servers, connection.user) == (("nats://other:4222",), "u")
+
+
+def test_a_profile_lies_over_its_context(desk: Desk) -> None:
+    desk.context("prod", url="nats://a", user="u", password="p", tls_first=True)
+    desk.file.write_text(
+        "[profiles.shop]\ncontext = 'prod'\nread_only = true\nproduction = true\n"
+        "colour = 'red'\nlabel = 'Shop EU'\nuser = 'viewer'\npassword = 'q'\n"
+    )
+    connection = desk.connection(profile="shop")
+    assert connection.servers == ("nats://a:4222",)
+    assert (connection.user, connection.password) == ("viewer", Secret("q"))
+    assert (connection.read_only, connection.production) == (True, True)
+    assert (connection.colour, connection.label) == ("red", "Shop EU")
+    assert connection.tls_first is True
+    assert connection.target == "Shop EU · a:4222"
+
+
+def test_the_file_may_name_the_profile_or_context_to_begin_with(desk: Desk) -> None:
+    desk.context("prod", url="nats://a")
+    desk.file.write_text("[connection]\nprofile = 'x'\n[profiles.x]\nserver = 'nats://x'\n")
+    assert desk.connection().servers == ("nats://x:4222",)
+    desk.file.write_text("[connection]\ncontext = 'prod'\ninbox_prefix = '_I'\n")
+    connection = desk.connection()
+    assert (connection.servers, connection.inbox_prefix) == (("nats://a:4222",), "_I")
+
+
+def test_the_variables_of_the_nats_cli_win_over_a_context_and_ours_over_them(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    desk.context("prod", url="nats://a", creds="/x.creds")
+    monkeypatch.setenv("NATS_CONTEXT", "prod")
+    assert desk.connection().creds_file == "/x.creds"
+    monkeypatch.setenv("NATS_USER", "u")
+    monkeypatch.setenv("NATS_PASSWORD", "p")
+    monkeypatch.setenv("NATS_TIMEOUT", "7s")
+    connection = desk.connection()
+    assert (connection.user, connection.creds_file) == ("u", None)
+    assert connection.request_timeout_s == 7.0
+    monkeypatch.setenv("NATSTUI_CONNECTION_USER", "v")
+    assert desk.connection().user == "v"
+    assert desk.origin("user") == "NATSTUI_CONNECTION_USER"
+    assert desk.origin("password") == "NATS_PASSWORD"
+
+
+def test_a_user_without_a_password_is_a_token_as_in_the_nats_cli(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATS_USER", "t")
+    connection = desk.connection()
+    assert (connection.user, connection.token) == (None, Secret("t"))
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "field", "expected"),
+    [
+        ("NATS_TOKEN", "t", "token", Secret("t")),
+        ("NATS_CREDS", "$XDG_CONFIG_HOME/u.creds", "creds_file", "HOME/u.creds"),
+        ("NATS_NKEY", "/u.nk", "nkey_file", "/u.nk"),
+        ("NATS_JWT", "j", "user_jwt", Secret("j")),
+        ("NATS_CA", "/ca.pem", "ca", "/ca.pem"),
+        ("NATS_CERT", "/c.pem", "cert", "/c.pem"),
+        ("NATS_KEY", "/k.pem", "key", "/k.pem"),
+    ],
+)
+def test_each_variable_of_the_nats_cli_is_understood(
+    desk: Desk,
+    monkeypatch: pytest.MonkeyPatch,
+    variable: str,
+    value: str,
+    field: str,
+    expected: object,
+) -> None:
+    monkeypatch.setenv(variable, value)
+    if isinstance(expected, str):
+        expected = expected.replace("HOME", str(desk.file.parent))
+    assert getattr(desk.connection(), field) == expected
+
+
+def test_who_an_address_names_replaces_who_a_context_names(desk: Desk) -> None:
+    desk.context("prod", url="nats://a", creds="/x.creds")
+    connection = desk.connection(context="prod", server="nats://u:p@b")
+    assert connection.creds_file is None
+    assert (connection.user, connection.password) == ("u", Secret("p"))
+    assert connection.target == "prod · b:4222"
+
+
+@pytest.mark.parametrize(
+    ("named", "complaint"),
+    [
+        ({"context": "a", "profile": "b"}, "use one of them"),
+        ({"profile": "b"}, "has no profile 'b'; there is none at all"),
+        ({"context": "b"}, "there is no NATS CLI context 'b'"),
+        ({"server": "http://x"}, "an address starts with nats:// or tls://"),
+        ({"server": "ws://x"}, "natstui has no WebSocket"),
+        ({"server": "nats://u:p@:4"}, "names no host"),
+        ({"server": "nats://u:p@x:99999"}, "is not valid"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(desk: Desk, named: dict[str, str], complaint: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        desk.connection(**named)
+    assert complaint in str(caught.value)
+    assert "u:p" not in str(caught.value)
+
+
+def test_the_nats_cli_s_proxy_is_refused(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NATS_SOCKS_PROXY", "socks5://x")
+    with pytest.raises(UsageError, match="natstui has no SOCKS proxy"):
+        desk.connection()
+
+
+def test_a_connection_survives_the_pipe_and_shows_no_secret(desk: Desk) -> None:
+    desk.context("prod", url="nats://u:very-secret@a,b")
+    connection = desk.connection(context="prod")
+    assert Connection.from_line(connection.to_line()) == connection
+    assert "very-secret" not in repr(connection)
+    assert connection.target == "prod · a:4222 (+1)"
+
+
+async def test_a_context_with_a_dead_first_server_connects(
+    desk: Desk, nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broker = nats_server_factory('authorization { user: ann, password: "p:w" }')
+    monkeypatch.setenv("ANN", "p:w")
+    desk.context(
+        "shop",
+        selected=True,
+        url=f"nats://127.0.0.1:1,{broker.url}",
+        user="ann",
+        password="env://ANN",
+    )
+    client = await connect(desk.connection())
+    assert client.link.user == "ann"
+    await client.close()

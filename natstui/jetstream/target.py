@@ -17,7 +17,7 @@ from pydantic import SecretStr
 
 from natstui.config import Connection, Secret
 from natstui.config.load import Loaded
-from natstui.config.settings import ConnectionPart, DefaultConnection
+from natstui.config.settings import ConnectionPart
 from natstui.errors import UsageError
 from natstui.jetstream.contexts import load_context, selected_context
 from natstui.jetstream.secrets import expand, file_of, resolve_secret
@@ -92,8 +92,9 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
     flags: Layer = {"server": (named.server, "--server")} if named.server else {}
     typed = any("server" in layer for layer in (theirs, ours, flags))
     choice = _choice(loaded, named, typed)
-    merged = dict(choice.layer)
-    for layer in (file if choice.keeps_file else {}, theirs, ours, flags):
+    # Care is never left out: a file that says read_only means every target.
+    merged: Layer = {name: file[name] for name in ("read_only", "production") if name in file}
+    for layer in (choice.layer, file if choice.keeps_file else {}, theirs, ours, flags):
         _lay_over(merged, layer)
     values = {name: value for name, (value, _) in merged.items()}
     connection = _connection(values, loaded, choice.label)
@@ -101,14 +102,14 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
 
 
 def _own_layers(loaded: Loaded) -> tuple[Layer, Layer]:
-    """Return `[connection]` as the file has it, and as NATSTUI_CONNECTION_* have it."""
+    """Return `[connection]` as the file has it, and as NATSTUI_CONNECTION_* or flags have it."""
     file: Layer = {}
-    environment: Layer = {}
+    above: Layer = {}
     for name, (value, _) in _part(loaded.settings.connection, "").items():
         origin = loaded.origins.get(f"connection.{name}", "")
-        layer = environment if origin.startswith("NATSTUI_") else file
+        layer = file if origin == str(loaded.file) else above
         layer[name] = (value, origin)
-    return file, environment
+    return file, above
 
 
 def _part(part: ConnectionPart, origin: str) -> Layer:
@@ -141,14 +142,15 @@ def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
     from_profile, from_context = (
         origins.get(f"connection.{n}", "") for n in ("profile", "context")
     )
-    if own.profile and from_profile.startswith("NATSTUI_"):
+    file = ("", str(loaded.file))
+    if own.profile and from_profile not in file:
         return _profile(loaded, own.profile, from_profile)
-    if own.context and from_context.startswith("NATSTUI_"):
+    if own.context and from_context not in file:
         return _context(own.context, from_context)
     if by_variable := os.environ.get("NATS_CONTEXT"):
         return _context(by_variable, "NATS_CONTEXT")
     if typed:
-        return _Choice({}, None, keeps_file=not _says_where(own, origins))
+        return _Choice({}, None, keeps_file=not _file_says_where(loaded))
     if own.profile:
         return replace(_profile(loaded, own.profile, from_profile), keeps_file=True)
     if own.context:
@@ -159,10 +161,10 @@ def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
     return _Choice({}, None, keeps_file=True)
 
 
-def _says_where(own: DefaultConnection, origins: Mapping[str, str]) -> bool:
+def _file_says_where(loaded: Loaded) -> bool:
     """Return whether the file names a target of its own."""
-    from_variable = origins.get("connection.server", "").startswith("NATSTUI_")
-    return bool((own.server and not from_variable) or own.context or own.profile)
+    keys = ("connection.server", "connection.context", "connection.profile")
+    return any(loaded.origins.get(key) == str(loaded.file) for key in keys)
 
 
 def _context(name: str, why: str) -> _Choice:

@@ -98,6 +98,26 @@ def test_a_profile_lies_over_its_context(desk: Desk) -> None:
     assert connection.target == "Shop EU · a:4222"
 
 
+def test_a_flag_makes_any_target_read_only(desk: Desk) -> None:
+    desk.context("prod", url="nats://a")
+    desk.file.write_text("[connection]\nserver = 'nats://x'\nread_only = false\n")
+    loaded = load(desk.file, {"connection": {"read_only": True}})
+    for named in (Named(), Named(context="prod"), Named(server="nats://b")):
+        assert resolve(loaded, named).connection.read_only is True
+
+
+def test_a_file_that_says_read_only_means_every_target_but_a_profile_that_says_no(
+    desk: Desk,
+) -> None:
+    desk.context("prod", url="nats://a")
+    desk.file.write_text(
+        "[connection]\nserver = 'nats://x'\nread_only = true\n[profiles.free]\nread_only = false\n"
+    )
+    assert desk.connection(context="prod").read_only is True
+    assert desk.connection(server="nats://b").read_only is True
+    assert desk.connection(profile="free").read_only is False
+
+
 def test_the_file_may_name_the_profile_or_context_to_begin_with(desk: Desk) -> None:
     desk.context("prod", url="nats://a")
     desk.file.write_text("[connection]\nprofile = 'x'\n[profiles.x]\nserver = 'nats://x'\n")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from pathlib import Path
 
 import click
 
 from natstui.cli.demo_shop import running_shop
-from natstui.errors import BrokerFailed, UsageError
+from natstui.errors import BrokerFailed
 
 
 @click.command()
@@ -28,7 +29,17 @@ def demo(store: Path | None, headless: bool) -> None:
             click.echo(shop.url)
             _until_told_to_stop()
             return
-        raise UsageError("the viewer is not built in yet: use --headless")
+        from natstui.cli.open_viewer import ENGINE, open_viewer
+
+        _forget_other_servers()
+        open_viewer((*ENGINE, "--server", shop.url))
+
+
+def _forget_other_servers() -> None:
+    """Drop variables that say who to be on another server: the demo's would refuse them."""
+    for name in list(os.environ):
+        if name.startswith(("NATS_", "NATSTUI_CONNECTION_")):
+            del os.environ[name]
 
 
 def _until_told_to_stop() -> None:

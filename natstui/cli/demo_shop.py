@@ -37,7 +37,7 @@ def running_shop(store: Path | None) -> Iterator[Shop]:
     server_binary()
     kept = [] if store is None else [str(_writable(store))]
     scratch = tempfile.mkdtemp(prefix="natstui-demo-")
-    words = [sys.executable, "-m", "natstui.jetstream.demo_process", scratch, *kept]
+    words = [sys.executable, "-P", "-m", "natstui.jetstream.demo_process", scratch, *kept]
     try:
         with Path(scratch, "demo.log").open("wb") as log:
             process = subprocess.Popen(

@@ -146,7 +146,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     ) -> Any:
         overruling: dict[str, Any] = {"monitor": {}, "viewer": {}, "connection": {}}
         if interval is not None:
-            overruling["monitor"]["interval_s"] = _seconds(interval)
+            overruling["monitor"]["interval_s"] = interval_seconds(interval)
         if theme is not None:
             overruling["viewer"]["theme"] = theme
         if ascii:
@@ -161,7 +161,7 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_settings
 
 
-def _seconds(text: str) -> float:
+def interval_seconds(text: str) -> float:
     """Return seconds of `500ms`, `2s` or a plain number of seconds."""
     try:
         return float(text) if text.replace(".", "", 1).isdigit() else parse_duration_ns(text) / 1e9

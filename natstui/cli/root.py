@@ -17,6 +17,7 @@ COMMANDS: dict[str, str] = {
     "config": "natstui.cli.config:config",
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
+    "watch": "natstui.cli.watch:watch",
 }
 
 

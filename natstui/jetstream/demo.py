@@ -13,7 +13,7 @@ from natstui.errors import Conflict, NatstuiError, RequestFailed
 from natstui.jetstream import demo_buckets, demo_publish, demo_read
 from natstui.jetstream.client import Client
 from natstui.jetstream.demo_consumers import CONSUMERS
-from natstui.jetstream.demo_streams import ORDERS_KEPT_MSGS, STREAMS, Config
+from natstui.jetstream.demo_streams import ORDERS_KEPT_MSGS, RETURNS_AT_FIRST_MSGS, STREAMS, Config
 
 _BREATH_S = 1.0
 
@@ -21,7 +21,7 @@ Actor = Callable[[], Coroutine[None, None, None]]
 
 _READERS = (
     (demo_read.read_well, "ORDERS", "billing"),
-    (demo_read.never_acknowledge, "ORDERS", "fraud-check"),
+    (demo_read.never_acknowledge, "RETURNS", "fraud-check"),
     (demo_read.read_well, "PICKING", "pickers-small"),
     (demo_read.read_well, "PICKING", "pickers-small"),
     (demo_read.read_slowly, "PICKING", "pickers-large"),
@@ -62,7 +62,7 @@ async def _end(tasks: set[asyncio.Task[None]]) -> None:
 
 def _actors(client: Client) -> Iterator[Actor]:
     nc = client.nc
-    yield partial(_import_orders, client)
+    yield partial(_fill, client)
     for say, wave in demo_publish.SPEAKERS:
         yield partial(demo_publish.speak, nc, say, wave)
     for read, stream, consumer in _READERS:
@@ -101,9 +101,15 @@ async def _ensure_consumer(client: Client, stream: str, config: Config) -> None:
         await client.request(verb, body)
 
 
-async def _import_orders(client: Client) -> None:
-    """Fill ORDERS once, and have nothing more to do."""
-    state = json.loads(await client.request("STREAM.INFO.ORDERS"))["state"]
-    if state["messages"] < ORDERS_KEPT_MSGS:
+async def _fill(client: Client) -> None:
+    """Bring what is empty at first to where the demo shall begin, and have nothing more to do."""
+    if await _stored_msgs(client, "ORDERS") < ORDERS_KEPT_MSGS:
         await demo_publish.fill_orders(client.nc)
+    if await _stored_msgs(client, "RETURNS") < RETURNS_AT_FIRST_MSGS:
+        await demo_publish.fill_returns(client.nc)
     await asyncio.Event().wait()
+
+
+async def _stored_msgs(client: Client, stream: str) -> int:
+    reply = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    return int(reply["state"]["messages"])

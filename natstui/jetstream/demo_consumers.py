@@ -23,14 +23,6 @@ _ORDERS: tuple[Config, ...] = (
         "sample_freq": "100",
     },
     {
-        "durable_name": "fraud-check",
-        "description": "Stalled: takes messages and never acknowledges one",
-        "filter_subject": "orders.>",
-        "ack_policy": "explicit",
-        "ack_wait": _DAY_NS,
-        "max_ack_pending": 64,
-    },
-    {
         "durable_name": "newsletter",
         "description": "Paused until the campaign starts",
         "filter_subject": "orders.paid.>",
@@ -102,11 +94,22 @@ _PAYMENTS: tuple[Config, ...] = (
     },
 )
 
+_RETURNS: tuple[Config, ...] = (
+    {
+        "durable_name": "fraud-check",
+        "description": "Stalled: takes messages and never acknowledges one",
+        "ack_policy": "explicit",
+        "ack_wait": _DAY_NS,
+        "max_ack_pending": 64,
+    },
+)
+
 CONSUMERS: Mapping[str, tuple[Config, ...]] = {
     "ORDERS": _ORDERS,
     "PICKING": _PICKING,
     "SIGNUPS": _SIGNUPS,
     "PAYMENTS": _PAYMENTS,
+    "RETURNS": _RETURNS,
 }
 """Stream → the durable consumers it has."""
 

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 
 from nats.aio.client import Client as Nats
 
-from natstui.jetstream.demo_streams import ORDERS_KEPT_MSGS
+from natstui.jetstream.demo_streams import ORDERS_KEPT_MSGS, RETURNS_AT_FIRST_MSGS
 from natstui.jetstream.demo_waves import Clockwork, Wave
 
 TICK_S = 0.5
@@ -76,6 +76,13 @@ async def say_invoice(nc: Nats, number: int) -> None:
     await nc.publish(f"invoices.{number % 12 + 1:02d}", payload(invoice=number, scan=lines))
 
 
+async def say_return(nc: Nats, number: int) -> None:
+    """Publish that a parcel came back."""
+    reason = _CHANCE.choice(("too small", "too large", "too late", "broken"))
+    country = _CHANCE.choice(_COUNTRIES)
+    await nc.publish(f"returns.{country}", payload(order=number, reason=reason))
+
+
 async def say_reading(nc: Nats, number: int) -> None:
     """Publish what a sensor measured."""
     kind = "scanner" if number % 4 == 0 else "shelf"
@@ -89,6 +96,7 @@ SPEAKERS: tuple[tuple[Say, Wave], ...] = (
     (say_signup, Wave(2, swing_ratio=0.9, period_s=25)),
     (say_payment, Wave(5, period_s=33, burst_per_s=12, burst_every_s=110, burst_s=4)),
     (say_invoice, Wave(2, swing_ratio=0.8, period_s=120)),
+    (say_return, Wave(0.5, period_s=60)),
     (say_reading, Wave(16, swing_ratio=0.95, period_s=20)),
 )
 
@@ -114,6 +122,12 @@ async def fill_orders(nc: Nats) -> None:
         await nc.publish(f"orders.imported.{country}", body)
         if number % 500 == 0:
             await asyncio.sleep(0)
+
+
+async def fill_returns(nc: Nats) -> None:
+    """Send back a number of parcels at once."""
+    for number in range(RETURNS_AT_FIRST_MSGS):
+        await say_return(nc, number)
 
 
 async def fill_invoices(nc: Nats, missing_bytes: int) -> None:

@@ -11,6 +11,7 @@ _MINUTE_NS = 60 * _SECOND_NS
 _MIB = 1 << 20
 
 ORDERS_KEPT_MSGS = 3_000
+RETURNS_AT_FIRST_MSGS = 150
 INVOICES_MAX_BYTES = 2 * _MIB
 
 STREAMS: tuple[Config, ...] = (
@@ -47,6 +48,13 @@ STREAMS: tuple[Config, ...] = (
         "max_msgs": 5_000,
         "allow_direct": True,
         "metadata": {"team": "finance", "pci": "yes"},
+    },
+    {
+        "name": "RETURNS",
+        "description": "Parcels that customers send back",
+        "subjects": ["returns.>"],
+        "max_msgs": 20_000,
+        "allow_direct": True,
     },
     {
         "name": "INVOICES",

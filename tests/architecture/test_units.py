@@ -23,9 +23,9 @@ EXCEPTIONS: dict[str, str] = {
 }
 
 
-def dataclasses_of_the_model() -> Iterator[type]:
-    """Yield every dataclass defined in the model room."""
-    for module in modules("natstui.model"):
+def dataclasses_with_numbers() -> Iterator[type]:
+    """Yield every dataclass of the model, and of the lines others read."""
+    for module in modules("natstui.model") + modules("natstui.cli.watch_rows"):
         for thing in vars(importlib.import_module(module.name)).values():
             defined_here = getattr(thing, "__module__", None) == module.name
             if defined_here and isinstance(thing, type) and dataclasses.is_dataclass(thing):
@@ -34,7 +34,7 @@ def dataclasses_of_the_model() -> Iterator[type]:
 
 def bare_numbers() -> Iterator[str]:
     """Yield `Class.field` for each number whose name has no unit."""
-    for cls in dataclasses_of_the_model():
+    for cls in dataclasses_with_numbers():
         for field in dataclasses.fields(cls):
             is_number = re.search(r"\b(int|float)\b", str(field.type))
             if is_number and not field.name.endswith(SUFFIXES):
@@ -50,7 +50,7 @@ def test_no_exception_has_outlived_its_field() -> None:
 
 
 def test_every_dataclass_of_the_model_is_frozen_and_slotted() -> None:
-    for cls in dataclasses_of_the_model():
+    for cls in dataclasses_with_numbers():
         parameters = cls.__dataclass_params__  # type: ignore[attr-defined]
         assert parameters.frozen, cls
         assert "__slots__" in vars(cls), cls

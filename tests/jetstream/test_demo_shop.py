@@ -64,7 +64,7 @@ async def test_an_interest_stream_loses_what_everybody_has_seen(url: str) -> Non
 
 
 async def test_a_consumer_that_never_acknowledges_stalls_at_its_limit(url: str) -> None:
-    stalled = await consumer(url, "ORDERS.fraud-check", num_ack_pending=64)
+    stalled = await consumer(url, "RETURNS.fraud-check", num_ack_pending=64)
     assert stalled["config"]["max_ack_pending"] == 64
     assert stalled["num_pending"] > 0
 

@@ -1,0 +1,107 @@
+"""Aligned tables of plain text for people at a pipe or a simple terminal."""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from natstui.clean import clean_line
+
+_GAP = "  "
+_NARROWEST_CELLS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column: what it is called, and what happens to it where space is short."""
+
+    title: str
+    numeric: bool = True
+    """Numbers stand to the right."""
+    sheds: int = 0
+    """The column with the highest number goes first; one with 0 never goes."""
+    shrinks: bool = False
+    """It may be cut, ending in `…`."""
+
+
+def cells_count(text: str) -> int:
+    """Return how many terminal cells a text takes."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(character) in "WF" for character in text)
+    marks = sum(unicodedata.category(character) in ("Mn", "Me") for character in text)
+    return len(text) + wide - marks
+
+
+def cut(text: str, most_cells: int) -> str:
+    """Return a text of at most so many cells, ending in `…` when it lost something."""
+    if cells_count(text) <= most_cells:
+        return text
+    kept = ""
+    for character in text:
+        if cells_count(kept + character) >= most_cells:
+            break
+        kept += character
+    return kept + "…"
+
+
+def table(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], width_cells: int | None
+) -> list[str]:
+    """Return the lines of a table, its titles first; None for a width is as wide as it takes.
+
+    Every cell becomes one harmless line.
+    """
+    grid = [[column.title for column in columns]]
+    grid += [[clean_line(text) for text in row] for row in rows]
+    widths = [max(cells_count(row[place]) for row in grid) for place in range(len(columns))]
+    if width_cells is not None:
+        _narrow(columns, widths, width_cells)
+    return [_line(columns, row, widths) for row in grid]
+
+
+def _total(widths: Sequence[int]) -> int:
+    return sum(widths) + len(_GAP) * (sum(width > 0 for width in widths) - 1)
+
+
+def _narrow(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
+    """Drop columns, then cut those that may be cut, until the table fits. Dropped: width 0."""
+    places = sorted(range(len(columns)), key=lambda place: -columns[place].sheds)
+    for place in places:
+        if _least(columns, widths) <= width_cells or not columns[place].sheds:
+            break
+        widths[place] = 0
+    while _total(widths) > width_cells:
+        cuttable = _shrinkable(columns, widths)
+        if not cuttable:
+            return
+        place = max(cuttable, key=widths.__getitem__)
+        widths[place] = max(_NARROWEST_CELLS, widths[place] - _total(widths) + width_cells)
+
+
+def _shrinkable(columns: Sequence[Column], widths: Sequence[int]) -> list[int]:
+    return [
+        place
+        for place, column in enumerate(columns)
+        if column.shrinks and widths[place] > _NARROWEST_CELLS
+    ]
+
+
+def _least(columns: Sequence[Column], widths: Sequence[int]) -> int:
+    """Return the width of the table when everything is cut that may be cut."""
+    cuttable = set(_shrinkable(columns, widths))
+    return _total(
+        [2 * _NARROWEST_CELLS if p in cuttable and w > 2 * _NARROWEST_CELLS else w
+         for p, w in enumerate(widths)]
+    )  # fmt: skip
+
+
+def _line(columns: Sequence[Column], row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = []
+    for column, text, width in zip(columns, row, widths, strict=True):
+        if width:
+            text = cut(text, width)
+            pad = " " * (width - cells_count(text))
+            cells.append(pad + text if column.numeric else text + pad)
+    return _GAP.join(cells).rstrip()

@@ -1,0 +1,50 @@
+"""`natstui watch` as a process, and what it said."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+COMMAND = (sys.executable, "-m", "natstui", "watch")
+
+
+@dataclass(frozen=True)
+class Said:
+    """What one run ended with."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def rows(self) -> list[dict[str, Any]]:
+        """The objects of its lines."""
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    def row(self, kind: str, name: str, **others: object) -> dict[str, Any]:
+        """The one object of a kind with a name."""
+        wanted = {"kind": kind, "name": name, **others}
+        (found,) = [row for row in self.rows if all(row.get(k) == v for k, v in wanted.items())]
+        return found
+
+
+def watch(*words: str, **environment: str) -> Said:
+    """Run it to its end."""
+    run = subprocess.run(
+        [*COMMAND, *words],
+        capture_output=True,
+        check=False,
+        env={**os.environ, **environment},
+        timeout=60,
+        stdin=subprocess.DEVNULL,
+    )
+    return Said(run.returncode, run.stdout.decode(), run.stderr.decode())
+
+
+def watch_once(url: str, *words: str, **environment: str) -> Said:
+    """Print one set of a server as JSON."""
+    return watch("--once", "--json", "--server", url, *words, **environment)

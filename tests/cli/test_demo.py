@@ -13,9 +13,8 @@ from pathlib import Path
 import nats
 import pytest
 
+from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
 from tests.jetstream.demo_watch import ask, eventually
-
-PATIENCE_S = 20.0
 
 
 class Demo:
@@ -34,12 +33,8 @@ class Demo:
         self.url = self.app.stdout.readline().strip()
 
     def pids(self, word: str = "") -> list[int]:
-        """Return the processes that work in its temporary folder and have a word in their line."""
-        listing = subprocess.run(
-            ["ps", "-axww", "-o", "pid=,command="], capture_output=True, check=True, text=True
-        )
-        lines = [line.split(maxsplit=1) for line in listing.stdout.splitlines()]
-        return [int(pid) for pid, line in lines if str(self.temporary) in line and word in line]
+        """Return its broker and its shop, not the app itself."""
+        return [pid for pid in pids_of(self.temporary, word) if pid != self.app.pid]
 
     def ended(self) -> tuple[int, str]:
         """Wait for the app and return its exit code and what it said to people."""
@@ -48,10 +43,7 @@ class Demo:
 
     def assert_nothing_is_left(self) -> None:
         """Wait until neither a process nor a file is left."""
-        give_up_at = time.monotonic() + PATIENCE_S
-        while self.pids() or list(self.temporary.iterdir()):
-            assert time.monotonic() < give_up_at, (self.pids(), list(self.temporary.iterdir()))
-            time.sleep(0.05)
+        assert_nothing_is_left(self.temporary)
 
 
 @pytest.fixture

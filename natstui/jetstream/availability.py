@@ -52,13 +52,15 @@ class Availability:
             denied = error.subject if isinstance(error, PermissionDenied) else None
             self._sink.add(Unavailable(time.time_ns() // 1000, what, str(error), denied))
 
-    def worked(self, what: str) -> None:
-        """Tell that it can be read again, when it could not."""
-        if self._troubles.pop(what, None) is not None:
+    def worked(self, what: str) -> bool:
+        """Tell that it can be read again, when it could not; return whether that was so."""
+        was_failing = self._troubles.pop(what, None) is not None
+        if was_failing:
             self._sink.add(Restored(time.time_ns() // 1000, what))
+        return was_failing
 
     def forgive(self) -> None:
-        """Ask for everything again at once: the connection is a new one."""
+        """Ask for everything again at once: the server is there again."""
         for trouble in self._troubles.values():
             trouble.ask_again_mono_s = 0.0
 

@@ -74,8 +74,12 @@ class Broker:
         config_text: str = "",
         name: str = "natstui",
         jetstream: bool = True,
+        port: int | None = None,
     ) -> None:
-        """Prepare a server; `config_text` is its configuration file, flags win over it."""
+        """Prepare a server; `config_text` is its configuration file, flags win over it.
+
+        Without a `port` it takes a free one.
+        """
         self._binary = server_binary()
         self._jetstream = jetstream
         self._own = Path(tempfile.mkdtemp(prefix="natstui-broker-"))
@@ -85,7 +89,7 @@ class Broker:
         self._config = self._own / "server.conf"
         self._config.write_text(config_text, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports: tuple[int, int] = (-1, -1)
+        self._ports = (port or -1, -1)
 
     def __enter__(self) -> Self:
         with self._closed_on_failure():

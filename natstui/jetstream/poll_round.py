@@ -52,12 +52,12 @@ class Rhythm:
         end_mono_s = time.monotonic() + self.interval_s
         return Round(api, min(_MOST_COUNT, max(_FEWEST_COUNT, count)), work_us, end_mono_s)
 
-    def after(self, done: Round, wanted_s: float) -> str | None:
-        """Set the pause from what the poll cost; return why it is longer than wanted.
+    def after(self, server_us: int, wanted_s: float) -> str | None:
+        """Set the pause from the work of a poll; return why it is longer than wanted.
 
         The middle of the last three counts, because one slow answer is no slow server.
         """
-        self._work_us = [*self._work_us[-2:], done.api.server_us]
+        self._work_us = [*self._work_us[-2:], server_us]
         work_s = median(self._work_us) / 1e6
         self.interval_s = max(wanted_s, work_s / SERVER_SHARE)
         if self.interval_s <= wanted_s:

@@ -74,7 +74,9 @@ class _Poller:
             self._availability.forgive()
             return _PROBE_S
         except RequestTimedOut as error:
+            # INFO is the probe: it does not rest, and everything else waits for its answer.
             self._availability.failed(_INFO, error)
+            self._availability.forgive()
             return _PROBE_S
         except RequestFailed as error:
             self._availability.failed(_ANSWERS, error)
@@ -88,7 +90,9 @@ class _Poller:
             self._consumers.follow(self._streams.rows)
         consumers = await self._consumers.read(allowed, self._control.visible_consumers)
         await self._find_next(allowed, consumers)
-        reason = self._rhythm.after(allowed, wanted_s) or self._availability.waiting_reason
+        reason = (
+            self._rhythm.after(self._api.server_us, wanted_s) or self._availability.waiting_reason
+        )
         cost = PollCost(
             requests_count=self._api.requests_count,
             received_bytes=self._api.received_bytes,

@@ -26,6 +26,8 @@ class EngineProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
         )
+        self.records: list[Record] = []
+        """Everything that came so far."""
         self._records: Queue[Record] = Queue()
         self._reading = threading.Event()
         self._reading.set()
@@ -79,4 +81,6 @@ class EngineProcess:
     def _read(self) -> None:
         assert self.process.stdout is not None
         while self._reading.wait() and (line := self.process.stdout.readline()):
-            self._records.put(decode_record(line))
+            record = decode_record(line)
+            self.records.append(record)
+            self._records.put(record)

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 
 import nats
 import pytest
-from engine_process import EngineProcess
 
 from natstui.jetstream.broker import Broker
 from natstui.model.record import (
@@ -24,6 +23,7 @@ from natstui.model.record import (
     WriteNote,
 )
 from natstui.model.snapshot import Snapshot
+from tests.engine.engine_process import EngineProcess
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import nats
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
-from polling import Polled, polling, rows
 
 from natstui.jetstream.broker import Broker
+from tests.jetstream.polling import Polled, polling, rows
 
 Counts = tuple[int, int, int, int, str, str]
 """Pending, ack pending, redelivered, waiting, delivered and ack floor as consumer/stream."""

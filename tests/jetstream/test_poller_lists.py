@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
-from polling import api, polling, rows
-
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import Client
 from natstui.model.record import Configured
 from natstui.model.snapshot import Snapshot
+from tests.jetstream.polling import api, polling, rows
 
 
 async def _stream(client: Client, name: str, **config: object) -> None:

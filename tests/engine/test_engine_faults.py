@@ -1,0 +1,158 @@
+"""Servers that die, freeze and come back; readers that stall; parents that are killed."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.model.record import (
+    Advisory,
+    LinkChanged,
+    Outcome,
+    Restored,
+    SetInterval,
+    Unavailable,
+    WriteNote,
+)
+from natstui.model.snapshot import Snapshot
+from tests.engine.engine_process import EngineProcess
+
+NOTICED_S = 10
+RECOVERED_S = 2
+
+
+@pytest.fixture
+def engine(nats_server: Broker) -> Iterator[EngineProcess]:
+    with EngineProcess("--server", nats_server.url) as engine:
+        engine.next(Snapshot)
+        yield engine
+
+
+def test_a_killed_server_is_noticed_and_its_return_too(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    nats_server.kill()
+    lost = engine.next(LinkChanged, s=NOTICED_S)
+    assert lost.state == "reconnecting" and lost.reason
+    time.sleep(2)
+    nats_server.start()
+    engine.waiting()
+    engine.next(Snapshot, s=RECOVERED_S)
+
+
+def test_a_restarted_server_is_noticed_and_polled_again(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    nats_server.restart()
+    engine.next(LinkChanged, lambda change: change.state == "reconnecting", s=NOTICED_S)
+    engine.next(LinkChanged, lambda change: change.state == "connected", s=RECOVERED_S)
+    engine.next(Snapshot, s=RECOVERED_S)
+
+
+def test_a_frozen_server_is_noticed_and_its_thaw_too(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    nats_server.freeze()
+    silent = engine.next(Unavailable, s=NOTICED_S)
+    assert silent.what == "INFO" and "no answer" in silent.reason
+    nats_server.thaw()
+    engine.next(Snapshot, s=RECOVERED_S)
+    assert any(isinstance(r, Restored) and r.what == "INFO" for r in engine.records)
+
+
+def test_a_server_frozen_for_long_is_polled_again_when_it_thaws(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    nats_server.freeze()
+    engine.next(LinkChanged, lambda change: change.state == "reconnecting", s=40)
+    time.sleep(1)
+    engine.waiting()
+    nats_server.thaw()
+    engine.next(Snapshot, s=RECOVERED_S)
+
+
+def test_a_server_that_is_not_there_is_told_and_tried_again(
+    tmp_path: Path,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    with EngineProcess("--server", f"nats://{address}") as engine:
+        failed = engine.next(LinkChanged, lambda change: change.state == "failed")
+        assert failed.reason is not None and address in failed.reason
+        port = address.rpartition(":")[2]
+        with Broker(store=tmp_path / "late", port=int(port)):
+            engine.next(Snapshot)
+
+
+def test_a_missing_configuration_is_one_sentence_and_an_exit_code() -> None:
+    run = subprocess.run(
+        [sys.executable, "-m", "natstui", "engine", "--config", "/nowhere/config.toml"],
+        capture_output=True,
+        check=False,
+        text=True,
+        stdin=subprocess.DEVNULL,
+    )
+    assert run.returncode == 2
+    assert run.stdout == ""
+    assert run.stderr.count("\n") == 1 and "/nowhere/config.toml" in run.stderr
+
+
+async def test_a_stalled_reader_misses_snapshots_and_nothing_else(
+    engine: EngineProcess, nats_server: Broker
+) -> None:
+    nc = await nats.connect(nats_server.url, connect_timeout=5)
+    js = nc.jetstream()
+    for number in range(100):
+        await js.add_stream(name=f"S{number}", subjects=[f"s{number}"], storage="memory")
+    engine.send(SetInterval(command_id=0, interval_s=0.2))
+    engine.next(Snapshot, lambda snapshot: len(snapshot.streams.name) == 100)
+    engine.stall()
+    engine.waiting()
+    for number in range(50):
+        await js.add_stream(name=f"LATE{number}", subjects=[f"late{number}"], storage="memory")
+        engine.send(WriteNote(command_id=number + 1, text=f"note {number}"))
+        await asyncio.sleep(0.2)
+    await nc.close()
+    engine.go_on()
+    engine.next(Snapshot, lambda snapshot: len(snapshot.streams.name) == 150)
+    outcomes = [r.command_id for r in engine.records if isinstance(r, Outcome)]
+    assert outcomes == list(range(51))
+    created = [r.stream for r in engine.records if isinstance(r, Advisory)]
+    assert created[-50:] == [f"LATE{number}" for number in range(50)]
+    counts = [len(r.streams.name) for r in engine.records if isinstance(r, Snapshot)]
+    seen_meanwhile = [count for count in counts if 100 < count < 150]
+    assert len(seen_meanwhile) < 30
+
+
+def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
+    code = (
+        "import subprocess, sys, time\n"
+        "engine = subprocess.Popen([sys.executable, '-m', 'natstui', 'engine', '--server',"
+        f" {nats_server.url!r}], stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "engine.stdout.readline(); print(engine.pid, flush=True); time.sleep(60)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
+    assert parent.stdout is not None
+    engine_pid = int(parent.stdout.readline())
+    os.kill(parent.pid, signal.SIGKILL)
+    parent.wait()
+    parent.stdout.close()
+    give_up_at = time.monotonic() + 10
+    while Path(f"/proc/{engine_pid}").exists() and time.monotonic() < give_up_at:
+        if ") Z" in Path(f"/proc/{engine_pid}/stat").read_text(encoding="ascii"):
+            break
+        time.sleep(0.02)
+    else:
+        assert time.monotonic() < give_up_at

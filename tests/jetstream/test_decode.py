@@ -1,0 +1,212 @@
+"""The server's JSON → model, by values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from natstui.errors import RequestFailed
+from natstui.jetstream.decode_account import read_account
+from natstui.jetstream.decode_advisory import read_ack_sample, read_advisory
+from natstui.jetstream.decode_consumer import (
+    consumer_columns,
+    consumer_configuration,
+    read_consumers,
+)
+from natstui.jetstream.decode_stream import (
+    read_streams,
+    stream_columns,
+    stream_configuration,
+)
+from natstui.jetstream.decode_time import time_or_never_us, time_us
+from natstui.model.snapshot import Peer
+
+HUGE = 2**64 - 1
+CREATED = "2026-11-20T20:56:56.25480919Z"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected_us"),
+    [
+        ("1970-01-01T00:00:00Z", 0),
+        ("2026-11-20T12:00:00.123456789Z", 1795176000123456),
+        ("2026-11-20T12:00:00.5-05:00", 1795194000500000),
+        ("2026-11-20T12:00:00+14:00", 1795125600000000),
+        ("1969-12-31T23:59:59.999999999Z", -1),
+    ],
+)
+def test_times_of_any_offset_and_precision_become_microseconds(
+    text: str, expected_us: int
+) -> None:
+    assert time_us(text) == expected_us
+
+
+def test_a_time_that_is_none_is_refused_and_a_zero_time_is_never() -> None:
+    with pytest.raises(ValueError, match="is not a time"):
+        time_us("yesterday")
+    assert time_or_never_us("0001-01-01T00:00:00Z") is None
+
+
+def _stream(name: str, **words: Any) -> dict[str, Any]:
+    config = {"name": name, "retention": "limits", "storage": "file", "max_age": 5_000_000_001}
+    state = {"messages": 1, "bytes": 2, "first_seq": 1, "last_seq": HUGE, "consumer_count": 0}
+    return {"config": config | words.pop("config", {}), "created": CREATED, "state": state} | words
+
+
+def _streams(*rows: dict[str, Any], **words: Any) -> bytes:
+    return json.dumps({"total": len(rows), "limit": 256, "streams": rows} | words).encode()
+
+
+def test_sequences_of_64_bits_and_nanoseconds_survive() -> None:
+    (row,) = read_streams(_streams(_stream("S")), 7).rows
+    columns = stream_columns([row], "n1")
+    assert columns.last_seq == (HUGE,) and columns.sampled_mono_us == (7,)
+    assert columns.leader == ("n1",)
+    assert stream_configuration(row).max_age_ns == 5_000_000_001
+
+
+def test_unlimited_is_none_and_kinds_are_known_by_name() -> None:
+    rows = [_stream("KV_a", config={"max_msgs": -1, "max_bytes": 0}), _stream("OBJ_b")]
+    configurations = [stream_configuration(row) for row in read_streams(_streams(*rows), 0).rows]
+    assert [c.kind for c in configurations] == ["kv", "object"]
+    assert configurations[0].max_msgs is None and configurations[0].max_bytes is None
+
+
+def test_the_configuration_is_kept_as_the_server_wrote_it() -> None:
+    text = '{"name":"S",  "unknown":[1, 2.50]}'
+    body = b'{"total":1,"streams":[{"config":%s,"created":"%s","state":{}}]}'
+    (row,) = read_streams(body % (text.encode(), CREATED.encode()), 0).rows
+    assert stream_configuration(row).config_json == text
+
+
+def test_rows_of_unreachable_streams_are_left_out() -> None:
+    page = read_streams(_streams(_stream("A"), _stream("B"), missing=["B"]), 0)
+    assert [row.name for row in page.rows] == ["A"] and page.missing == ("B",)
+    page = read_streams(_streams(_stream("A"), offline={"C": "unsupported"}), 0)
+    assert page.missing == ("C",)
+
+
+def test_replicas_upstreams_and_losses_are_read() -> None:
+    replicas = [
+        {"name": "n2", "current": True, "active": 5},
+        {"name": "n3", "current": False, "active": 0, "lag": 9, "offline": True},
+    ]
+    row = _stream(
+        "S",
+        cluster={"name": "LAB", "replicas": replicas},
+        mirror={"name": "M", "lag": 3, "active": -1, "error": {"description": "no"}},
+        sources=[{"name": "X", "lag": 0, "active": 8}],
+    )
+    row["state"]["lost"] = {"msgs": [1, 2], "bytes": 9}
+    columns = stream_columns(read_streams(_streams(row), 0).rows, "n1")
+    assert columns.leader == (None,) and columns.lost_msgs == (2,)
+    assert columns.peers[0] == (
+        Peer("n2", True, False, 5, 0),
+        Peer("n3", False, True, None, 9),
+    )
+    mirror, source = columns.upstreams[0]
+    assert (mirror.active_ns, mirror.error, mirror.mirror) == (None, "no", True)
+    assert (source.active_ns, source.error, source.mirror) == (8, None, False)
+
+
+def _consumer(name: str, **words: Any) -> dict[str, Any]:
+    config = {"durable_name": name, "ack_policy": "explicit", "num_replicas": 0}
+    place = {"consumer_seq": 1, "stream_seq": HUGE, "last_active": CREATED}
+    return {
+        "stream_name": "S",
+        "name": name,
+        "created": CREATED,
+        "config": config | words.pop("config", {}),
+        "delivered": place,
+        "ack_floor": {"consumer_seq": 0, "stream_seq": 0},
+    } | words
+
+
+def _consumers(*rows: dict[str, Any], **words: Any) -> bytes:
+    return json.dumps({"total": len(rows), "limit": 256, "consumers": rows} | words).encode()
+
+
+def test_placeholders_of_unreachable_consumers_are_left_out() -> None:
+    nameless = _consumer("") | {"stream_name": "", "config": {"name": "B"}}
+    page = read_consumers(_consumers(_consumer("A"), nameless, missing=["B"]), 0)
+    assert [row.name for row in page.rows] == ["A"] and page.missing == ("B",)
+
+
+def test_a_consumer_is_pull_durable_and_pinned_as_configured() -> None:
+    pinned = [{"group": "A"}, {"group": "B", "pinned_client_id": "x"}]
+    rows = [
+        _consumer("A", priority_groups=pinned),
+        _consumer("B", config={"durable_name": "", "deliver_subject": "d", "filter_subject": "f"}),
+    ]
+    page = read_consumers(_consumers(*rows), 0)
+    columns = consumer_columns(page.rows, "n1")
+    assert columns.pinned_client == ("x", None)
+    assert columns.delivered_stream_seq == (HUGE, HUGE)
+    assert columns.delivered_at_us == (time_us(CREATED),) * 2 and columns.acked_at_us[0] is None
+    pull, push = (consumer_configuration(row, 3) for row in page.rows)
+    assert (pull.pull, pull.durable, pull.replicas_count, pull.filter_subjects) == (
+        True,
+        True,
+        3,
+        (),
+    )
+    assert (push.pull, push.durable, push.filter_subjects) == (False, False, ("f",))
+
+
+def test_what_is_not_a_reply_is_refused_with_the_verb() -> None:
+    for data in (b"", b"[]", b'{"streams":[{"config":{}}]}', b'{"total":"x"}'):
+        with pytest.raises(RequestFailed, match=r"STREAM\.LIST"):
+            read_streams(data, 0)
+
+
+def _account(**words: Any) -> bytes:
+    limits = {"max_memory": -1, "max_storage": 10, "max_streams": -1, "max_consumers": 5}
+    told = {"memory": 1, "storage": 2, "streams": 3, "consumers": 4, "limits": limits}
+    return json.dumps(told | {"api": {"level": 5, "total": 9, "errors": 1}} | words).encode()
+
+
+def test_account_limits_may_be_unlimited_and_may_come_in_tiers() -> None:
+    plain = read_account(_account())
+    assert (plain.max_memory_bytes, plain.max_storage_bytes) == (None, 10)
+    assert (plain.api_level, plain.api_inflight_count) == (5, 0)
+    tier = {"limits": {"max_memory": 0, "max_storage": 7, "max_streams": 1, "max_consumers": -1}}
+    tiered = read_account(_account(tiers={"R1": tier, "R3": tier}))
+    assert (tiered.max_storage_bytes, tiered.max_streams_count) == (14, 2)
+    assert tiered.max_consumers_count is None
+    old = read_account(_account(api={"total": 1, "errors": 0}))
+    assert (old.api_level, old.api_inflight_count) == (0, None)
+
+
+def _event(kind: str, **words: Any) -> bytes:
+    head = {"type": f"io.nats.jetstream.advisory.v1.{kind}", "timestamp": CREATED, "stream": "S"}
+    return json.dumps(head | words).encode()
+
+
+@pytest.mark.parametrize(
+    ("body", "sentence"),
+    [
+        (_event("stream_action", action="delete"), "stream S was deleted"),
+        (
+            _event("max_deliver", consumer="C", stream_seq=7, deliveries=3),
+            "message 7 of consumer C on S was given up after 3 deliveries",
+        ),
+        (
+            _event("terminated", consumer="C", stream_seq=7, deliveries=1, reason="bad"),
+            "message 7 of consumer C on S was terminated at delivery 1 (bad)",
+        ),
+        (_event("stream_leader_elected", leader="n2"), "stream S is now led by n2"),
+        (_event("consumer_pause", consumer="C", paused=False), "consumer C on S goes on"),
+        (_event("something_new"), "something new S"),
+    ],
+)
+def test_an_advisory_is_one_sentence(body: bytes, sentence: str) -> None:
+    advisory = read_advisory(body)
+    assert advisory.text == sentence and advisory.stream == "S"
+    assert advisory.at_us == time_us(CREATED)
+
+
+def test_an_ack_sample_keeps_its_nanoseconds() -> None:
+    body = _event("consumer_ack", consumer="C", ack_time=200737051, stream_seq=2, deliveries=1)
+    assert read_ack_sample(body).ack_ns == 200737051

@@ -87,27 +87,33 @@ class LineWriter:
     def _take(self) -> bytes:
         """Wait for lines and return some; empty at the end."""
         with self._changed:
-            while not self._entries and not self._closing:
-                if self._dropping:
-                    self._dropping = False
-                    restored = Restored(time.time_ns() // 1000, _EVENTS)
-                    self._append(_Entry(encode_record(restored)))
-                    break
+            while not self._entries and not self._closing and not self._dropping:
                 self._changed.wait()
+            if not self._entries and self._dropping:
+                self._dropping = False
+                told = Restored(time.time_ns() // 1000, _EVENTS)
+                self._append(_Entry(encode_record(told)))
             lines: list[bytes] = []
-            while self._entries and sum(map(len, lines)) < _AT_ONCE_BYTES:
-                entry = self._entries.popleft()
-                lines.append(entry.line)
-                self._backlog_bytes -= len(entry.line)
-                if entry is self._snapshot:
-                    self._snapshot = None
-                if self._droppable and entry is self._droppable[0]:
-                    self._droppable.popleft()
+            taken_bytes = 0
+            while self._entries and taken_bytes < _AT_ONCE_BYTES:
+                line = self._pop()
+                lines.append(line)
+                taken_bytes += len(line)
             return b"".join(lines)
+
+    def _pop(self) -> bytes:
+        """Take the oldest line; empty when it was dropped."""
+        entry = self._entries.popleft()
+        self._backlog_bytes -= len(entry.line)
+        if entry is self._snapshot:
+            self._snapshot = None
+        if self._droppable and entry is self._droppable[0]:
+            self._droppable.popleft()
+        return entry.line
 
     def _write(self) -> None:
         try:
-            while data := self._take():
+            while (data := self._take()) or not self._closing:
                 left = memoryview(data)
                 while left:
                     left = left[os.write(self._fd, left) :]

@@ -17,6 +17,7 @@ _FIRST_S = 1.0
 @dataclass(slots=True)
 class _Trouble:
     reason: str
+    denied: bool
     failures_count: int
     ask_again_mono_s: float
 
@@ -47,9 +48,13 @@ class Availability:
         before = self._troubles.get(what)
         failures_count = before.failures_count + 1 if before else 0
         again_s = time.monotonic() + _pause_s(error, failures_count)
-        self._troubles[what] = _Trouble(str(error), failures_count, again_s)
-        if before is None or before.reason != str(error):
-            denied = error.subject if isinstance(error, PermissionDenied) else None
+        self._troubles[what] = _Trouble(
+            str(error), isinstance(error, PermissionDenied), failures_count, again_s
+        )
+        denied = error.subject if isinstance(error, PermissionDenied) else None
+        # Each try may name another subject: one denial of an API is told for all.
+        still_denied = before is not None and before.denied and denied is not None
+        if not still_denied and (before is None or before.reason != str(error)):
             self._sink.add(Unavailable(time.time_ns() // 1000, what, str(error), denied))
 
     def worked(self, what: str) -> bool:

@@ -69,9 +69,9 @@ class ConsumerReading:
         return self._seen
 
     async def _read_visible(self, allowed: Round, visible: tuple[tuple[str, str], ...]) -> None:
-        """Give up to two thirds of the allowance to what is in view, in turns."""
+        """Give two thirds of the allowance to what is in view, one while much is unseen yet."""
         wanted = self._wanted(visible)
-        kept_count = allowed.left_count // 3
+        kept_count = allowed.left_count * (2 if self._order.has_new else 1) // 3
         for turn_count in range(len(wanted)):
             if turn_count and (allowed.left_count <= kept_count or not allowed.has_room):
                 return

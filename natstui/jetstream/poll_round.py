@@ -35,6 +35,11 @@ class Round:
         in_time = time.monotonic() < self.end_mono_s
         return in_time and self.left_count > 0 and self.api.server_us < self.work_us
 
+    @property
+    def has_half(self) -> bool:
+        """Tell whether half of the work is still to be given away."""
+        return self.has_room and self.api.server_us < self.work_us // 2
+
 
 class Rhythm:
     """Finds the pause between polls that keeps the server's share small."""

@@ -53,7 +53,7 @@ class StreamReading:
         try:
             for _ in range(max(1, allowed.left_count // 2)):
                 await listing.step(self._api)
-                if listing.done or not allowed.has_room:
+                if listing.done or not allowed.has_half:
                     break
         except RequestFailed as error:
             self._listing = None

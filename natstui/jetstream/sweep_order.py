@@ -31,6 +31,11 @@ class SweepOrder:
         """Every stream with consumers, the longest waiting first."""
         return tuple(self._rotation)
 
+    @property
+    def has_new(self) -> bool:
+        """Tell whether there are streams whose turn never came."""
+        return next(iter(self._rotation.values()), ()) is None
+
     def follow(self, rows: Mapping[str, StreamRow]) -> None:
         """Take up what a complete list of streams says."""
         self._marks = {n: _mark(row) for n, row in rows.items() if row.state.consumer_count}
@@ -40,8 +45,11 @@ class SweepOrder:
             self._emptied[gone] = _TOLD_EMPTY_COUNT
         for name, mark in self._marks.items():
             self._emptied.pop(name, None)
-            if self._rotation.setdefault(name, None) != mark:
+            if self._rotation.get(name, mark) != mark:
                 self._moved.setdefault(name)
+        for name in reversed([name for name in self._marks if name not in self._rotation]):
+            self._rotation[name] = None
+            self._rotation.move_to_end(name, last=False)
 
     def next(self) -> str | None:
         """Return whose turn it is; call `done` when its consumers were listed."""

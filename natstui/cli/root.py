@@ -14,6 +14,7 @@ from natstui.errors import NatstuiError
 
 COMMANDS: dict[str, str] = {
     # command → "module:function". Loaded when used, so that no command pays for another's imports.
+    "check": "natstui.cli.check:check",
     "config": "natstui.cli.config:config",
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",

@@ -32,7 +32,11 @@ async def connect(connection: Connection, *, on_link: OnLink | None = None) -> C
     `on_link` hears of every change of the link, the first connection included. Takes at most
     `connect_timeout_s` plus 2 s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
     """
-    nc = await open_client(connection)
+    return await client_of(connection, await open_client(connection), on_link)
+
+
+async def client_of(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
+    """Return the client of a connection that stands already."""
     client = Client(connection, Link(connection, nc, on_link or (lambda _change: None)))
     await client.begin()
     return client

@@ -18,6 +18,7 @@ from nats.aio.client import Srv
 from nats.aio.transport import TcpTransport
 
 from natstui.errors import NatstuiError
+from natstui.jetstream.lookup import lookup
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 Step = Literal["address", "TCP", "greeting", "TLS", "authentication", "ready"]
@@ -38,6 +39,10 @@ class OurSideFailed(nats.errors.Error):  # type: ignore[misc]
         self.cause = cause
 
 
+def _netloc(ip: str, port: int) -> str:
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
 class Transport(TcpTransport):  # type: ignore[misc]
     """A socket that knows how far it came, and whose closing always ends."""
 
@@ -47,10 +52,19 @@ class Transport(TcpTransport):  # type: ignore[misc]
         """Find the address, then open the socket."""
         self.abort()
         self.step = "address"
-        loop = asyncio.get_running_loop()
-        await asyncio.wait_for(loop.getaddrinfo(uri.hostname, uri.port), connect_timeout)
+        host, port = uri.hostname or "", uri.port or 0
+        ips = await asyncio.wait_for(lookup(host, port), connect_timeout)
         self.step = "TCP"
-        await super().connect(uri, buffer_size, connect_timeout)
+        end = asyncio.get_running_loop().time() + connect_timeout
+        for left in range(len(ips), 0, -1):
+            share_s = (end - asyncio.get_running_loop().time()) / left
+            place = uri._replace(netloc=_netloc(ips[-left], port))
+            try:
+                await super().connect(place, buffer_size, share_s)
+                break
+            except OSError:
+                if left == 1:
+                    raise
         self.step = "greeting"
 
     async def connect_tls(
@@ -70,6 +84,12 @@ class Transport(TcpTransport):  # type: ignore[misc]
         """Return whether the socket is encrypted now."""
         writer = self._io_writer
         return writer is not None and writer.get_extra_info("ssl_object") is not None
+
+    @property
+    def encryption(self) -> str | None:
+        """Return protocol and cipher of an encrypted socket."""
+        tls = self._io_writer.get_extra_info("ssl_object") if self._io_writer else None
+        return f"{tls.version()}, {tls.cipher()[0]}" if tls else None
 
     def abort(self) -> None:
         """Close the socket at once, dropping what was not sent."""
@@ -180,6 +200,11 @@ class GuardedClient(StrictClient):
     def encrypted(self) -> bool:
         """Return whether the connection is encrypted."""
         return self._transport.encrypted
+
+    @property
+    def encryption(self) -> str | None:
+        """Return protocol and cipher, as `TLSv1.3, TLS_AES_256_GCM_SHA384`; None is plain."""
+        return self._transport.encryption
 
     @property
     def server_info(self) -> dict[str, Any]:

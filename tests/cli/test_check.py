@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from natstui.jetstream.broker import Broker
+
+
+def run_check(*arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "natstui", "check", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_a_good_connection_ends_with_success(nats_server: Broker) -> None:
+    done = run_check("--server", nats_server.url)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert all(line.startswith("ok ") for line in done.stdout.splitlines())
+    assert "JetStream" in done.stdout
+
+
+def test_a_failed_step_ends_with_its_exit_code() -> None:
+    done = run_check("--server", "127.0.0.1:1", "--json")
+    assert done.returncode == 3
+    last = json.loads(done.stdout.splitlines()[-1])
+    assert last == {
+        "place": "127.0.0.1:1",
+        "step": "TCP",
+        "ok": False,
+        "text": "nothing listens at 127.0.0.1:1 (connection refused)",
+    }
+
+
+def test_a_wrong_file_is_one_sentence() -> None:
+    done = run_check("--config", "/no/such/config.toml")
+    assert done.returncode == 2
+    assert done.stderr == "natstui: the configuration /no/such/config.toml does not exist\n"

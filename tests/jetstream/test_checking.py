@@ -1,0 +1,81 @@
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from natstui.config import Connection, Secret
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.checking import Step, check
+from tests.jetstream.test_permissions import MONITOR
+
+Factory = Callable[..., Broker]
+
+
+async def steps_of(connection: Connection) -> list[Step]:
+    return [step async for step in check(connection)]
+
+
+def names_of(steps: list[Step]) -> list[str]:
+    return [f"{step.name}{'!' if step.error else ''}" for step in steps]
+
+
+async def test_a_good_connection_passes_every_step(nats_server: Broker) -> None:
+    steps = await steps_of(Connection(servers=(nats_server.url,)))
+    way = ["address", "TCP", "greeting", "TLS", "authentication"]
+    assert names_of(steps) == [*way, "account", "JetStream", "permissions"]
+    assert steps[-1].text == "may read all streams and consumers"
+
+
+async def test_the_failing_step_is_the_last_one(nats_server: Broker) -> None:
+    assert names_of(await steps_of(Connection(servers=("127.0.0.1:1",)))) == ["address", "TCP!"]
+    missing = await steps_of(Connection(servers=("no.such.host.invalid",)))
+    assert names_of(missing) == ["address!"]
+    plain = Connection(servers=(nats_server.url,), tls_required=True)
+    assert names_of(await steps_of(plain)) == ["address", "TCP", "greeting", "TLS!"]
+
+
+async def test_a_refused_user_fails_at_authentication(nats_server_factory: Factory) -> None:
+    url = nats_server_factory(MONITOR).url
+    steps = await steps_of(Connection(servers=(url,), user="app", password=Secret("x")))
+    assert names_of(steps)[-1] == "authentication!"
+    assert steps[-1].error is not None
+    assert steps[-1].error.exit_code == 3
+
+
+async def test_an_account_without_jetstream_fails_at_jetstream(
+    nats_server_factory: Factory,
+) -> None:
+    url = nats_server_factory(MONITOR).url
+    steps = await steps_of(Connection(servers=(url,), user="plain", password=Secret("plain")))
+    assert names_of(steps)[-2:] == ["account", "JetStream!"]
+    assert steps[-1].text == "JetStream is not enabled for the account 'PLAIN'"
+
+
+async def test_missing_permissions_are_named_one_by_one(nats_server_factory: Factory) -> None:
+    config = MONITOR.replace('"$JS.API.STREAM.NAMES",', "").replace(
+        '"$JS.API.CONSUMER.INFO.*.*",', ""
+    )
+    url = nats_server_factory(config).url
+    connection = Connection(
+        servers=(url,), user="mon", password=Secret("mon"), inbox_prefix="_INBOX_mon"
+    )
+    steps = await steps_of(connection)
+    assert [step.text for step in steps if step.error] == [
+        'the user has no permission to publish to "$JS.API.STREAM.NAMES"',
+        'the user has no permission to publish to "$JS.API.CONSUMER.INFO.*.*"',
+    ]
+
+
+async def test_every_address_of_a_list_is_tried(nats_server: Broker) -> None:
+    steps = await steps_of(Connection(servers=("127.0.0.1:1", nats_server.url)))
+    assert names_of(steps)[:2] == ["address", "TCP!"]
+    assert names_of(steps)[-1] == "permissions"
+
+
+async def test_a_frozen_server_does_not_hold_the_check_up(nats_server: Broker) -> None:
+    nats_server.freeze()
+    begin = time.monotonic()
+    steps = await steps_of(Connection(servers=(nats_server.url,)))
+    assert time.monotonic() - begin < 10
+    assert names_of(steps) == ["address", "TCP", "greeting!"]
+    nats_server.thaw()

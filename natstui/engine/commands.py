@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Literal
+from typing import Literal, assert_never
 
 from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.client import Client
 from natstui.jetstream.poll_control import PollControl
+from natstui.model.benchmark import (
+    AddWorker,
+    ChangeRate,
+    KillWorker,
+    StartBenchmark,
+    StopBenchmark,
+)
 from natstui.model.record import (
     Command,
     Describe,
@@ -20,6 +27,16 @@ from natstui.model.record import (
     SetPolling,
     Watch,
     WriteNote,
+)
+from natstui.model.recording import (
+    PauseReplay,
+    Play,
+    SeekMark,
+    SeekTo,
+    SetSpeed,
+    StartRecording,
+    Step,
+    StopRecording,
 )
 from natstui.units import duration_text
 
@@ -76,8 +93,14 @@ class Commands:
             case WriteNote():
                 self._sink.add(Noted(time.time_ns() // 1000, command.text))
                 return "noted", None
+            case Play() | PauseReplay() | Step() | SeekTo() | SeekMark() | SetSpeed():
+                raise Refused("this is a live server: only a recording can be played")
+            case StartRecording() | StopRecording():
+                raise Refused("this engine does not record")
+            case StartBenchmark() | StopBenchmark() | ChangeRate() | KillWorker() | AddWorker():
+                raise Refused("this engine does not run benchmarks")
             case _:
-                raise Refused("this engine watches a server and cannot do that")
+                assert_never(command)
 
     async def _describe(self, command: Describe) -> Answer:
         client = self._client()

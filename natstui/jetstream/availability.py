@@ -72,4 +72,6 @@ class Availability:
     @property
     def waiting_reason(self) -> str | None:
         """Why fewer questions are asked than could be, if the server did not answer some."""
-        return next((t.reason for t in self._troubles.values() if t.failures_count), None)
+        return next(
+            (t.reason for t in self._troubles.values() if t.failures_count and not t.denied), None
+        )

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nkeys
-
 from natstui.config import Connection, Secret
 from natstui.errors import UsageError
 from natstui.jetstream.servers import Address
@@ -125,6 +123,8 @@ def _text(secret: Secret | None, file: str | None) -> str:
 
 def _seed(text: str, where: str) -> str:
     """Find the seed in a text that may have comments and dashes around it."""
+    import nkeys  # brings libsodium, which only these identities need
+
     found = _SEED.search(text)
     if found is None:
         raise UsageError(f"{where} has no nkey seed (a word of 58 letters that starts with SU)")
@@ -136,6 +136,8 @@ def _seed(text: str, where: str) -> str:
 
 def _sign(seed: str, nonce: str) -> bytes:
     """Return the signature of the server's nonce, in base64."""
+    import nkeys
+
     pair = nkeys.from_seed(bytearray(seed.encode()))
     signature = base64.b64encode(pair.sign(nonce.encode()))
     pair.wipe()

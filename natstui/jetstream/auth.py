@@ -165,7 +165,7 @@ def _authorities(ca: str | None) -> str | None:
         return None
     path = str(Path(ca).expanduser())
     try:
-        ssl.create_default_context().load_verify_locations(cafile=path)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is not a file with PEM certificates") from error
     except OSError as error:
@@ -177,8 +177,12 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
     """Load the client certificate and its key into the context."""
     files = [str(Path(file).expanduser()) if file else None for file in (cert, key)]
     shown = f"{cert} and {key}" if key else cert
+
+    def refuse() -> bytes:
+        raise UsageError(f"{key or cert} is encrypted, and natstui cannot ask for its password")
+
     try:
-        context.load_cert_chain(files[0] or "", files[1], password=lambda: b"")
+        context.load_cert_chain(files[0] or "", files[1], password=refuse)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").replace("_", " ").lower()
         raise UsageError(f"{shown} are not a certificate and its key: {reason}") from error

@@ -19,6 +19,10 @@ COMMANDS: dict[str, str] = {
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
     "watch": "natstui.cli.watch:watch",
+    "stream": "natstui.cli.stream:stream",
+    "consumer": "natstui.cli.consumer:consumer",
+    "journal": "natstui.cli.journal:journal",
+    "undo": "natstui.cli.journal:undo",
 }
 
 

@@ -69,11 +69,11 @@ class _Engine:
         lines: asyncio.Queue[bytes] = asyncio.Queue()
         read_lines(_STDIN, lines.put_nowait, self._stop.set)
         try:
-            await self._work(feed, lines)
+            await self._work(feed, writer, lines)
         finally:
             writer.close(_LAST_WORDS_S)
 
-    async def _work(self, feed: Feed, lines: asyncio.Queue[bytes]) -> None:
+    async def _work(self, feed: Feed, writer: LineWriter, lines: asyncio.Queue[bytes]) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
         from natstui.engine.commands import Commands
         from natstui.engine.live import watch_server
@@ -81,7 +81,7 @@ class _Engine:
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
-        commands = Commands(control, feed, lambda: self._client)
+        commands = Commands(control, feed, lambda: self._client, writer)
         works = {
             asyncio.ensure_future(self._stop.wait()),
             asyncio.ensure_future(_obey(commands, lines)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import platformdirs
@@ -33,14 +35,25 @@ def templates(folder: Path | None = None) -> tuple[Template, ...]:
     return (*own, *(template for template in BUILT_IN if template.name not in names))
 
 
-def save_template(name: str, text: str, folder: Path | None = None) -> Path:
+def save_template(name: str, config: Mapping[str, object], folder: Path | None = None) -> Path:
     """Write an own template and return its file; raises UsageError."""
     file = (folder or template_folder()) / f"{name}.toml"
     if not name or "/" in name or name.startswith("."):
         raise UsageError(f"{name!r} cannot name a template")
+    lines = [f"{key} = {_toml(value)}\n" for key, value in config.items() if key != "name"]
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
-        file.write_text(text, encoding="utf-8")
+        file.write_text("".join(lines), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"the template {file} cannot be written: {error}") from error
     return file
+
+
+def _toml(value: object) -> str:
+    """Return a value as TOML writes it on one line; strings of JSON are strings of TOML."""
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -11,6 +11,7 @@ from typing import Literal
 
 from natstui.model.benchmark import BenchmarkCommand, BenchmarkRecord
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.recording import (
     ClockStepped,
     Gap,
@@ -181,6 +182,7 @@ Record = (
     | ReplayPosition
     | ReplayMarks
     | BenchmarkRecord
+    | ManagingRecord
 )
 
 
@@ -233,7 +235,7 @@ class WriteNote:
     text: str
 
 
-Command = (
+EngineCommand = (
     Watch
     | SetInterval
     | SetPolling
@@ -250,3 +252,5 @@ Command = (
     | SetSpeed
     | BenchmarkCommand
 )
+
+Command = EngineCommand | ManagingCommand

@@ -11,6 +11,7 @@ import pytest
 from natstui.errors import RequestFailed
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.browse import browse, count_subjects, read_message
+from natstui.jetstream.client import Client
 from natstui.jetstream.pulling import pull_next
 from natstui.model.send import PullNext
 from natstui.model.stored import BrowseMessages, MessagePage, ReadMessage
@@ -160,11 +161,18 @@ def test_previews_are_cut_and_a_message_is_read_whole(
         assert dict(whole.headers) == headers
 
 
-def test_too_many_subjects_are_not_listed(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("natstui.jetstream.browse.MOST_SUBJECTS", 2)
+async def flood(client: Client, count: int) -> None:
+    for number in range(count):
+        await client.nc.publish(f"s.{number}", b"")
+        if number % 5000 == 0:
+            await client.nc.flush(10)
+
+
+def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
-        filled(session, True, 5)
-        with pytest.raises(RequestFailed, match="S has 3 subjects, too many to list"):
+        config = {"name": "S", "subjects": ["s.>"], "storage": "memory", "no_ack": True}
+        session.request("STREAM.CREATE.S", config)
+        session.run(flood(session.writer.client, 50_001))
+        session.run(session.writer.client.nc.flush(10))
+        with pytest.raises(RequestFailed, match="S has 50.0k subjects, too many to list"):
             session.run(count_subjects(session.writer.client, "S", ">"))

@@ -174,5 +174,5 @@ def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -
         session.request("STREAM.CREATE.S", config)
         session.run(flood(session.writer.client, 50_001))
         session.run(session.writer.client.nc.flush(10))
-        with pytest.raises(RequestFailed, match="S has 50.0k subjects, too many to list"):
+        with pytest.raises(RequestFailed, match="too many to list"):
             session.run(count_subjects(session.writer.client, "S", ">"))

@@ -69,6 +69,10 @@ class Codec:
         }
         self._encoder = msgspec.json.Encoder()
 
+    def kind_of(self, cls: type) -> str:
+        """Return the kind that stands first in the lines of a class."""
+        return _kind(cls)
+
     def encode(self, value: Any) -> bytes:
         """Return the line of a value, newline included."""
         body = self._encoder.encode(value)

@@ -93,7 +93,7 @@ def _happening(before: State, record: Record, after: State) -> Iterator[Row]:
             yield RestoredRow(name=record.what, at_us=record.at_us)
         case Advisory():
             yield AdvisoryRow(
-                name=record.kind,
+                name=record.type,
                 at_us=record.at_us,
                 stream=record.stream,
                 consumer=record.consumer,

@@ -67,12 +67,13 @@ def link_changed(
     )
 
 
-def account_greeting(reply: AccountInfo | BaseException, user: UserInfo | None) -> Greeting:
+def account_greeting(reply: bytes | BaseException, user: UserInfo | None) -> Greeting:
     """Return what the first INFO of JetStream tells, be it an answer or an error."""
-    if isinstance(reply, AccountInfo):
+    if isinstance(reply, bytes):
+        info = msgspec.json.decode(reply, type=AccountInfo)
         # Servers before 2.11 have no level.
-        level = reply.api.level or 0
-        return Greeting(jetstream=True, api_level=level, domain=reply.domain, user=user)
+        level = info.api.level or 0
+        return Greeting(jetstream=True, api_level=level, domain=info.domain, user=user)
     if not isinstance(reply, JetStreamUnavailable):
         return Greeting(reason=str(reply), user=user)
     reason = str(reply)

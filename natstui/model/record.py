@@ -11,7 +11,6 @@ from typing import Literal
 
 from natstui.model.benchmark import BenchmarkCommand, BenchmarkRecord
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.recording import (
     ClockStepped,
     Gap,
@@ -118,7 +117,7 @@ class Advisory:
     """The server announced something (`$JS.EVENT.ADVISORY.>`)."""
 
     at_us: int
-    kind: str
+    type: str
     """The last word of the advisory's type, as `max_deliver` or `stream_leader_elected`."""
     stream: str | None
     consumer: str | None
@@ -182,7 +181,6 @@ Record = (
     | ReplayPosition
     | ReplayMarks
     | BenchmarkRecord
-    | ManagingRecord
 )
 
 
@@ -235,7 +233,7 @@ class WriteNote:
     text: str
 
 
-EngineCommand = (
+Command = (
     Watch
     | SetInterval
     | SetPolling
@@ -252,5 +250,3 @@ EngineCommand = (
     | SetSpeed
     | BenchmarkCommand
 )
-
-Command = EngineCommand | ManagingCommand

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-
-from natstui.model.templates import Template
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,8 +19,5 @@ class Surroundings:
 
     streams: tuple[Neighbour, ...] = ()
     servers_count: int | None = None
-    """Servers that could hold replicas; None when the user may not ask."""
-    api_level: int | None = None
-    consumer_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Of the stream's own consumers, by name; an empty tuple takes everything."""
-    templates: tuple[Template, ...] = ()
+    """Servers with JetStream; None when the user may not ask."""
+    default_max_consumers_count: int | None = None

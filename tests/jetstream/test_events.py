@@ -28,7 +28,7 @@ class _Heard:
         async with asyncio.timeout(20):
             while True:
                 for record in self.records:
-                    if isinstance(record, Advisory) and record.kind == kind:
+                    if isinstance(record, Advisory) and record.type == kind:
                         return record
                 await asyncio.sleep(0.02)
 
@@ -84,5 +84,5 @@ async def test_announcements_go_on_after_a_restart_and_polling_is_not_among_them
         await nc.jetstream().account_info()
         await nc.jetstream().add_stream(name="S", subjects=["s"])
         await heard.advisory("stream_action")
-        assert {r.kind for r in heard.records if isinstance(r, Advisory)} == {"stream_action"}
+        assert {r.type for r in heard.records if isinstance(r, Advisory)} == {"stream_action"}
         await nc.close()

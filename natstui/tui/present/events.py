@@ -73,7 +73,7 @@ def kind_text(event: Happening) -> str:
     """Return the kind of an event in a word or two."""
     match event:
         case Advisory():
-            return clean_line(event.kind.replace("_", " "))
+            return clean_line(event.type.replace("_", " "))
         case LinkChanged():
             return "connection"
         case Noted():
@@ -131,7 +131,7 @@ def look(event: Happening) -> str:
     """Return how an event looks."""
     match event:
         case Advisory():
-            return "bad" if event.kind in _BAD else "warn" if event.kind in _WARN else ""
+            return "bad" if event.type in _BAD else "warn" if event.type in _WARN else ""
         case LinkChanged():
             return {"connected": "ok", "connecting": "dim"}.get(event.state, "bad")
         case Unavailable():

@@ -1,1 +1,1 @@
-"""Recordings: the folder, its writer, its reader and the library of them."""
+"""Recordings: a folder of lines, written without ever blocking, read at any moment of it."""

@@ -1,0 +1,105 @@
+"""The first line of every segment: all that is known then, so that a reader can start there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from natstui.lines import SCHEMA_VERSION
+from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.record import (
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Permitted,
+    Record,
+    Unavailable,
+)
+from natstui.model.snapshot import Snapshot
+from natstui.model.state import State
+
+_NO_STREAM_HISTORY = History(STREAM_COLUMNS)
+_NO_CONSUMER_HISTORY = History(CONSUMER_COLUMNS)
+
+
+@dataclass(frozen=True, slots=True)
+class Keyframe:
+    """What was known when a segment began; not news, so an analysis leaves it out."""
+
+    at_us: int
+    schema_version: int
+    started: EngineStarted | None
+    link: LinkChanged | None
+    permitted: Permitted | None
+    configured: Configured
+    unavailable: tuple[Unavailable, ...]
+    snapshot: Snapshot | None
+    """Every row as last seen, whenever it was polled."""
+
+    def facts(self) -> list[Record]:
+        """Return the records that build what was known, polls aside."""
+        known = (self.started, self.link, self.permitted)
+        facts: list[Record] = [record for record in known if record is not None]
+        if self.configured.streams or self.configured.consumers:
+            facts.append(self.configured)
+        facts.extend(self.unavailable)
+        return facts
+
+    def records(self) -> list[Record]:
+        """Return the records that build all that was known."""
+        return self.facts() + ([self.snapshot] if self.snapshot else [])
+
+
+class Memory:
+    """A sink that knows at every moment what a keyframe has to say."""
+
+    def __init__(self) -> None:
+        self._state = State()
+
+    def add(self, record: Record) -> None:
+        """Take one record; costs no more than comparing the names of its rows."""
+        state = self._state.after(record)
+        # Only the present belongs into a keyframe, and a long past would cost memory here.
+        self._state = replace(
+            state,
+            stream_history=_NO_STREAM_HISTORY,
+            consumer_history=_NO_CONSUMER_HISTORY,
+            costs=state.costs[-1:],
+            happenings=(),
+            ack_samples=(),
+        )
+
+    def keyframe(self, at_us: int) -> Keyframe:
+        """Return what is known now."""
+        state = self._state
+        streams = tuple(state.stream_configurations.values())
+        consumers = tuple(state.consumer_configurations.values())
+        return Keyframe(
+            at_us=at_us,
+            schema_version=SCHEMA_VERSION,
+            started=state.started,
+            link=state.link,
+            permitted=state.permitted,
+            configured=Configured(at_us, streams, consumers),
+            unavailable=tuple(state.unavailable.values()),
+            snapshot=_whole(state),
+        )
+
+
+def _whole(state: State) -> Snapshot | None:
+    """Return every row last seen as one poll; None before the first."""
+    if not state.costs:
+        return None
+    last = state.costs[-1]
+    return Snapshot(
+        taken_mono_us=last.mono_us,
+        taken_at_us=last.at_us,
+        streams=state.streams.columns,
+        consumers=state.consumers.columns,
+        streams_complete=True,
+        consumers_complete=True,
+        swept_streams=(),
+        unreachable_streams=tuple(sorted(state.unreachable_streams)),
+        unreachable_consumers=tuple(sorted(state.unreachable_consumers)),
+        account=state.account,
+        cost=last.cost,
+    )

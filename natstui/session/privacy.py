@@ -1,0 +1,27 @@
+"""What a recording leaves out: payloads, unless asked for, and credentials, always."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from natstui.model.record import EngineStarted, LinkChanged, Outcome, Record
+from natstui.model.recording import RecordingChanged, ReplayMarks, ReplayPosition, ReplayReset
+from natstui.session.info import without_userinfo
+
+NEVER_RECORDED = (RecordingChanged, ReplayReset, ReplayPosition, ReplayMarks)
+"""Kinds that are about recording or replay itself."""
+
+
+def recordable(record: Record, *, payloads: bool) -> Record | None:
+    """Return what may be written of a record; None when it is about recording or replay itself."""
+    match record:
+        case RecordingChanged() | ReplayReset() | ReplayPosition() | ReplayMarks():
+            return None
+        case Outcome() if not payloads and record.body_json is not None:
+            return replace(record, body_json=None)
+        case LinkChanged() if record.server_url and "@" in record.server_url:
+            return replace(record, server_url=without_userinfo(record.server_url))
+        case EngineStarted() if "@" in record.target:
+            return replace(record, target=without_userinfo(record.target) or "")
+        case _:
+            return record

@@ -19,10 +19,11 @@ COMMANDS: dict[str, str] = {
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
     "watch": "natstui.cli.watch:watch",
-    "stream": "natstui.cli.stream:stream",
-    "consumer": "natstui.cli.consumer:consumer",
-    "journal": "natstui.cli.journal:journal",
-    "undo": "natstui.cli.journal:undo",
+    "export": "natstui.cli.export:export",
+    "record": "natstui.cli.record:record",
+    "replay": "natstui.cli.replay:replay",
+    "replay-engine": "natstui.cli.replay:replay_engine",
+    "sessions": "natstui.cli.sessions:sessions",
 }
 
 

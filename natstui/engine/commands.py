@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, assert_never
 
-from natstui.engine.managing import Managing
+from natstui.engine.recording import EngineRecorder
 from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.client import Client
@@ -18,11 +18,9 @@ from natstui.model.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
-from natstui.model.managing import ManagingCommand
 from natstui.model.record import (
     Command,
     Describe,
-    EngineCommand,
     Noted,
     Outcome,
     PollNow,
@@ -56,22 +54,16 @@ class Commands:
         control: PollControl,
         sink: Sink,
         client: Callable[[], Client | None],
-        viewer: Sink | None = None,
+        recorder: EngineRecorder,
     ) -> None:
-        """`client` returns the present connection, or None before there is one.
-
-        `viewer` takes what must not be recorded, as payloads; without it, `sink` does.
-        """
-        self._managing = Managing(sink, viewer or sink, client)
+        """`client` returns the present connection, or None before there is one."""
+        self._recorder = recorder
         self._control = control
         self._sink = sink
         self._client = client
 
     async def obey(self, command: Command) -> None:
         """Do what a command says, and add its Outcome."""
-        if isinstance(command, ManagingCommand):
-            await self._managing.obey(command)
-            return
         try:
             text, body_json = await self._do(command)
         except Refused as error:
@@ -82,12 +74,12 @@ class Commands:
             self._tell(command, "done", text, body_json)
 
     def _tell(
-        self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
+        self, command: Command, status: Status, text: str, body_json: str | None = None
     ) -> None:
         now_us = time.time_ns() // 1000
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
-    async def _do(self, command: EngineCommand) -> Answer:
+    async def _do(self, command: Command) -> Answer:
         match command:
             case Watch():
                 self._control.look_at(command.streams, command.consumers)
@@ -110,11 +102,16 @@ class Commands:
             case Play() | PauseReplay() | Step() | SeekTo() | SeekMark() | SetSpeed():
                 raise Refused("this is a live server: only a recording can be played")
             case StartRecording() | StopRecording():
-                raise Refused("this engine does not record")
+                return await self._record(command)
             case StartBenchmark() | StopBenchmark() | ChangeRate() | KillWorker() | AddWorker():
                 raise Refused("this engine does not run benchmarks")
             case _:
                 assert_never(command)
+
+    async def _record(self, command: StartRecording | StopRecording) -> Answer:
+        if isinstance(command, StartRecording):
+            return f"recording into {self._recorder.start(command.name).folder}", None
+        return f"recorded into {(await self._recorder.stop()).folder}", None
 
     async def _describe(self, command: Describe) -> Answer:
         client = self._client()

@@ -19,6 +19,7 @@ from natstui.model.record import EngineStarted
 
 if TYPE_CHECKING:
     from natstui.engine.commands import Commands
+    from natstui.engine.recording import EngineRecorder
     from natstui.jetstream.client import Client
 
 _STDIN, _STDOUT = 0, 1
@@ -34,7 +35,8 @@ def run_engine(settings: Settings, connection: Connection) -> None:
         runner.run(_Engine(settings, connection).run())
 
 
-def _started(settings: Settings, connection: Connection) -> EngineStarted:
+def started_of(settings: Settings, connection: Connection) -> EngineStarted:
+    """Return the first record of an engine."""
     viewer = settings.viewer
     return EngineStarted(
         at_us=time.time_ns() // 1000,
@@ -63,17 +65,32 @@ class _Engine:
         writer = LineWriter(_STDOUT, lambda: self._stop_from_thread(loop))
         feed = Feed([writer])
         # Said before anything slow is imported: the viewer waits for it to draw itself.
-        feed.add(_started(self._settings, self._connection))
+        started = started_of(self._settings, self._connection)
+        feed.add(started)
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop.set)
         lines: asyncio.Queue[bytes] = asyncio.Queue()
         read_lines(_STDIN, lines.put_nowait, self._stop.set)
         try:
-            await self._work(feed, writer, lines)
+            await self._work(feed, lines, self._recorder(started, feed, writer))
         finally:
             writer.close(_LAST_WORDS_S)
 
-    async def _work(self, feed: Feed, writer: LineWriter, lines: asyncio.Queue[bytes]) -> None:
+    def _recorder(self, started: EngineStarted, feed: Feed, writer: LineWriter) -> EngineRecorder:
+        """Let a recorder take part; it speaks to the viewer from its own thread."""
+        from natstui.engine.recording import EngineRecorder
+        from natstui.session.disk import RecorderSettings
+        from natstui.session.place import sessions_folder
+
+        folder = sessions_folder(self._settings.session)
+        recorder = EngineRecorder(lambda name: RecorderSettings(folder, name), writer.add)
+        recorder.add(started)
+        feed.join(recorder, first=True)
+        return recorder
+
+    async def _work(
+        self, feed: Feed, lines: asyncio.Queue[bytes], recorder: EngineRecorder
+    ) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
         from natstui.engine.commands import Commands
         from natstui.engine.live import watch_server
@@ -81,7 +98,7 @@ class _Engine:
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
-        commands = Commands(control, feed, lambda: self._client, writer)
+        commands = Commands(control, feed, lambda: self._client, recorder)
         works = {
             asyncio.ensure_future(self._stop.wait()),
             asyncio.ensure_future(_obey(commands, lines)),
@@ -99,6 +116,7 @@ class _Engine:
         for work in going:
             work.cancel()
         await asyncio.wait(going)
+        await recorder.close()
         for work in ended:
             work.result()
 

@@ -16,7 +16,6 @@ SUFFIXES = (
 
 EXCEPTIONS: dict[str, str] = {
     "StreamConfiguration.max_msgs_per_subject": "the server's own name, and it says msgs",
-    "StreamRow.max_msgs_per_subject": "the server's own name, and it says msgs",
     "Sample.columns": "the name of each column carries the unit",
     "LatencyCounts.buckets": "indexes, not amounts",
     "LatencyCounts.counts": "one count per bucket: the column's name is its unit",

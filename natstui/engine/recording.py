@@ -1,0 +1,56 @@
+"""The engine's recorder: remembers what is known, so that a recording can begin at any moment."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from natstui.errors import Refused
+from natstui.model.record import Record
+from natstui.model.recording import RecordingChanged
+from natstui.session.disk import RecorderSettings
+from natstui.session.keyframe import Memory
+from natstui.session.recorder import Recorder
+from natstui.session.start import start_recording
+
+
+class EngineRecorder:
+    """A sink, the first of the feed; passes records on while something is recorded."""
+
+    def __init__(
+        self,
+        settings: Callable[[str], RecorderSettings],
+        on_change: Callable[[RecordingChanged], None],
+    ) -> None:
+        """`settings` makes those of a name; `on_change` is called in the recorder's thread."""
+        self._settings = settings
+        self._on_change = on_change
+        self._memory = Memory()
+        self._recorder: Recorder | None = None
+
+    def add(self, record: Record) -> None:
+        """Take one record; returns at once."""
+        self._memory.add(record)
+        if self._recorder is not None:
+            self._recorder.add(record)
+
+    def start(self, name: str) -> Recorder:
+        """Record from now on; Refused while a recording runs, SessionError when it cannot be."""
+        if self._recorder is not None:
+            raise Refused(f"already recording into {self._recorder.folder}")
+        self._recorder = start_recording(self._settings(name), self._memory, self._on_change)
+        return self._recorder
+
+    async def stop(self) -> Recorder:
+        """Seal the recording and end it; Refused when there is none."""
+        recorder, self._recorder = self._recorder, None
+        if recorder is None:
+            raise Refused("nothing is being recorded")
+        # Sealing takes a moment, in which polls go on.
+        await asyncio.to_thread(recorder.stop)
+        return recorder
+
+    async def close(self) -> None:
+        """End a recording that runs."""
+        if self._recorder is not None:
+            await self.stop()

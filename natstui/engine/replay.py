@@ -1,0 +1,184 @@
+"""The replay process: a recording takes the server's place; the same pipe, the same lines."""
+
+from __future__ import annotations
+
+import os
+import queue
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+from natstui.config.settings import Viewer
+from natstui.errors import NatstuiError, Refused
+from natstui.lines import BadLine, decode_command, encode_record
+from natstui.model.record import Command, EngineStarted, Outcome
+from natstui.model.recording import PauseReplay, Play, SeekMark, SeekTo, SetSpeed, Step
+from natstui.session.player import Player
+from natstui.session.recording import Recording
+
+_STDIN, _STDOUT = 0, 1
+_TICK_S = 0.1
+_REFRESH_S = 1.0
+_BATCH_BYTES = 256 * 1024
+
+
+def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
+    """Return what the viewer waits for: the recorded engine, read-only, in the user's colours."""
+    info = recording.info
+    return EngineStarted(
+        at_us=recording.start_us,
+        natstui_version=info.natstui_version,
+        schema_version=info.schema_version,
+        target=f"{info.target or info.name} (recorded)",
+        read_only=True,
+        production=False,
+        interval_s=info.interval_s or 1.0,
+        theme=viewer.theme,
+        ascii_only=viewer.ascii,
+        mouse=viewer.mouse,
+        keys=viewer.keys,
+    )
+
+
+class ReplayProcess:
+    """Obeys commands and lets time pass.
+
+    A command is answered by the `ReplayPosition` it leads to; an Outcome comes only when it was
+    refused or failed, because it would stand among the events of the recording.
+    """
+
+    def __init__(self, recording: Recording, viewer: Viewer) -> None:
+        """`viewer` says how the screen shall look here, whatever it looked like there."""
+        self._first = _started(recording, viewer)
+        self._player = Player(recording)
+        self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
+        self._waiting: list[Command] = []
+        self._shown_at_s = 0.0
+        self._refreshed_at_s = 0.0
+
+    def run(self, *, playing: bool, at_us: int | None = None) -> None:
+        """Show the beginning, then obey until stdin ends or nobody reads stdout."""
+        threading.Thread(target=self._read, name="stdin", daemon=True).start()
+        self._player.playing = playing
+        try:
+            self._send(iter([encode_record(self._first)]))
+            self._send(self._player.marks())
+            self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
+            self._send(iter([self._player.position()]))
+            self._shown_at_s = self._refreshed_at_s = time.monotonic()
+            while True:
+                self._turn()
+        except BrokenPipeError:
+            # The viewer is gone, or has ended our stdin.
+            return
+
+    def _read(self) -> None:
+        """Queue what stdin says, in a thread of its own."""
+        rest = b""
+        while data := os.read(_STDIN, 65536):
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                try:
+                    self._commands.put(decode_command(line))
+                except BadLine as error:
+                    sys.stderr.write(f"natstui replay: {error}\n")
+        self._commands.put(None)
+
+    def _turn(self) -> None:
+        """Obey what was asked, or let a moment pass."""
+        command = self._next_command(_TICK_S)
+        if command is not None:
+            self._obey(command)
+        now_s = time.monotonic()
+        passed_s, self._shown_at_s = now_s - self._shown_at_s, now_s
+        if now_s - self._refreshed_at_s > _REFRESH_S:
+            self._refresh(now_s)
+        if self._player.playing:
+            self._play(passed_s)
+
+    def _next_command(self, timeout_s: float) -> Command | None:
+        if self._waiting:
+            return self._waiting.pop(0)
+        try:
+            return self._taken(timeout_s)
+        except queue.Empty:
+            return None
+
+    def _taken(self, timeout_s: float | None = None) -> Command:
+        command = self._commands.get(timeout=timeout_s)
+        if command is None:
+            raise BrokenPipeError
+        return command
+
+    def _play(self, passed_s: float) -> None:
+        player = self._player
+        until_us = player.at_us + round(passed_s * 1e6 * player.speed_ratio)
+        self._send(player.forward(until_us))
+        if player.at_end() and not self._player.is_recording:
+            player.playing = False
+        self._send(iter([player.position()]))
+
+    def _refresh(self, now_s: float) -> None:
+        self._refreshed_at_s = now_s
+        if self._player.is_recording and self._player.refresh():
+            self._send(self._player.marks())
+            self._send(iter([self._player.position()]))
+
+    def _obey(self, command: Command) -> None:
+        try:
+            self._send(self._lines(command))
+        except NatstuiError as error:
+            status = "refused" if isinstance(error, Refused) else "failed"
+            at_us = time.time_ns() // 1000
+            outcome = Outcome(at_us, command.command_id, status, str(error))  # type: ignore[arg-type]
+            self._send(iter([encode_record(outcome)]))
+        # A seek that was given up leaves half a state behind: the next one tells where it is.
+        if not self._waiting:
+            self._send(iter([self._player.position()]))
+
+    def _lines(self, command: Command) -> Iterator[bytes]:
+        player = self._player
+        match command:
+            case Play() | PauseReplay():
+                player.playing = isinstance(command, Play)
+                self._shown_at_s = time.monotonic()
+                return player.seek(0) if player.playing and player.at_end() else iter(())
+            case SetSpeed():
+                player.set_speed(command.speed_ratio)
+                return iter(())
+            case Step():
+                return player.step(command.polls_count)
+            case SeekTo():
+                return self._unless_asked_again(player.seek(command.at_us))
+            case SeekMark():
+                return player.to_mark(forward=command.forward)
+            case _:
+                raise Refused("this is a recording: there is no server behind it")
+
+    def _unless_asked_again(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Give a seek up when another one waits already: somebody drags the timeline."""
+        for line in lines:
+            yield line
+            while not self._commands.empty():
+                self._waiting.append(self._taken())
+            if any(isinstance(newer, SeekTo) for newer in self._waiting):
+                return
+
+    def _send(self, lines: Iterator[bytes]) -> None:
+        """Write lines; a slow reader slows the replay, and loses nothing."""
+        batch: list[bytes] = []
+        size_bytes = 0
+        for line in lines:
+            batch.append(line)
+            size_bytes += len(line)
+            if size_bytes > _BATCH_BYTES:
+                _write(b"".join(batch))
+                batch, size_bytes = [], 0
+        _write(b"".join(batch))
+
+
+def _write(data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(_STDOUT, left) :]

@@ -1,0 +1,224 @@
+"""All sessions in one folder: find, list, name, annotate, delete, and finish what was cut off."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from natstui.errors import SessionError, UsageError
+from natstui.model.snapshot import Snapshot
+from natstui.session.folder import (
+    INFO,
+    LOCK,
+    folder_name,
+    folder_size_bytes,
+    is_recording,
+    lock,
+    segments,
+)
+from natstui.session.info import SessionInfo, read_info, write_info
+from natstui.session.layout import HOUR
+from natstui.session.recording import Recording, readable
+from natstui.session.seal import seal
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """One session of the library."""
+
+    folder: str
+    id: str
+    """Name of the folder."""
+    name: str
+    server: str
+    started_at_us: int
+    ended_at_us: int
+    size_bytes: int
+    streams_count: int | None
+    """In the last poll; None when there was none."""
+    consumers_count: int | None
+    polls_count: int
+    benchmarks_count: int
+    gaps_count: int
+    status: str
+    """`recording`, `complete`, or `cut off`."""
+    notes: tuple[str, ...]
+    problem: str | None = None
+    """Why it cannot be read."""
+
+
+def session_folders(sessions: Path) -> list[Path]:
+    """Return the folders of a library, the newest first; none when there is no library."""
+    if not sessions.is_dir():
+        return []
+    found = [path for path in sessions.iterdir() if (path / INFO).is_file()]
+    return sorted((p for p in found if not p.name.startswith(".")), reverse=True)
+
+
+def find(sessions: Path, word: str) -> Path:
+    """Return the session a user means: a folder, an id, a name, `last`, or how an id begins.
+
+    Raises UsageError when there is none, or more than one.
+    """
+    path = Path(word)
+    if (path / INFO).is_file():
+        return path
+    folders = session_folders(sessions)
+    if word == "last" and folders:
+        return folders[0]
+    for matches in (
+        [folder for folder in folders if folder.name == word],
+        [folder for folder in folders if _name(folder) == word],
+        [folder for folder in folders if folder.name.startswith(word)],
+    ):
+        if len(matches) == 1:
+            return matches[0]
+        if matches:
+            ids = ", ".join(folder.name for folder in matches[:5])
+            raise UsageError(f"{word!r} means more than one session: {ids}")
+    raise UsageError(f"no session {word!r} in {sessions}; natstui sessions ls shows those there")
+
+
+def _name(folder: Path) -> str | None:
+    try:
+        return read_info(folder).name
+    except SessionError:
+        return None
+
+
+def summaries(sessions: Path) -> Iterator[Summary]:
+    """Yield a summary per session, the newest first; damaged ones say what is wrong."""
+    for folder in session_folders(sessions):
+        try:
+            yield summary(Recording(folder))
+        except SessionError as error:
+            yield Summary(
+                str(folder), folder.name, "", "", 0, 0, 0, None, None, 0, 0, 0, "", (), str(error)
+            )
+
+
+def summary(recording: Recording) -> Summary:
+    """Return what a list shows of one session."""
+    info = recording.info
+    counts = records_count(recording)
+    streams_count, consumers_count = _rows_count(recording)
+    return Summary(
+        folder=str(recording.folder),
+        id=recording.folder.name,
+        name=info.name,
+        server=info.server_name or info.target,
+        started_at_us=recording.start_us,
+        ended_at_us=recording.end_us,
+        size_bytes=folder_size_bytes(recording.folder),
+        streams_count=streams_count,
+        consumers_count=consumers_count,
+        polls_count=counts.get("snapshot", 0),
+        benchmarks_count=counts.get("benchmark_planned", 0),
+        gaps_count=counts.get("gap", 0) + (info.dropped is not None),
+        status=_status(recording),
+        notes=info.notes,
+    )
+
+
+def _status(recording: Recording) -> str:
+    if recording.is_recording:
+        return "recording"
+    whole = recording.info.ended_at_us is not None and not recording.info.cut_off
+    return "complete" if whole else "cut off"
+
+
+def records_count(recording: Recording) -> dict[str, int]:
+    """Return how many records of each kind there are."""
+    counts: dict[str, int] = {}
+    for span in recording.spans:
+        for kind, count in span.index.records_count.items():
+            counts[kind] = counts.get(kind, 0) + count
+    return counts
+
+
+def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
+    """Return how many streams and consumers the last segment's first poll saw."""
+    for span in reversed(recording.spans):
+        polls = [e for e in recording.part(span, (HOUR,)).entries if e.is_poll]
+        poll = readable(polls[-1]) if polls else None
+        if isinstance(poll, Snapshot):
+            return len(poll.streams.name), len(poll.consumers.name)
+    return None, None
+
+
+def rename(folder: Path, name: str) -> Path:
+    """Give a session another name, and its folder; raises SessionError."""
+    info = read_info(folder)
+    _not_while_recording(folder)
+    renamed = folder.with_name(folder_name(info.started_at_us, name))
+    if renamed != folder and renamed.exists():
+        raise SessionError(f"there is already a session {renamed.name}")
+    try:
+        write_info(folder, replace(info, name=name))
+        return folder.rename(renamed)
+    except OSError as error:
+        raise SessionError(f"cannot rename {folder}: {error.strerror}") from error
+
+
+def annotate(folder: Path, text: str) -> SessionInfo:
+    """Add a note about a session; raises SessionError."""
+    info = read_info(folder)
+    _not_while_recording(folder)
+    info = replace(info, notes=(*info.notes, text))
+    try:
+        write_info(folder, info)
+    except OSError as error:
+        raise SessionError(f"cannot write into {folder}: {error.strerror}") from error
+    return info
+
+
+def delete(folder: Path) -> None:
+    """Delete a session; raises SessionError."""
+    read_info(folder)
+    _not_while_recording(folder)
+    try:
+        shutil.rmtree(folder)
+    except OSError as error:
+        raise SessionError(f"cannot delete {folder}: {error.strerror}") from error
+
+
+def _not_while_recording(folder: Path) -> None:
+    if is_recording(folder):
+        raise SessionError(f"{folder.name} is being recorded: stop that first")
+
+
+def seal_left_open(sessions: Path) -> list[Path]:
+    """Seal what killed recorders left open, and return those sessions; called before recording.
+
+    What cannot be sealed now is left as it is: it can be read all the same.
+    """
+    sealed: list[Path] = []
+    for folder in session_folders(sessions):
+        try:
+            if _sealed(folder):
+                sealed.append(folder)
+        except (OSError, SessionError):
+            continue
+    return sealed
+
+
+def _sealed(folder: Path) -> bool:
+    info = read_info(folder)
+    left = [segment.number for segment in segments(folder) if not segment.sealed]
+    if is_recording(folder) or (not left and info.ended_at_us is not None):
+        return False
+    descriptor = lock(folder)
+    try:
+        for number in left:
+            seal(folder, number)
+        recording = Recording(folder)
+        counts = records_count(recording)
+        ended = replace(info, ended_at_us=recording.end_us, cut_off=True, records_count=counts)
+        write_info(folder, ended)
+    finally:
+        (folder / LOCK).unlink(missing_ok=True)
+        os.close(descriptor)
+    return True

@@ -1,0 +1,189 @@
+"""A session, opened for reading: its segments on one timeline, also while it is being recorded."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from natstui.errors import SessionError
+from natstui.lines import BadLine
+from natstui.model.record import Record
+from natstui.model.recording import Gap, Mark
+from natstui.session.entry import Entry
+from natstui.session.folder import SegmentFile, is_recording, reading, segments
+from natstui.session.index import SegmentIndex, fits, read_index
+from natstui.session.info import SessionInfo, read_info
+from natstui.session.keyframe import Keyframe
+from natstui.session.layout import KEYFRAME
+from natstui.session.segment import (
+    Content,
+    describe,
+    inflate,
+    members_of,
+    parse,
+    read_content,
+    times,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One segment on the timeline."""
+
+    file: SegmentFile
+    index: SegmentIndex
+    start_us: int
+    """Moment of its first record; of the one before it when it has none."""
+    end_us: int
+    shift_us: int
+    """How far the clock had been set back before it."""
+
+
+class Recording:
+    """The segments of a session. Raises SessionError for what cannot be read."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.info: SessionInfo = read_info(folder)
+        self._known: dict[int, SegmentIndex] = {}
+        self.spans: list[Span] = []
+        self.refresh()
+
+    @property
+    def is_recording(self) -> bool:
+        """Tell whether somebody records it now."""
+        return is_recording(self.folder)
+
+    @property
+    def start_us(self) -> int:
+        """First moment recorded."""
+        return self.spans[0].start_us if self.spans else self.info.started_at_us
+
+    @property
+    def end_us(self) -> int:
+        """Last moment recorded until now."""
+        return self.spans[-1].end_us if self.spans else self.info.started_at_us
+
+    def refresh(self) -> bool:
+        """Look for what was recorded meanwhile; tell whether there was anything."""
+        files = segments(self.folder)
+        if all(file.number in self._known for file in files if file.sealed) is False:
+            self._known = read_index(self.folder) | self._known
+        before = self.end_us
+        spans: list[Span] = []
+        shift_us, latest_us = 0, self.info.started_at_us
+        for file in files:
+            index = self._described(file)
+            start_us = latest_us if index.first_at_us is None else index.first_at_us + shift_us
+            end_us = latest_us if index.last_at_us is None else index.last_at_us + shift_us
+            if spans:
+                start_us = max(start_us, latest_us)
+            latest_us = max(start_us, end_us)
+            spans.append(Span(file, index, start_us, latest_us, shift_us))
+            shift_us += index.set_back_us
+        self.spans = spans
+        return self.end_us != before
+
+    def _described(self, file: SegmentFile) -> SegmentIndex:
+        """Return the index of a segment; one that is missing is made by reading it."""
+        known = self._known.get(file.number)
+        if file.sealed and known is not None and fits(known, file.path):
+            return known
+        with reading(str(file.path)):
+            size_bytes = file.path.stat().st_size
+        if not file.sealed and known is not None and known.size_bytes == size_bytes:
+            return known
+        packed = members_of(file.path) if file.sealed else []
+        content = read_content(file.path, sealed=file.sealed)
+        index = describe(file.number, content, packed, size_bytes)
+        self._known[file.number] = index
+        return index
+
+    def span_at(self, at_us: int) -> int:
+        """Return the number (from 0) of the span that holds a moment."""
+        return max(0, bisect_right([span.start_us for span in self.spans], at_us) - 1)
+
+    def content(self, span: Span) -> Content:
+        """Read everything in a segment."""
+        try:
+            return read_content(span.file.path, sealed=span.file.sealed)
+        except SessionError:
+            sealed = self._sealed_meanwhile(span)
+            if sealed is None:
+                raise
+            return read_content(sealed, sealed=True)
+
+    def part(self, span: Span, members: Iterable[int]) -> Content:
+        """Read some members of a segment; of an open one, everything."""
+        if not span.index.members or not span.file.sealed:
+            return self.content(span)
+        packed: list[bytes] = []
+        with reading(str(span.file.path)), span.file.path.open("rb") as file:
+            for member in members:
+                offset, size_bytes = span.index.members[member]
+                file.seek(offset)
+                packed.append(file.read(size_bytes))
+        return parse(b"".join(inflate(b"".join(packed), str(span.file.path))))
+
+    def _sealed_meanwhile(self, span: Span) -> Path | None:
+        path = span.file.path.with_name(span.file.path.name + ".gz")
+        return path if not span.file.sealed and path.is_file() else None
+
+    def moments(self, span: Span, content: Content) -> list[int]:
+        """Return the moment of each entry on the timeline of the whole session."""
+        floor_us = span.start_us
+        moments_us, _ = times(content.entries)
+        return [max(floor_us, moment_us + span.shift_us) for moment_us in moments_us]
+
+    def keyframe(self, span: Span) -> Keyframe | None:
+        """Return what was known when a segment began; None when it does not say."""
+        return self.part(span, (KEYFRAME,)).keyframe
+
+    def marks(self) -> list[Mark]:
+        """Return every mark on the timeline, ascending."""
+        marks = [
+            Mark(mark.at_us + span.shift_us, mark.kind, mark.text)
+            for span in self.spans
+            for mark in span.index.marks
+        ]
+        return sorted(marks, key=lambda mark: mark.at_us)
+
+    def records(self) -> Iterator[Record]:
+        """Yield everything recorded, in order, after what was known when it began.
+
+        Damaged lines are left out; `verify` counts them.
+        """
+        for number, span in enumerate(self.spans):
+            content = self.content(span)
+            if content.keyframe and (number == 0 or starts_anew(content)):
+                yield from content.keyframe.records()
+            for entry in content.entries:
+                record = readable(entry)
+                if record is not None:
+                    yield record
+
+
+def starts_anew(content: Content) -> bool:
+    """Tell whether records before a segment were lost, so that its keyframe is needed."""
+    if not content.entries or content.entries[0].kind != "gap":
+        return False
+    gap = readable(content.entries[0])
+    return isinstance(gap, Gap) and gap.lost_records_count > 0
+
+
+def readable(entry: Entry) -> Record | None:
+    """Decode an entry; None when it is damaged."""
+    try:
+        return entry.record()
+    except BadLine:
+        return None
+
+
+def whole_line(entry: Entry) -> bytes:
+    """Return an entry's line; nothing when its parts are damaged."""
+    try:
+        return entry.line
+    except BadLine:
+        return b""

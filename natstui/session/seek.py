@@ -1,0 +1,174 @@
+"""The lines that build the state of a moment, from as little of the recording as that takes.
+
+    events_from ── facts of its keyframe, then every event
+    samples_from ─ the acknowledgements that a state keeps
+    reports_from ─ what the last benchmark did
+    polls_from ─── its keyframe's rows; then one poll in 24 s, in 6 s, in 2 s, and at last all
+
+The history that a state keeps is thinned out on a grid of time (`natstui.model.history`), so the
+polls left out here are exactly those it would not have kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from natstui.lines import encode_record
+from natstui.model.history import WINDOWS_S
+from natstui.model.record import Record
+from natstui.model.state import COSTS_KEPT, EVENTS_KEPT
+from natstui.session.entry import Entry
+from natstui.session.layout import (
+    EVENTS,
+    FLOW,
+    FLOW_KINDS,
+    HOUR,
+    KEYFRAME,
+    QUARTER,
+    REST,
+    groups,
+    needed,
+)
+from natstui.session.recording import Recording, Span, starts_anew, whole_line
+from natstui.session.segment import Content, polls_of
+
+_SLOWEST_GRID = 8
+"""A history keeps at least as many samples per window; one more period is read than it spans."""
+_RESERVE_S = 60
+_HAPPENINGS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
+"""Kinds of which every record is an event that a state keeps."""
+_SAMPLES = ("ack_sample",)
+_PLANS = ("benchmark_planned",)
+
+
+def _back_us(window_s: int) -> int:
+    return (window_s + window_s // _SLOWEST_GRID + _RESERVE_S) * 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """From which segments (numbers from 0) what is read."""
+
+    last: int
+    events_from: int
+    samples_from: int
+    reports_from: int
+    polls_from: int
+    quarter_from: int
+    minutes_from: int
+    all_polls_from: int
+
+    def members(self, number: int, span: Span) -> list[int]:
+        """Return the parts of a segment to read."""
+        members = []
+        kinds = span.index.records_count
+        unknown = not span.file.sealed
+        if number >= self.events_from and (unknown or kinds.keys() - FLOW_KINDS - {"snapshot"}):
+            members.append(EVENTS)
+        if unknown or any(self.flows(kind, number) for kind in kinds.keys() & FLOW_KINDS):
+            members.append(FLOW)
+        depths = (self.polls_from, self.quarter_from, self.minutes_from)
+        polls = (HOUR, QUARTER, REST)
+        return members + [m for m, since in zip(polls, depths, strict=True) if number >= since]
+
+    def flows(self, kind: str, number: int) -> bool:
+        """Tell whether a sample or report in a segment is wanted."""
+        return number >= (self.samples_from if kind in _SAMPLES else self.reports_from)
+
+
+def route(recording: Recording, at_us: int) -> Route:
+    """Decide what has to be read for a moment."""
+    last = recording.span_at(at_us)
+    spans = recording.spans
+    minute_ago = recording.span_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
+    return Route(
+        last=last,
+        events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
+        samples_from=_enough(spans, last, _SAMPLES, EVENTS_KEPT),
+        reports_from=_latest_with(spans, last, _PLANS),
+        polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1])),
+        quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2])),
+        minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1])),
+        all_polls_from=min(minute_ago, _enough(spans, last, ("snapshot",), COSTS_KEPT)),
+    )
+
+
+def _count(span: Span, kinds: Sequence[str]) -> int:
+    return sum(span.index.records_count.get(kind, 0) for kind in kinds)
+
+
+def _enough(spans: Sequence[Span], last: int, kinds: Sequence[str], enough_count: int) -> int:
+    """Return from where on there are enough records before the last segment."""
+    count = 0
+    for number in range(last - 1, -1, -1):
+        count += _count(spans[number], kinds)
+        if count >= enough_count:
+            return number
+    return 0
+
+
+def _latest_with(spans: Sequence[Span], last: int, kinds: Sequence[str]) -> int:
+    """Return the latest segment before the last one that has such a record; else the last."""
+    for number in range(last - 1, -1, -1):
+        if _count(spans[number], kinds):
+            return number
+    return last
+
+
+def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
+    """Yield the lines that build the state of a moment, in order."""
+    if not recording.spans:
+        return
+    way = route(recording, at_us)
+    first = min(way.events_from, way.polls_from, way.samples_from, way.reports_from)
+    for number in range(first, way.last + 1):
+        span = recording.spans[number]
+        yield from _beginning(recording, span, number, way)
+        members = way.members(number, span)
+        if members:
+            content = recording.part(span, members)
+            yield from _wanted(recording, span, content, number, way, at_us)
+
+
+def _beginning(recording: Recording, span: Span, number: int, way: Route) -> Iterator[bytes]:
+    """Yield what a keyframe has to say at a place where something begins to be read."""
+    facts, rows = number == way.events_from, number == way.polls_from
+    if not facts and not rows and not span.index.records_count.get("gap"):
+        return
+    content = recording.part(span, (KEYFRAME, EVENTS))
+    keyframe = content.keyframe
+    if keyframe is None:
+        return
+    anew = starts_anew(content)
+    records: list[Record] = []
+    if facts or anew:
+        records += keyframe.facts()
+    if (rows or anew) and keyframe.snapshot:
+        records.append(keyframe.snapshot)
+    for record in records:
+        yield encode_record(record)
+
+
+def _wanted(
+    recording: Recording, span: Span, content: Content, number: int, way: Route, at_us: int
+) -> Iterator[bytes]:
+    """Yield the lines of one segment up to the moment, without polls that leave no trace."""
+    polls = polls_of(content) if number < way.all_polls_from else []
+    kept = needed(polls, groups(polls))
+    moments_us = recording.moments(span, content)
+    for entry, moment_us in zip(content.entries, moments_us, strict=True):
+        if moment_us > at_us:
+            return
+        if _is_wanted(entry, kept, number, way):
+            yield whole_line(entry)
+
+
+def _is_wanted(entry: Entry, kept: set[int], number: int, way: Route) -> bool:
+    if entry.is_poll:
+        if number < way.polls_from:
+            return False
+        return number >= way.all_polls_from or entry.line_count in kept
+    if entry.kind in FLOW_KINDS:
+        return way.flows(entry.kind, number)
+    return number >= way.events_from

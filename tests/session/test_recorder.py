@@ -1,0 +1,220 @@
+"""What is recorded comes back, whatever the disk and the clock do."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from natstui.errors import SessionError
+from natstui.model.record import Configured, LinkChanged, Noted, Outcome, Record
+from natstui.model.recording import ClockStepped, Gap, RecordingChanged
+from natstui.session.clock import Clock, steady_us, wall_us
+from natstui.session.disk import RecorderSettings
+from natstui.session.folder import segments
+from natstui.session.info import read_info
+from natstui.session.keyframe import Memory
+from natstui.session.recorder import Recorder
+from natstui.session.recording import Recording
+from natstui.session.verify import verify
+from natstui.session.waiting import Waiting
+from tests.session.making import wait_until
+from tests.session.scenario import START_US, Scenario
+
+
+@dataclass
+class Recorded:
+    """A recorder and everything it told."""
+
+    recorder: Recorder
+    told: list[RecordingChanged] = field(default_factory=list)
+
+    def records(self) -> list[Record]:
+        return list(Recording(self.recorder.folder).records())
+
+    def reasons(self) -> list[str]:
+        return [change.reason for change in list(self.told) if change.reason]
+
+
+Start = Callable[..., Recorded]
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Start:
+    def started(
+        memory: Memory | None = None, clock: Clock | None = None, **rest: object
+    ) -> Recorded:
+        told: list[RecordingChanged] = []
+        settings = RecorderSettings(tmp_path / "sessions", **rest)  # type: ignore[arg-type]
+        keyframe = (memory or Memory()).keyframe(START_US)
+        return Recorded(Recorder(settings, keyframe, told.append, clock), told)
+
+    return started
+
+
+def test_everything_recorded_comes_back_in_order(start: Start) -> None:
+    scenario = Scenario(streams=4, consumers=400)
+    records = [*scenario.beginning(), *scenario.records(0, 120)]
+    recorded = start(name="all of it")
+    for record in records:
+        recorded.recorder.add(record)
+    recorded.recorder.stop()
+    assert recorded.records() == records
+    assert verify(recorded.recorder.folder).findings == ()
+    assert recorded.told[-1].on is False
+
+
+def test_a_recording_that_begins_later_begins_with_what_is_known(start: Start) -> None:
+    scenario, memory = Scenario(), Memory()
+    for record in [*scenario.beginning(), *scenario.records(0, 3)]:
+        memory.add(record)
+    recorded = start(memory)
+    recorded.recorder.stop()
+    kinds = [type(record).__name__ for record in recorded.records()]
+    assert kinds == ["EngineStarted", "LinkChanged", "Permitted", "Configured", "Snapshot"]
+    assert read_info(recorded.recorder.folder).server_name == "n1"
+
+
+def test_neither_credentials_nor_payloads_are_recorded(start: Start) -> None:
+    recorded = start()
+    url = "nats://me:s3cret@host:4222"
+    recorded.recorder.add(LinkChanged(START_US, "connected", None, server_url=url))
+    recorded.recorder.add(Outcome(START_US, 1, "done", "message 7", '{"data":"s3cret"}'))
+    recorded.recorder.stop()
+    first, second = recorded.records()
+    assert first == LinkChanged(START_US, "connected", None, server_url="nats://host:4222")
+    assert second == Outcome(START_US, 1, "done", "message 7")
+    assert "s3cret" not in (recorded.recorder.folder / "session.json").read_text()
+
+
+def test_what_is_asked_for_may_be_recorded(start: Start) -> None:
+    recorded = start(payloads=True)
+    answer = Outcome(START_US, 1, "done", "message 7", '{"data":"x"}')
+    recorded.recorder.add(answer)
+    recorded.recorder.stop()
+    assert recorded.records() == [answer]
+    assert read_info(recorded.recorder.folder).payloads
+
+
+def test_records_without_room_are_counted() -> None:
+    waiting = Waiting(most_rows=2)
+    for number in range(5):
+        waiting.add(Noted(number, "x"))
+    assert len(waiting.take(0)) == 2
+    assert (waiting.lost_count(), waiting.lost_count()) == (3, 0)
+    waiting.add(Noted(9, "room again"))
+    assert waiting.take(0) == [Noted(9, "room again")]
+
+
+def test_segments_are_sealed_and_each_begins_with_all_that_is_known(start: Start) -> None:
+    scenario = Scenario()
+    recorded = start(segment_bytes=20_000)
+    for record in scenario.beginning():
+        recorded.recorder.add(record)
+    for second in range(12):
+        recorded.recorder.add(scenario.poll(second))
+        recorded.recorder.add(Noted(START_US, "x" * 5000))
+        wait_until(lambda: not recorded.recorder.is_behind)
+    recorded.recorder.stop()
+    recording = Recording(recorded.recorder.folder)
+    assert len(recording.spans) >= 3
+    for span in recording.spans[1:]:
+        keyframe = recording.keyframe(span)
+        assert keyframe is not None and keyframe.snapshot is not None
+        assert len(keyframe.configured.consumers) == 6
+    assert len(recorded.records()) == 5 + 24
+
+
+def test_the_oldest_segments_go_when_there_are_too_many_bytes(start: Start) -> None:
+    recorded = start(segment_bytes=10_000, max_bytes=3_000)
+    for number in range(30):
+        # Nothing that compresses away.
+        recorded.recorder.add(Noted(START_US + number, str(Scenario(seed=number).poll(1))))
+        wait_until(lambda: not recorded.recorder.is_behind)
+    recorded.recorder.stop()
+    numbers = [segment.number for segment in segments(recorded.recorder.folder)]
+    assert numbers[0] > 1 and numbers == list(range(numbers[0], numbers[-1] + 1))
+    dropped = read_info(recorded.recorder.folder).dropped
+    assert dropped is not None and dropped.segments_count == numbers[0] - 1
+    verdict = verify(recorded.recorder.folder)
+    assert not verdict.damaged
+    assert "were deleted because of --max-bytes" in verdict.findings[0].text
+
+
+def test_old_segments_go_when_they_are_older_than_asked_for(start: Start) -> None:
+    recorded = start(segment_bytes=1, retain_s=3600)
+    now_us = wall_us()
+    for hour in (3, 2, 0):
+        recorded.recorder.add(Noted(now_us - hour * 3_600_000_000, f"{hour} h ago"))
+        wait_until(lambda: not recorded.recorder.is_behind)
+    wait_until(lambda: read_info(recorded.recorder.folder).dropped)
+    recorded.recorder.stop()
+    assert [n.text for n in recorded.records() if isinstance(n, Noted)] == ["0 h ago"]
+
+
+class SetClock:
+    """A wall clock that a test can set."""
+
+    def __init__(self) -> None:
+        self.set_us = 0
+
+    def wall_us(self) -> int:
+        return wall_us() + self.set_us
+
+
+def test_a_clock_set_back_is_told_at_once_and_time_goes_on(start: Start) -> None:
+    clock = SetClock()
+    recorded = start(clock=Clock(clock.wall_us, steady_us))
+    recorded.recorder.add(Noted(clock.wall_us(), "before"))
+    wait_until(lambda: not recorded.recorder.is_behind)
+    clock.set_us = -3_600_000_000
+    wait_until(recorded.reasons)
+    recorded.recorder.add(Noted(clock.wall_us(), "after"))
+    recorded.recorder.stop()
+    assert recorded.reasons()[0] == "the clock was set back by 1h00m; the recording goes on"
+    before, step, after = recorded.records()
+    assert isinstance(step, ClockStepped) and abs(step.step_us + 3_600_000_000) < 500_000
+    assert isinstance(before, Noted) and isinstance(after, Noted)
+    recording = Recording(recorded.recorder.folder)
+    assert recording.spans[0].end_us <= recording.spans[1].start_us <= recording.end_us
+    assert recording.end_us - recording.start_us < 60_000_000
+
+
+def test_a_removed_folder_is_told_and_recording_begins_again(start: Start) -> None:
+    scenario = Scenario()
+    recorded = start()
+    for record in scenario.beginning():
+        recorded.recorder.add(record)
+    wait_until(lambda: not recorded.recorder.is_behind)
+    shutil.rmtree(recorded.recorder.folder)
+    wait_until(recorded.reasons)
+    assert "the folder was removed" in recorded.reasons()[0]
+    wait_until(lambda: recorded.told[-1].reason is None)
+    recorded.recorder.add(scenario.poll(1))
+    recorded.recorder.stop()
+    records = recorded.records()
+    gaps = [record for record in records if isinstance(record, Gap)]
+    assert len(gaps) == 1 and gaps[0].lost_records_count == 5
+    assert any(isinstance(record, Configured) for record in records)
+
+
+def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("not a folder")
+    settings = RecorderSettings(tmp_path / "file" / "sessions")
+    with pytest.raises(SessionError, match="cannot record into"):
+        Recorder(settings, Memory().keyframe(0), lambda change: None)
+
+
+def test_adding_never_waits_for_the_disk(start: Start) -> None:
+    recorded = start()
+    poll = Scenario(streams=10, consumers=2000).poll(0)
+    began_s = time.perf_counter()
+    for _ in range(500):
+        recorded.recorder.add(poll)
+    assert (time.perf_counter() - began_s) / 500 < 0.002
+    recorded.recorder.stop()
+    assert verify(recorded.recorder.folder).polls_count == 500

@@ -50,6 +50,7 @@ def started_of(settings: Settings, connection: Connection) -> EngineStarted:
         ascii_only=viewer.ascii,
         mouse=viewer.mouse,
         keys=viewer.keys,
+        colour=connection.colour,
     )
 
 

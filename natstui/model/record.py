@@ -49,6 +49,8 @@ class EngineStarted:
     mouse: bool
     keys: dict[str, str]
     """Action id → keys, for actions the user has moved."""
+    colour: str | None = None
+    """What marks this system on the screen: a name as `red`, or `#rrggbb`."""
 
 
 @dataclass(frozen=True, slots=True)

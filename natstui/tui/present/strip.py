@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from natstui.clean import clean_line
-from natstui.model.record import LinkChanged
+from natstui.model.record import EngineStarted, LinkChanged
 from natstui.model.state import State
 from natstui.tui.widgets.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
+# Only these: an unknown name would end the viewer, and recordings come from anywhere.
+_COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
 _LINKS = {
     "connecting": ("◌", "warn"),
     "connected": ("●", "ok"),
@@ -24,7 +28,7 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     started, link = state.started, state.link
     parts = [Cell("natstui", "strong")]
     if started:
-        parts.append(Cell(clean_line(started.target), "accent"))
+        parts.append(_target_cell(started))
         if started.production:
             parts.append(Cell(" PRODUCTION ", "bad"))
         if started.read_only:
@@ -41,6 +45,14 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     if rtt_us is not None:
         parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
     return parts
+
+
+def _target_cell(started: EngineStarted) -> Cell:
+    """Return where we are, on the colour the user marked it with."""
+    target = clean_line(started.target)
+    if started.colour and _COLOUR.fullmatch(started.colour):
+        return Cell(f" {target} ", f"on {started.colour}")
+    return Cell(target, "accent")
 
 
 def _link_cell(link: LinkChanged) -> Cell:

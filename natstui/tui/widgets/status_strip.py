@@ -22,11 +22,16 @@ STYLES = {
 }
 
 
+def _style(look: str) -> str:
+    """Return the style of a look; `on red` is readable text on that ground."""
+    return f"auto {look}" if look.startswith("on ") else STYLES[look]
+
+
 def joined(parts: list[Cell], width: int) -> Content:
     """Return parts side by side; what does not fit is left out from the right."""
     line, used = Content(), 0
     for part in parts:
-        content = safe(part.text, STYLES[part.look])
+        content = safe(part.text, _style(part.look))
         gap = 2 if used else 0
         if used and used + gap + content.cell_length > width:
             break

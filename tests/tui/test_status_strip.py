@@ -1,0 +1,49 @@
+from __future__ import annotations
+
+import pytest
+
+from natstui.model.record import EngineStarted
+from natstui.model.state import State
+from natstui.tui.present.strip import link_parts
+from natstui.tui.widgets.status_strip import joined
+
+
+def started(colour: str | None) -> EngineStarted:
+    return EngineStarted(
+        at_us=1,
+        natstui_version="1",
+        schema_version=1,
+        target="shop · a:4222",
+        read_only=False,
+        production=True,
+        interval_s=1.0,
+        theme="natstui",
+        ascii_only=False,
+        mouse=True,
+        keys={},
+        colour=colour,
+    )
+
+
+@pytest.mark.parametrize(
+    ("colour", "look"),
+    [
+        ("red", "on red"),
+        ("#ff8800", "on #ff8800"),
+        (None, "accent"),
+        ("red]x[/] $panel", "accent"),
+        ("mud", "accent"),
+    ],
+)
+def test_the_target_is_marked_with_the_colour_of_its_profile(
+    colour: str | None, look: str
+) -> None:
+    parts = link_parts(State().after(started(colour)), 0)
+    assert parts[1].look == look
+    assert parts[1].text.strip() == "shop · a:4222"
+    assert "shop · a:4222" in joined(parts, 80).plain
+
+
+def test_a_colour_is_the_ground_of_readable_text() -> None:
+    spans = joined(link_parts(State().after(started("red")), 0), 80).spans
+    assert "auto on red" in [str(span.style) for span in spans]

@@ -25,7 +25,7 @@ from natstui.model.state import State
 
 Write = Callable[[Iterable[Row]], None]
 
-_ONCE_REQUESTS_PER_S = 100
+_ONCE_REQUESTS_PER_S = 300
 _ONCE_RATES_S = 1.0
 _LAGS_COUNT = 12
 

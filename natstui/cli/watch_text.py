@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import datetime
 
 from natstui.clean import clean_line
 from natstui.cli.text_table import Column, table
@@ -69,7 +70,7 @@ def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
         elif isinstance(row, ConsumerRow):
             consumers.append(row)
         else:
-            lines.append(clean_line(_sentence(row)))
+            lines.append(f"{_clock(row.at_us)} {clean_line(_sentence(row))}")
     if streams:
         lines += ["", *table(_STREAM, [_stream_cells(row) for row in streams], width_cells)]
     if consumers:
@@ -173,6 +174,10 @@ def _consumer_cells(row: ConsumerRow) -> list[str]:
         f"{row.delivered_stream_seq}/{row.delivered_consumer_seq}",
         _ago(row.at_us, active_at_us),
     ]
+
+
+def _clock(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6).astimezone().strftime("%H:%M:%S")
 
 
 def _stale(text: str, stale: bool) -> str:

@@ -7,6 +7,7 @@ from typing import Literal
 
 from natstui.model.benchmark_counts import Counts, Latencies
 
+EndedHow = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 
 
@@ -23,7 +24,7 @@ class WorkerResult:
     """Mean share of one core in the measured part."""
     rate_per_s: float | None
     """Its own rate in the measured part: sent or received."""
-    ended: Literal["done", "killed", "died", "failed"]
+    ended: EndedHow
 
 
 @dataclass(frozen=True, slots=True)

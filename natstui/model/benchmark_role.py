@@ -132,6 +132,8 @@ class StreamPlan:
     max_msgs: int | None = None
     max_bytes: int | None = None
     duplicate_window_s: float | None = None
+    allow_batches: bool = False
+    """Take atomic and fast batches; needs server 2.14."""
     history_count: int | None = None
     """Values kept per key; makes it a KV bucket named without `KV_`."""
 

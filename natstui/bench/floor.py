@@ -1,0 +1,148 @@
+"""The state of a running benchmark: who works, what they said, which phase it is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from natstui.bench.crew import Crew, Member
+from natstui.bench.protocol import Failed, Log, Report, Up
+from natstui.bench.stage import Stage
+from natstui.errors import NatstuiError
+from natstui.feed import Sink
+from natstui.model.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport, PhaseName
+from natstui.model.benchmark_counts import LATENCY_FIELDS, Counts, Latencies, total_counts
+from natstui.model.benchmark_role import RECEIVERS, BenchmarkPlan
+from natstui.model.latency import from_counts
+
+
+class WorkerFailed(NatstuiError):
+    """A worker said why it cannot go on."""
+
+    def __init__(self, failed: Failed) -> None:
+        super().__init__(failed.sentence)
+        self.exit_code = failed.exit_code
+
+
+class Floor:
+    """Hears every worker; others look here."""
+
+    def __init__(self, plan: BenchmarkPlan, run_id: str, sink: Sink) -> None:
+        self.plan = plan
+        self.run_id = run_id
+        self.sink = sink
+        self.stage: Stage | None = None
+        self.crew = Crew(self._hear)
+        self.phase: PhaseName = "starting"
+        self.stopped = False
+        self.failure: NatstuiError | None = None
+        self.started_at_us = now_us()
+        self.go_ns = self.steady_ns = 0
+        self.end_ns: int | None = None
+        self.last_report_ns = 0
+        """When a receiver last reported a message."""
+        self._latencies: dict[str, dict[int, int]] = {name: {} for name in LATENCY_FIELDS}
+        self._changed = asyncio.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether it must end before its time."""
+        return self.stopped or self.failure is not None
+
+    def enter(self, phase: PhaseName) -> None:
+        """Begin a phase."""
+        if phase != self.phase or phase == "starting":
+            self.phase = phase
+            self.sink.add(BenchmarkPhase(now_us(), self.run_id, phase))
+
+    def log(self, text: str, member: Member | None = None) -> None:
+        """Put a line into the run's log."""
+        name = None if member is None else member.name
+        self.sink.add(BenchmarkLog(now_us(), self.run_id, text, name))
+
+    def counts(self) -> Counts:
+        """Return the sum over all workers so far."""
+        return total_counts(member.counts for member in self.crew.members)
+
+    def latencies(self) -> Latencies:
+        """Return all latencies so far."""
+        return Latencies(**{name: from_counts(one) for name, one in self._latencies.items()})
+
+    def elapsed_s(self) -> float:
+        """Return the time since GO."""
+        return max(time.monotonic_ns() - self.go_ns, 0) / 1e9 if self.go_ns else 0.0
+
+    async def changes(self, timeout_s: float) -> None:
+        """Wait until a worker said something, or for so long."""
+        self._changed.clear()
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._changed.wait()
+        except TimeoutError:
+            return
+
+    async def until(self, true: Callable[[], bool], timeout_s: float) -> bool:
+        """Wait until something is true; return whether it became so in time."""
+        give_up = time.monotonic() + timeout_s
+        while not true():
+            if time.monotonic() > give_up:
+                return False
+            await self.changes(0.05)
+        return True
+
+    def wake(self) -> None:
+        """Let whoever waits look again."""
+        self._changed.set()
+
+    def _hear(self, member: Member, said: Up | None) -> None:
+        match said:
+            case Report():
+                self._report(member, said)
+            case Log():
+                self.log(said.text, member)
+            case Failed():
+                self.log(said.sentence, member)
+                self.failure = self.failure or WorkerFailed(said)
+            case None:
+                self._gone(member)
+            case _:
+                pass
+        self.wake()
+
+    def _gone(self, member: Member) -> None:
+        if member.doomed or (member.done is not None and member.done.died):
+            self.log("is dead", member)
+        elif member.done is None and member.failed is not None:
+            self.log(member.failed.sentence, member)
+            # The others may survive a killed worker; the account says what is missing.
+            if not member.ready or all(one.gone for one in self.crew.members):
+                self.failure = self.failure or WorkerFailed(member.failed)
+
+    def _report(self, member: Member, report: Report) -> None:
+        if report.counts.received_msgs and member.orders.role.pattern in RECEIVERS:
+            self.last_report_ns = time.monotonic_ns()
+        if self.phase in ("steady", "drain"):
+            member.steady_cpu_s += report.cpu_s
+            member.steady_s += report.interval_s
+        for name, total in self._latencies.items():
+            delta = getattr(report.latencies, name)
+            for bucket, count in zip(delta.buckets, delta.counts, strict=True):
+                total[bucket] = total.get(bucket, 0) + count
+        self.sink.add(
+            BenchmarkReport(
+                at_us=now_us(),
+                run_id=self.run_id,
+                role=member.orders.role.name,
+                worker_id=member.orders.worker_id,
+                interval_s=report.interval_s,
+                counts=report.counts,
+                latencies=report.latencies,
+                cpu_ratio=report.cpu_s / max(report.interval_s, 1e-6),
+            )
+        )
+
+
+def now_us() -> int:
+    """Return the wall clock."""
+    return time.time_ns() // 1000

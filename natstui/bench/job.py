@@ -1,0 +1,118 @@
+"""What a worker works with: its orders, the clock, its tally, and when to send."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from natstui.bench.digits import Int64s
+from natstui.bench.protocol import Orders
+from natstui.bench.schedule import Schedule
+from natstui.bench.tally import Tally
+from natstui.jetstream.client import Client
+
+
+@dataclass(slots=True)
+class Job:
+    """The state of a worker that its patterns share."""
+
+    orders: Orders
+    client: Client
+    tally: Tally
+    schedule: Schedule
+    go_ns: int = 0
+    end_ns: int | None = None
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    running: asyncio.Event = field(default_factory=asyncio.Event)
+    """Cleared while paused."""
+
+    def begin(self, go_ns: int, steady_ns: int, end_ns: int | None) -> None:
+        """Take over the times everybody starts by."""
+        self.go_ns, self.end_ns = go_ns, end_ns
+        self.tally.steady_ns, self.tally.steady_end_ns = steady_ns, end_ns
+        self.running.set()
+
+    def change_rate(self, per_s: float) -> None:
+        """Follow another rate from now on."""
+        self.schedule = self.schedule.changed(time.monotonic_ns() - self.go_ns, per_s)
+
+    async def sleep(self, duration_s: float) -> None:
+        """Wait; a long wait ends early when the job stops."""
+        if duration_s < 0.02:
+            await asyncio.sleep(max(duration_s, 0))
+            return
+        waiting = asyncio.ensure_future(self.stopping.wait())
+        await asyncio.wait({waiting}, timeout=duration_s)
+        waiting.cancel()
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """Messages to send now."""
+
+    first: int
+    """Number of the first of them, from 0."""
+    due_ns: Int64s
+    now_ns: int
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return len(self.due_ns)
+
+
+class Pace:
+    """Says when and how many messages to send, by the schedule or as fast as possible."""
+
+    def __init__(self, job: Job) -> None:
+        self._job = job
+        self.taken = 0
+        """Messages handed out so far."""
+
+    async def take(self, most: int) -> Due | None:
+        """Wait until something is due and return it; None when there is nothing more to send."""
+        while not self._job.stopping.is_set():
+            if not self._job.running.is_set():
+                await self._job.sleep(0.02)
+                continue
+            now_ns = time.monotonic_ns()
+            count = min(most, self._left())
+            if not count or (self._job.end_ns is not None and now_ns >= self._job.end_ns):
+                return None
+            if not self._job.schedule.is_open:
+                return self._hand_out(np.full(count, now_ns), now_ns)
+            due = self._job.schedule.due_count(now_ns - self._job.go_ns) - self.taken
+            if due > 0:
+                times = self._job.schedule.due_ns(self.taken, min(count, due))
+                return self._hand_out(times + self._job.go_ns, now_ns)
+            if self.taken >= (self._job.schedule.total_count() or self.taken + 1):
+                return None
+            await self._until_next(now_ns)
+        return None
+
+    def close(self) -> None:
+        """Count what the schedule owed and was not sent."""
+        if self._job.schedule.is_open:
+            until_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.go_ns
+            owed = self._job.schedule.due_count(max(until_ns - 1, 0))
+            share = self._job.orders.share_msgs
+            owed = owed if share is None else min(owed, share)
+            self._job.tally.add("missed_msgs", max(owed - self.taken, 0))
+
+    def _left(self) -> int:
+        share = self._job.orders.share_msgs
+        return 1 << 40 if share is None else share - self.taken
+
+    def _hand_out(self, due_ns: Int64s, now_ns: int) -> Due:
+        due = Due(self.taken, due_ns, now_ns)
+        self.taken += due.count
+        return due
+
+    async def _until_next(self, now_ns: int) -> None:
+        next_ns = int(self._job.schedule.due_ns(self.taken, 1)[0]) + self._job.go_ns
+        if self._job.end_ns is not None:
+            next_ns = min(next_ns, self._job.end_ns)
+        await self._job.sleep((next_ns - now_ns) / 1e9)

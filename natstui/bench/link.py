@@ -1,0 +1,235 @@
+"""The socket of a nats-py connection, taken over for whole blocks of protocol.
+
+nats-py connects, authenticates, encrypts, pings and reconnects. This is the only file of the room
+that reaches into its private parts (2.16: `_ps`, `_transport`, `_error_cb`); `take_over` fails
+loudly when they are not what they were.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import nats.errors
+from nats.aio.transport import TcpTransport
+
+from natstui.bench.frames import Framer, Run
+from natstui.errors import NatstuiError, PermissionDenied, ServerGone
+from natstui.jetstream.permissions import read_violation
+from natstui.jetstream.transport import GuardedClient
+
+OnRun = Callable[[Run, int], None]
+"""Takes a run of messages and the time they were read (monotonic ns)."""
+
+_HIGH_WATER_BYTES = 1 << 20
+_LOOK_S = 0.02
+
+
+class LibraryChanged(NatstuiError):
+    """This version of nats-py is built differently inside."""
+
+
+class WireLink:
+    """Reads and writes raw protocol on one connection; what is not ours goes to nats-py."""
+
+    def __init__(self, nc: GuardedClient) -> None:
+        self.nc = nc
+        self.failure: asyncio.Future[NatstuiError] = asyncio.get_running_loop().create_future()
+        """Done when the connection cannot be trusted any more, or something is not allowed."""
+        self.lost_count = 0
+        """How often the connection was lost."""
+        self._framer = Framer()
+        self._handlers: dict[int, OnRun] = {}
+        self._others: asyncio.Queue[bytes] = asyncio.Queue()
+        self._original: Any = None
+        self._pump: asyncio.Task[None] | None = None
+
+    def take_over(self) -> None:
+        """Put our parser in the place of nats-py's; raise LibraryChanged when that is not safe."""
+        parser: Any = getattr(self.nc, "_ps", None)
+        good = callable(getattr(parser, "parse", None)) and hasattr(parser, "buf")
+        good = good and isinstance(getattr(self.nc, "_transport", None), TcpTransport)
+        if not good or parser.state != 1 or parser.buf:
+            raise LibraryChanged(
+                "the wire client does not fit this version of nats-py: use --client nats-py"
+            )
+        self._original = parser
+        self.nc._ps = self
+        self._pump = asyncio.create_task(self._pass_on())
+        self._swap()
+
+    async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
+        """Subscribe, also after every reconnect."""
+        subscription = await self.nc.subscribe(subject, queue=queue)
+        self._handlers[subscription._id] = on_run
+
+    def write(self, data: bytes) -> None:
+        """Send protocol; it is lost when there is no connection."""
+        if self.nc.is_connected:
+            self.nc._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the socket takes more; raise what failed meanwhile."""
+        if self.failure.done():
+            raise self.failure.result()
+        if self.nc.is_connected:
+            try:
+                await self.nc._transport.drain()
+            except OSError as error:
+                # nats-py notices by itself and reconnects; until then there is nowhere to write.
+                await self.connected(cause=error)
+        else:
+            await self.connected()
+
+    async def flush(self, timeout_s: float) -> None:
+        """Wait until the server has read everything written so far; raises ServerGone."""
+        await self.drain()
+        try:
+            await self.nc.flush(timeout=timeout_s)
+        except (nats.errors.Error, OSError) as error:
+            raise ServerGone(f"the server did not take everything in {timeout_s:g} s") from error
+
+    async def connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
+        """Wait until there is a connection again; raise ServerGone when it does not come."""
+        give_up = time.monotonic() + within_s
+        await asyncio.sleep(0)
+        while not self.nc.is_connected:
+            if self.failure.done():
+                raise self.failure.result()
+            if time.monotonic() > give_up or self.nc.is_closed:
+                raise ServerGone(
+                    f"the server went away and did not come back within {within_s:g} s"
+                ) from cause
+            await asyncio.sleep(_LOOK_S)
+
+    def received(self, data: bytes) -> None:
+        """Take bytes from the socket, whoever read them."""
+        now_ns = time.monotonic_ns()
+        try:
+            for found in self._framer.feed(data):
+                if isinstance(found, Run):
+                    handler = self._handlers.get(found.layout.sid)
+                    if handler is not None:
+                        handler(found, now_ns)
+                    else:
+                        self._others.put_nowait(found.rows.tobytes())
+                elif found.startswith(b"PING"):
+                    self.write(b"PONG\r\n")
+                else:
+                    self._control(found)
+        except NatstuiError as error:
+            self.fail(error)
+        except BaseException as error:
+            self.fail(NatstuiError(f"the wire client failed: {error!r}"))
+            raise
+
+    def fail(self, error: NatstuiError) -> None:
+        """Make every sender and receiver on this link end with this error."""
+        if not self.failure.done():
+            self.failure.set_result(error)
+
+    async def close(self) -> None:
+        """Give the socket back to nats-py."""
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.wait({self._pump})
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Take what nats-py's read loop reads: the first bytes after a reconnect."""
+        if data:
+            self.received(data)
+            self._swap()
+
+    def reset(self) -> None:
+        """Begin anew, as nats-py asks its parser after a lost connection."""
+        self.lost_count += 1
+        self._framer.reset()
+        self._original.reset()
+
+    def _control(self, line: bytes) -> None:
+        if line.startswith(b"-ERR"):
+            violation = read_violation(line.decode("utf-8", "replace").lower())
+            if violation is not None:
+                self.fail(PermissionDenied(violation.subject, violation.kind))
+        self._others.put_nowait(line)
+
+    async def _pass_on(self) -> None:
+        while True:
+            await self._original.parse(await self._others.get())
+
+    def _swap(self) -> None:
+        """Let the socket call us without nats-py's stream reader in between."""
+        writer, reader = self.nc._transport._io_writer, self.nc._transport._io_reader
+        transport = writer.transport
+        if isinstance(transport.get_protocol(), _Protocol):
+            return
+        waiting = bytes(reader._buffer)
+        reader._buffer.clear()
+        transport.set_protocol(_Protocol(self, transport.get_protocol()))
+        transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
+        reader._maybe_resume_transport()
+        if waiting:
+            self.received(waiting)
+
+
+@contextmanager
+def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
+    """Lend a blocking twin of the socket while the event loop does not read; None with TLS."""
+    transport = link.nc._transport._io_writer.transport
+    plain = transport.get_extra_info("socket")
+    if plain is None or transport.get_extra_info("ssl_object") is not None:
+        yield None
+        return
+    transport.pause_reading()
+    twin = socket.socket(fileno=socket.dup(plain.fileno()))
+    twin.settimeout(None)
+    try:
+        yield twin
+    finally:
+        # The twin shares its mode with the original, which asyncio needs non-blocking.
+        twin.setblocking(False)
+        twin.close()
+        if not transport.is_closing():
+            transport.resume_reading()
+
+
+def pause_reading(link: WireLink, duration_s: float) -> None:
+    """Leave everything that comes in the socket for a while."""
+    transport = link.nc._transport._io_writer.transport
+    if transport.is_closing() or not transport.is_reading():
+        return
+    transport.pause_reading()
+
+    def go_on() -> None:
+        if not transport.is_closing():
+            transport.resume_reading()
+
+    asyncio.get_running_loop().call_later(duration_s, go_on)
+
+
+class _Protocol(asyncio.Protocol):
+    """Reads for the link; everything else about the socket stays nats-py's affair."""
+
+    def __init__(self, link: WireLink, original: Any) -> None:
+        self._link = link
+        self._original = original
+
+    def data_received(self, data: bytes) -> None:
+        self._link.received(data)
+
+    def eof_received(self) -> bool | None:
+        keep: bool | None = self._original.eof_received()
+        return keep
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._original.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._original.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._original.resume_writing()

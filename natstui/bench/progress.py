@@ -1,0 +1,155 @@
+"""Watches a run: phases, faults and progress by the clock; knows when everything has arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from natstui.bench.accounting import is_shared
+from natstui.bench.crew import Member
+from natstui.bench.floor import Floor, now_us
+from natstui.bench.stage import Stage
+from natstui.errors import NatstuiError
+from natstui.model.benchmark import BenchmarkProgress, PhaseName
+from natstui.model.benchmark_role import CONSUMERS, READERS, RECEIVERS, SENDERS, Fault
+
+_LOOK_S = 0.05
+_ASK_S = 0.4
+_QUIET_S = 1.0
+"""Core messages that did not come for so long after the last one are lost."""
+
+Face = Callable[[Fault], Awaitable[None]]
+
+
+class Watcher:
+    """Follows one run from GO to the last message."""
+
+    def __init__(self, floor: Floor, stage: Stage, face: Face) -> None:
+        self._floor, self._stage, self._face = floor, stage, face
+        self._faults = sorted(floor.plan.faults, key=lambda fault: fault.at_s)
+        self._pending: tuple[int, int] | None = None
+        self._stored: int | None = None
+        self._asked = 0.0
+
+    async def watch(self) -> None:
+        """Return when every sender is done, or it is over before its time."""
+        while not self._floor.over and not self._all_sent():
+            self._floor.enter(self._phase())
+            await self._floor.changes(_LOOK_S)
+            await self._look()
+            elapsed_s = self._floor.elapsed_s()
+            while self._faults and self._faults[0].at_s <= elapsed_s:
+                await self._face(self._faults.pop(0))
+
+    async def drain(self) -> None:
+        """Return when everything sent has arrived, or does not come any more."""
+        give_up = time.monotonic() + self._floor.plan.drain_s
+        self._floor.last_report_ns = max(self._floor.last_report_ns, time.monotonic_ns())
+        while not self._floor.over and time.monotonic() < give_up:
+            if await self._all_arrived():
+                return
+            await self._floor.changes(_LOOK_S)
+            await self._look()
+
+    def _all_sent(self) -> bool:
+        members = self._floor.crew.members
+        senders = [one for one in members if one.orders.role.pattern in SENDERS | READERS]
+        late = self._floor.end_ns is not None and time.monotonic_ns() > self._floor.end_ns
+        if not senders:
+            return late or self._floor.plan.duration_s is None
+        return all(one.over for one in senders)
+
+    def _phase(self) -> PhaseName:
+        plan, elapsed_s = self._floor.plan, self._floor.elapsed_s()
+        if elapsed_s < plan.warmup_s:
+            return "warmup"
+        return "ramp" if elapsed_s < plan.warmup_s + plan.ramp_s else "steady"
+
+    async def _all_arrived(self) -> bool:
+        receivers = [
+            one
+            for one in self._floor.crew.members
+            if one.orders.role.pattern in RECEIVERS and not one.over
+        ]
+        if not receivers:
+            return True
+        if any(one.orders.role.pattern in CONSUMERS for one in receivers):
+            return await self._all_consumed(receivers)
+        sent = self._floor.counts().sent_msgs
+        quiet_s = (time.monotonic_ns() - self._floor.last_report_ns) / 1e9
+        return quiet_s > _QUIET_S or self._received_at_least(receivers, sent)
+
+    async def _all_consumed(self, receivers: list[Member]) -> bool:
+        stored = await self._stage.stored_msgs() or 0
+        expected = stored + self._stage.waiting_msgs
+        if not self._received_at_least(receivers, expected):
+            return False
+        self._pending = await self._stage.pending()
+        return self._pending in (None, (0, 0))
+
+    def _received_at_least(self, receivers: list[Member], expected: int) -> bool:
+        """Tell whether every receiver, or every group that shares, got so many."""
+        shared: dict[str, int] = {}
+        for one in self._floor.crew.members:
+            if one.orders.role.pattern in RECEIVERS:
+                name = one.orders.role.name
+                got = one.counts.received_msgs - one.counts.duplicate_msgs
+                shared[name] = shared.get(name, 0) + got
+        return all(
+            (
+                shared[one.orders.role.name]
+                if is_shared(one.orders.role)
+                else one.counts.received_msgs - one.counts.duplicate_msgs
+            )
+            >= expected
+            for one in receivers
+        )
+
+    async def _look(self) -> None:
+        """Ask the server now and then, and say how far it is."""
+        if time.monotonic() - self._asked < _ASK_S:
+            return
+        self._asked = time.monotonic()
+        try:
+            async with asyncio.timeout(_ASK_S):
+                self._stored = await self._stage.stored_msgs()
+                self._pending = await self._stage.pending()
+        except (NatstuiError, TimeoutError) as error:
+            # A server that does not answer now is what some benchmarks are about.
+            self._stored = self._pending = None
+            if isinstance(error, NatstuiError):
+                self._floor.log(str(error))
+        self._say()
+
+    def _say(self) -> None:
+        floor, pending = self._floor, self._pending
+        done = self._done_ratio()
+        elapsed_s = floor.elapsed_s()
+        floor.sink.add(
+            BenchmarkProgress(
+                at_us=now_us(),
+                run_id=floor.run_id,
+                phase=floor.phase,
+                elapsed_s=elapsed_s,
+                left_s=elapsed_s / done - elapsed_s if done else None,
+                done_ratio=done,
+                counts=floor.counts(),
+                pending_msgs=None if pending is None else pending[0],
+                ack_pending_msgs=None if pending is None else pending[1],
+                stored_msgs=self._stored,
+            )
+        )
+
+    def _done_ratio(self) -> float | None:
+        plan, floor = self._floor.plan, self._floor
+        if floor.end_ns is not None:
+            whole_s = (floor.end_ns - floor.go_ns) / 1e9
+            return min(floor.elapsed_s() / whole_s, 1.0)
+        counts = floor.counts()
+        goal = sum(r.total_msgs or 0 for r in plan.roles if r.pattern in SENDERS)
+        if goal:
+            return min(counts.sent_msgs / goal, 1.0)
+        goal = sum(r.total_msgs or 0 for r in plan.roles if r.pattern in READERS)
+        goal = goal or self._stage.waiting_msgs
+        return min(counts.received_msgs / goal, 1.0) if goal else None

@@ -1,0 +1,233 @@
+"""`python -m natstui.bench.worker`: one process that puts load on a server and reports.
+
+Orders come by stdin, reports go by stdout. When stdin ends without a word, whoever started us is
+gone: what was made for the run is deleted, and we end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import os
+import selectors
+import signal
+import sys
+import time
+
+from natstui.bench import patterns, protocol
+from natstui.bench.job import Job
+from natstui.bench.link import WireLink
+from natstui.bench.protocol import (
+    Die,
+    Done,
+    Failed,
+    Go,
+    Orders,
+    Pause,
+    Rate,
+    Ready,
+    Report,
+    Resume,
+    Stop,
+    Up,
+)
+from natstui.bench.schedule import Schedule
+from natstui.bench.tally import Tally
+from natstui.config.connection import Connection
+from natstui.errors import NatstuiError, ServerGone
+from natstui.jetstream.client import Client, connect
+from natstui.model.record import LinkChanged
+
+_REPORT_S = 0.075
+_LAST_CHANCE_S = 8
+_CLEANUP_S = 3.0
+_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
+
+
+def say(line: Up) -> None:
+    """Write one line to the controller."""
+    data = protocol.encode(line)
+    while data:
+        data = data[os.write(1, data) :]
+
+
+class Worker:
+    """One worker's life: orders, READY, GO, reports, DONE."""
+
+    def __init__(self, reader: asyncio.StreamReader, orders: Orders) -> None:
+        self._reader = reader
+        self._orders = orders
+        self._going = asyncio.Event()
+        self._orphaned = asyncio.Event()
+        self._reported_ns = time.monotonic_ns()
+        self._cpu_s = time.process_time()
+        role = orders.role
+        schedule = Schedule(role.schedule, orders.which, orders.of)
+        self._job: Job | None = None
+        self._tally = Tally()
+        self._schedule = schedule
+
+    async def live(self) -> None:
+        """Do everything from the connection to the last word."""
+        client = await connect(
+            Connection.from_line(self._orders.connection), on_link=self._on_link
+        )
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._orphan)
+        link = WireLink(client.nc)
+        link.take_over()
+        self._job = Job(self._orders, client, self._tally, self._schedule)
+        listening = asyncio.create_task(self._listen(self._job))
+        try:
+            await self._work(patterns.build(self._job, link), link)
+        finally:
+            listening.cancel()
+            await link.close()
+            if self._orphaned.is_set():
+                await _clean_up(client, self._orders.cleanup)
+            await client.close()
+
+    async def _work(self, program: patterns.Program, link: WireLink) -> None:
+        assert self._job is not None
+        failed: Failed | None = None
+        try:
+            await program.begin()
+            say(Ready(pid=os.getpid()))
+            await self._going.wait()
+            await self._run(self._job, program)
+            if link.failure.done():
+                raise link.failure.result()
+        except NatstuiError as error:
+            failed = Failed(sentence=str(error), exit_code=error.exit_code)
+        if failed is not None:
+            say(failed)
+        if not self._orphaned.is_set():
+            self.report()
+            say(self.done())
+
+    async def _run(self, job: Job, program: patterns.Program) -> None:
+        if job.stopping.is_set():
+            return
+        # Collecting garbage stops everything for milliseconds, and there is hardly any.
+        gc.freeze()
+        gc.disable()
+        await job.sleep((job.go_ns - time.monotonic_ns()) / 1e9)
+        self._reported_ns, self._cpu_s = time.monotonic_ns(), time.process_time()
+        reporting = asyncio.create_task(self._report_often())
+        try:
+            await program.run()
+        finally:
+            reporting.cancel()
+
+    async def _report_often(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            self.report()
+
+    def report(self) -> None:
+        """Say what happened since the last report."""
+        now_ns, cpu_s = time.monotonic_ns(), time.process_time()
+        counts, latencies = self._tally.take()
+        interval_s = (now_ns - self._reported_ns) / 1e9
+        say(
+            Report(
+                interval_s=interval_s,
+                counts=counts,
+                latencies=latencies,
+                cpu_s=cpu_s - self._cpu_s,
+            )
+        )
+        self._reported_ns, self._cpu_s = now_ns, cpu_s
+
+    def done(self, *, died: bool = False) -> Done:
+        """Return the last word."""
+        return Done(
+            counts=self._tally.totals()[0],
+            last_sent_ns=self._tally.last_sent_ns,
+            last_received_ns=self._tally.last_received_ns,
+            seen=self._tally.seen.dump(),
+            died=died,
+        )
+
+    async def _listen(self, job: Job) -> None:
+        while line := await self._reader.readline():
+            match protocol.decode_down(line):
+                case Go() as go:
+                    job.begin(go.go_ns, go.steady_ns, go.end_ns)
+                    self._going.set()
+                case Rate() as rate:
+                    job.change_rate(rate.per_s)
+                case Pause():
+                    job.running.clear()
+                case Resume():
+                    job.running.set()
+                case Stop():
+                    job.stopping.set()
+                    self._going.set()
+                case Die():
+                    self.report()
+                    say(self.done(died=True))
+                    os.kill(os.getpid(), signal.SIGKILL)
+                case Orders():
+                    raise NatstuiError("a worker gets its orders once")
+        self._orphan()
+
+    def _orphan(self) -> None:
+        """Whoever started us is gone."""
+        # Should anything hang from here on, the kernel ends us.
+        signal.alarm(_LAST_CHANCE_S)
+        self._orphaned.set()
+        self._going.set()
+        if self._job is not None:
+            self._job.stopping.set()
+
+    def _on_link(self, change: LinkChanged) -> None:
+        if self._job is not None and not self._orphaned.is_set():
+            reason = f": {change.reason}" if change.reason else ""
+            say(protocol.Log(text=f"{change.state}{reason}"))
+
+
+async def _clean_up(client: Client, verbs: tuple[str, ...]) -> None:
+    """Delete what was made for the run; another worker may have been faster."""
+    for verb in verbs:
+        with contextlib.suppress(NatstuiError):
+            await client.request(verb, timeout_s=_CLEANUP_S)
+
+
+def _arm() -> None:
+    """End with the process that started us, and wake up on time."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        prctl(_PR_SET_TIMERSLACK, 1)
+
+
+async def main() -> None:
+    """Read the orders and follow them."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=1 << 24)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    line = await reader.readline()
+    if not line:
+        return
+    orders = protocol.decode_down(line)
+    assert isinstance(orders, Orders)
+    try:
+        await Worker(reader, orders).live()
+    except BrokenPipeError:
+        signal.alarm(_LAST_CHANCE_S)
+    except NatstuiError as error:
+        say(Failed(sentence=str(error), exit_code=error.exit_code))
+    except OSError as error:
+        say(Failed(sentence=f"the connection broke: {error}", exit_code=ServerGone.exit_code))
+
+
+if __name__ == "__main__":
+    _arm()
+    # select() keeps microseconds; epoll as asyncio uses it rounds waits up to milliseconds.
+    with asyncio.Runner(
+        loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())
+    ) as runner:
+        runner.run(main())

@@ -1,0 +1,110 @@
+"""Ordered consumers with the wire client: all of the stream to each worker, anew after a gap."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import numpy as np
+
+from natstui.bench.deliveries import read_deliveries
+from natstui.bench.frames import Run
+from natstui.bench.job import Job
+from natstui.bench.link import WireLink
+from natstui.bench.wire_consume import Consumer
+from natstui.errors import NatstuiError
+
+_BATCH_MSGS = 10_000
+_IDLE_S = 30
+
+
+class OrderedReceiver(Consumer):
+    """Pulls through an ephemeral consumer without acks; a gap makes another from there on."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        self._generation = 0
+        self._next_consumer_seq = 1
+        self._next_stream_seq = 1
+        self._asked = 0
+        self._head = b""
+        self._anew = asyncio.Event()
+        self._lost_count = link.lost_count
+
+    async def begin(self) -> None:
+        """Make the first consumer; it delivers from the beginning of the stream."""
+        self._next_stream_seq = self.job.orders.first_seq
+        await self._create()
+
+    async def run(self) -> None:
+        """Pull until told to stop."""
+        self._refill()
+        while not self.job.stopping.is_set() and not self.link.failure.done():
+            if self._anew.is_set() or self.link.lost_count != self._lost_count:
+                self._lost_count = self.link.lost_count
+                await self.link.connected()
+                await self._create()
+                self._refill()
+            await self.job.sleep(0.05)
+        if self.link.failure.done():
+            raise self.link.failure.result()
+
+    async def _create(self) -> None:
+        """Make a consumer that continues where this one is."""
+        self._anew.clear()
+        self._generation += 1
+        self._next_consumer_seq, self._asked = 1, 0
+        orders = self.job.orders
+        name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}-{self._generation}"
+        config = {
+            "name": name,
+            "ack_policy": "none",
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._next_stream_seq,
+            "inactive_threshold": _IDLE_S * 10**9,
+            "mem_storage": True,
+            "num_replicas": 1,
+        }
+        body = {"stream_name": orders.stream, "config": config, "action": "create"}
+        verb = f"CONSUMER.CREATE.{orders.stream}.{name}"
+        reply = json.loads(await self.job.client.request(verb, body))
+        inbox = self.link.nc.new_inbox()
+        generation = self._generation
+
+        def on_run(run: Run, now_ns: int) -> None:
+            if generation == self._generation:
+                self._on_run(run, now_ns)
+
+        await self.link.subscribe(inbox, on_run)
+        next_verb = f"{self.job.client.prefix}.CONSUMER.MSG.NEXT.{orders.stream}.{reply['name']}"
+        self._head = f"PUB {next_verb} {inbox} ".encode()
+
+    def _refill(self) -> None:
+        batch = max(self.role.batch_msgs, _BATCH_MSGS)
+        if self._asked <= batch // 2 and self.job.running.is_set():
+            text = b'{"batch":%d,"expires":%d}' % (batch, _IDLE_S * 10**9)
+            self.link.write(b"%s%d\r\n%s\r\n" % (self._head, len(text), text))
+            self._asked += batch
+
+    def _on_run(self, run: Run, now_ns: int) -> None:
+        if run.status is not None:
+            if run.status == 503:
+                self.link.fail(NatstuiError("the stream of the ordered consumer is gone"))
+            elif run.status != 100:
+                self._asked = 0
+                self._refill()
+            return
+        numbers = read_deliveries(run).consumer_seq
+        expected = np.arange(self._next_consumer_seq, self._next_consumer_seq + len(run))
+        in_order = len(run) if (numbers == expected).all() else int((numbers == expected).argmin())
+        if in_order < len(run):
+            # What follows a gap comes again, in order, from the next consumer.
+            self._generation += 1
+            self._anew.set()
+        if not in_order:
+            return
+        deliveries = self.take(Run(run.layout, run.rows[:in_order]), now_ns)
+        self._asked -= in_order
+        self._next_consumer_seq += in_order
+        self._next_stream_seq = int(deliveries.stream_seq[-1]) + 1
+        self._refill()

@@ -8,7 +8,13 @@ from dataclasses import dataclass
 from natstui.bench.seen import SeenSeqs, union
 from natstui.model.benchmark_counts import Counts, total_counts
 from natstui.model.benchmark_result import Accounting
-from natstui.model.benchmark_role import JETSTREAM_PUBLISHERS, RECEIVERS, SENDERS, Role
+from natstui.model.benchmark_role import (
+    JETSTREAM_PUBLISHERS,
+    READERS,
+    RECEIVERS,
+    SENDERS,
+    Role,
+)
 
 _STORING = JETSTREAM_PUBLISHERS | {"kv-put"}
 
@@ -67,7 +73,7 @@ def account(
         for group, one in zip(groups, distinct, strict=True)
     ]
     lost = [None if e is None else max(e - g, 0) for e, g in zip(expected, got, strict=True)]
-    received = sum(group.received_msgs for group in groups) if groups else counts.received_msgs
+    received = sum(group.received_msgs for group in groups) if groups else _answered(books)
     repeated = sum(group.received_msgs - g for group, g in zip(groups, got, strict=True))
     missing = (
         *_unreported(books),
@@ -92,6 +98,12 @@ def account(
         closes=not missing,
         missing=missing,
     )
+
+
+def _answered(books: Sequence[WorkerBook]) -> int:
+    """Return how many replies and messages came to those who asked."""
+    asking = READERS | {"request"}
+    return sum(book.reported.received_msgs for book in books if book.role.pattern in asking)
 
 
 def receiver_groups(books: Sequence[WorkerBook]) -> list[_Group]:

@@ -62,6 +62,20 @@ class WireLink:
         self._pump = asyncio.create_task(self._pass_on())
         self._swap()
 
+    def listen(self, on_dropped: Callable[[], None]) -> None:
+        """Leave nats-py as it is, and only hear of denials and of messages it drops."""
+        others = self.nc._error_cb
+
+        async def hear(error: Exception) -> None:
+            violation = read_violation(str(error))
+            if violation is not None:
+                self.fail(PermissionDenied(violation.subject, violation.kind))
+            elif isinstance(error, nats.errors.SlowConsumerError):
+                on_dropped()
+            await others(error)
+
+        self.nc._error_cb = hear
+
     async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
         """Subscribe, also after every reconnect."""
         subscription = await self.nc.subscribe(subject, queue=queue)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from natstui.bench.accounting import WorkerBook, account
-from natstui.model.benchmark_counts import Counts, Latencies, total_counts
+from natstui.model.benchmark_counts import Latencies, total_counts
 from natstui.model.benchmark_result import (
     Accounting,
     BenchmarkResult,
@@ -73,7 +73,7 @@ def conclude(end: Ending) -> BenchmarkResult:
         notes=(*end.notes, *_notes(end, accounting)),
         publish_per_s=publish_per_s,
         receive_per_s=receive_per_s,
-        fan_out_ratio=_fan_out(accounting, counts),
+        fan_out_ratio=_fan_out(end.plan, accounting),
         fairness_ratio=_fairness(end.workers),
         latencies=end.latencies,
         counts=counts,
@@ -115,9 +115,10 @@ def _receive_rate(end: Ending) -> float | None:
     return total / _span_s(end.steady_ns, last_ns) if last_ns else None
 
 
-def _fan_out(accounting: Accounting, counts: Counts) -> float | None:
+def _fan_out(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
     base = accounting.stored_msgs or accounting.sent_msgs
-    return counts.received_msgs / base if base else None
+    fans = any(role.pattern in RECEIVERS for role in plan.roles)
+    return accounting.received_msgs / base if base and fans else None
 
 
 def _fairness(workers: Sequence[WorkerEnd]) -> float | None:

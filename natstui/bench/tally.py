@@ -47,30 +47,41 @@ class Tally:
             self._totals["steady_sent_msgs"] += count
             self.last_sent_ns = now_ns
 
-    def timed(self, name: str, due_ns: Int64s, sent_ns: Int64s | int | None, now_ns: int) -> int:
+    def timed(
+        self,
+        name: str,
+        due_ns: Int64s,
+        sent_ns: Int64s | int | None,
+        now_ns: Int64s | int,
+    ) -> int:
         """Record latencies that end now; return how many of them count as steady."""
         steady = due_ns >= self.steady_ns
         if self.steady_end_ns is not None:
             steady &= due_ns < self.steady_end_ns
-        count = int(np.count_nonzero(steady))
-        whole = count == len(due_ns)
-        self._recorders[name].add(now_ns - (due_ns if whole else due_ns[steady]))
+        self._recorders[name].add((now_ns - due_ns)[steady])
         if sent_ns is not None:
             sent = np.broadcast_to(np.asarray(sent_ns, np.int64), due_ns.shape)
-            self._recorders[f"{name}_uncorrected"].add(now_ns - (sent if whole else sent[steady]))
-        return count
+            self._recorders[f"{name}_uncorrected"].add((now_ns - sent)[steady])
+        return int(np.count_nonzero(steady))
 
-    def acked(self, due_ns: Int64s, sent_ns: Int64s, now_ns: int, duplicates: int = 0) -> None:
-        """Count publish acknowledgements that arrived together."""
+    def acked(
+        self, due_ns: Int64s, sent_ns: Int64s, now_ns: Int64s | int, duplicates: int = 0
+    ) -> None:
+        """Count publish acknowledgements, and time them from when the messages were due."""
         steady = self.timed("ack", due_ns, sent_ns, now_ns)
         self._totals["acked_msgs"] += len(due_ns) - duplicates
         self._totals["duplicate_acked_msgs"] += duplicates
         self._totals["steady_acked_msgs"] += steady
         if steady:
-            self.last_sent_ns = now_ns
+            self.last_sent_ns = int(np.max(now_ns))
 
-    def received(self, payloads: np.ndarray, place: StampPlace, now_ns: int) -> None:
-        """Count messages as they arrived, time them and look for repeats and wrong order."""
+    def received(
+        self, payloads: np.ndarray, place: StampPlace, now_ns: int, each_ns: Int64s | None = None
+    ) -> None:
+        """Count messages as they arrived, time them and look for repeats and wrong order.
+
+        `each_ns` is when each of them arrived, where that is not all at once.
+        """
         count, size_bytes = payloads.shape
         self._totals["received_msgs"] += count
         self._totals["received_bytes"] += count * size_bytes
@@ -79,7 +90,9 @@ class Tally:
             steady = count if now_ns >= self.steady_ns else 0
         else:
             steady = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
-            self.timed("e2e", stamps.due_ns, stamps.sent_ns, now_ns)
+            self.timed(
+                "e2e", stamps.due_ns, stamps.sent_ns, now_ns if each_ns is None else each_ns
+            )
             fresh, late = self.seen.add(stamps.publisher, stamps.seq)
             self._totals["duplicate_msgs"] += count - fresh
             self._totals["out_of_order_msgs"] += late

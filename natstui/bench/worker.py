@@ -76,7 +76,10 @@ class Worker:
         )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._orphan)
         link = WireLink(client.nc)
-        link.take_over()
+        if self._orders.role.client == "wire":
+            link.take_over()
+        else:
+            link.listen(lambda: self._tally.add("dropped_msgs"))
         self._job = Job(self._orders, client, self._tally, self._schedule)
         listening = asyncio.create_task(self._listen(self._job))
         try:
@@ -100,6 +103,8 @@ class Worker:
                 raise link.failure.result()
         except NatstuiError as error:
             failed = Failed(sentence=str(error), exit_code=error.exit_code)
+        except OSError as error:
+            failed = Failed(sentence=f"the connection broke: {error!r}", exit_code=3)
         if failed is not None:
             say(failed)
         if not self._orphaned.is_set():

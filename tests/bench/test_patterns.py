@@ -1,0 +1,166 @@
+"""Every pattern runs against a real server, with each client it applies to, and adds up."""
+
+from dataclasses import replace
+
+import pytest
+from conftest import Run
+
+from natstui.model.benchmark_role import Acks, ClientKind, Pattern, Payload, Role, StreamPlan
+
+STREAM = StreamPlan("PATTERNS", subjects=("bench", "bench.*"), allow_batches=True)
+BUCKET = StreamPlan("patterns", history_count=1)
+both = pytest.mark.parametrize("client", ["wire", "nats-py"])
+
+
+@both
+async def test_fan_out_gives_every_message_to_every_subscriber(
+    run: Run, client: ClientKind
+) -> None:
+    total = 15_000 if client == "wire" else 3_000
+    result = await run(
+        Role("subs", "subscribe", 3, client),
+        Role("pubs", "publish", 1, client, total_msgs=total),
+    )
+    assert result.accounting.received_msgs == 3 * total
+    received = [one.counts.received_msgs for one in result.workers if one.role == "subs"]
+    assert received == [total] * 3
+    assert (result.fan_out_ratio, result.fairness_ratio) == (3, 1)
+    assert result.latencies.e2e.total_count == 3 * total
+    assert (result.accounting.lost_msgs, result.accounting.duplicate_msgs) == (0, 0)
+
+
+@both
+async def test_a_queue_group_shares_the_messages(run: Run, client: ClientKind) -> None:
+    result = await run(
+        Role("subs", "subscribe", 2, client, queue="q", subjects_count=7),
+        Role("pubs", "publish", 2, client, total_msgs=2_001, subjects_count=7),
+    )
+    assert result.accounting.received_msgs == result.accounting.distinct_msgs == 2_001
+    assert result.accounting.lost_msgs == 0
+
+
+@both
+async def test_requests_are_answered(run: Run, client: ClientKind) -> None:
+    result = await run(
+        Role("servers", "serve", 1, client), Role("clients", "request", 1, client, total_msgs=200)
+    )
+    assert result.accounting.received_msgs == 200
+    assert result.latencies.rtt.total_count == 200
+
+
+@pytest.mark.parametrize(
+    ("pattern", "client"),
+    [
+        ("js-publish-sync", "wire"),
+        ("js-publish-sync", "nats-py"),
+        ("js-publish-async", "wire"),
+        ("js-publish-async", "nats-py"),
+        ("js-publish-atomic", "wire"),
+        ("js-publish-fast", "wire"),
+    ],
+)
+async def test_what_is_published_is_stored(run: Run, pattern: Pattern, client: ClientKind) -> None:
+    role = Role("pubs", pattern, 2, client, total_msgs=1_203, batch_msgs=100, window_msgs=300)
+    result = await run(role, stream=STREAM)
+    assert result.verdict == "ok", result.notes
+    books = result.accounting
+    assert (books.sent_msgs, books.acked_msgs, books.stored_msgs) == (1_203, 1_203, 1_203)
+    assert result.latencies.ack.total_count == 1_203
+
+
+@both
+@pytest.mark.parametrize(
+    ("pattern", "acks", "workers"),
+    [
+        ("js-consume", "explicit", 2),
+        ("js-consume", "double", 1),
+        ("js-fetch", "all", 1),
+        ("js-fetch", "none", 1),
+        ("js-push", "explicit", 1),
+        ("js-push", "explicit", 2),
+        ("js-ordered", "none", 2),
+    ],
+)
+async def test_what_is_stored_is_delivered(
+    run: Run, pattern: Pattern, acks: Acks, workers: int, client: ClientKind
+) -> None:
+    consumer = Role("subs", pattern, workers, client, acks=acks, batch_msgs=200)
+    publisher = Role("pubs", "js-publish-async", total_msgs=1_500)
+    result = await run(consumer, publisher, stream=STREAM)
+    books, copies = result.accounting, workers if pattern == "js-ordered" else 1
+    assert result.verdict == "ok", result.notes
+    assert (books.received_msgs, books.lost_msgs) == (1_500 * copies, 0)
+    assert result.latencies.store.total_count == 1_500 * copies
+    assert result.latencies.e2e.total_count == 1_500 * copies
+    if acks == "double":
+        assert result.counts.acks_confirmed_msgs == 1_500
+
+
+@both
+async def test_stored_messages_are_read_back(run: Run, client: ClientKind) -> None:
+    await run(Role("pubs", "js-publish-async", total_msgs=700), stream=replace(STREAM, keep=True))
+    stream = replace(STREAM, create=False)
+    patterns: list[Pattern] = ["js-get"] if client == "nats-py" else ["js-get", "js-get-batch"]
+    for pattern in patterns:
+        result = await run(Role("r", pattern, 1, client, total_msgs=900), stream=stream)
+        assert result.accounting.received_msgs == 900
+        assert result.latencies.rtt.total_count == 900
+    result = await run(Role("subs", "js-consume", 1, client, acks="none"), stream=stream)
+    assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (700, 0)
+    await run(Role("pubs", "publish", total_msgs=0), stream=replace(STREAM, keep=False))
+
+
+@both
+async def test_values_are_put_and_got(run: Run, client: ClientKind) -> None:
+    role = Role("kv", "kv-put", 1, client, subject="$KV.patterns.key", subjects_count=10)
+    kept = replace(BUCKET, keep=True)
+    result = await run(replace(role, total_msgs=100), stream=kept)
+    assert result.accounting.acked_msgs == 100
+    got = await run(
+        replace(role, pattern="kv-get", total_msgs=150), stream=replace(BUCKET, create=False)
+    )
+    assert got.accounting.received_msgs == 150
+    await run(Role("none", "publish", total_msgs=0), stream=BUCKET)
+
+
+@both
+@pytest.mark.parametrize("size", [0, 16, 128, 64 * 1024, 1 << 20])
+async def test_any_size_goes_through(run: Run, size: int, client: ClientKind) -> None:
+    total = 20 if size > 1_000_000 else 200
+    payload = Payload(size_bytes=size, headers=(("Kind", "test"), ("Two", "2")))
+    if size > 1_000_000:
+        payload = Payload(size_bytes=size)
+    consumer = Role("subs", "js-consume", 1, client, payload=payload, batch_msgs=50)
+    publisher = Role(
+        "pubs", "js-publish-async", 1, client, payload=payload, total_msgs=total, window_msgs=20
+    )
+    result = await run(consumer, publisher, stream=STREAM)
+    assert result.verdict == "ok", result.notes
+    assert result.counts.received_bytes == total * size
+    assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (total, 0)
+    assert result.latencies.e2e.total_count == (total if size >= 16 else 0)
+    assert result.latencies.e2e_uncorrected.total_count == (total if size >= 24 else 0)
+
+
+@both
+@pytest.mark.parametrize("kind", ["json", "range"])
+async def test_other_payloads_carry_their_stamp(run: Run, kind: str, client: ClientKind) -> None:
+    payload = Payload(kind, 100, 400)  # type: ignore[arg-type]
+    if kind == "json":
+        payload = Payload("json", 300)
+    result = await run(
+        Role("subs", "subscribe", 1, client, payload=payload),
+        Role("pubs", "publish", 1, client, payload=payload, total_msgs=1_000),
+    )
+    assert result.accounting.lost_msgs == 0
+    assert result.latencies.e2e.total_count == 1_000
+
+
+@both
+async def test_duplicates_sent_on_purpose_are_stored_once(run: Run, client: ClientKind) -> None:
+    payload = Payload(msg_ids=True, duplicate_ratio=0.1)
+    publisher = Role("pubs", "js-publish-async", 1, client, payload=payload, total_msgs=1_100)
+    result = await run(Role("subs", "js-consume", acks="double"), publisher, stream=STREAM)
+    books = result.accounting
+    assert (books.acked_msgs, books.duplicate_acked_msgs, books.stored_msgs) == (1_000, 100, 1_000)
+    assert (books.distinct_msgs, books.duplicate_msgs, books.lost_msgs) == (1_000, 0, 0)

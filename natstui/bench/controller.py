@@ -7,9 +7,9 @@ import time
 from dataclasses import replace
 
 from natstui.bench import casting
-from natstui.bench.accounting import WorkerBook
 from natstui.bench.crew import Member
 from natstui.bench.floor import Floor, now_us
+from natstui.bench.groups import WorkerBook
 from natstui.bench.outcome import Ending, WorkerEnd, conclude
 from natstui.bench.progress import Watcher
 from natstui.bench.protocol import Go, Pause, Rate, Resume, Stop

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from natstui.bench.accounting import WorkerBook, account
+from natstui.bench.accounting import account
+from natstui.bench.groups import WorkerBook
 from natstui.model.benchmark_counts import Latencies, total_counts
 from natstui.model.benchmark_result import (
     Accounting,

@@ -6,18 +6,14 @@ import time
 
 import numpy as np
 from nats.aio.msg import Msg
-from nats.js.api import ConsumerConfig, DeliverPolicy
 
 from natstui.bench.content import stamp_place
 from natstui.bench.deliveries import Deliveries, Fates, fates
 from natstui.bench.job import Job
 from natstui.bench.link import WireLink
-from natstui.bench.patterns import until_stopped
-from natstui.bench.plain import PlainInbox, js_context, plain_errors
+from natstui.bench.plain import PlainInbox, plain_errors
 from natstui.bench.wire_receive import NO_STAMP
 from natstui.errors import ServerGone
-
-_FETCH_S = 0.5
 
 
 class PlainConsumer:
@@ -83,73 +79,3 @@ class PlainConsumer:
                 await self.acknowledge(message, self.count(message))
         except ServerGone as error:
             self.link.fail(error)
-
-
-class Puller(PlainConsumer):
-    """Fetches batch after batch."""
-
-    async def run(self) -> None:
-        """Fetch until told to stop."""
-        orders, js = self.job.orders, js_context(self.job)
-        with plain_errors(f"fetches from consumer {orders.stream} > {orders.consumer}"):
-            pulling = await js.pull_subscribe_bind(consumer=orders.consumer, stream=orders.stream)
-            while not self.job.stopping.is_set() and not self.link.failure.done():
-                if not self.job.running.is_set():
-                    await self.job.sleep(0.02)
-                    continue
-                try:
-                    messages = await pulling.fetch(self.role.batch_msgs, timeout=_FETCH_S)
-                except TimeoutError:
-                    continue
-                await self._take(messages)
-        self.close()
-
-    async def _take(self, messages: list[Msg]) -> None:
-        for message in messages:
-            fate = self.count(message)
-            if self.role.acks != "all" or message is messages[-1]:
-                await self.acknowledge(message, fate)
-
-
-class PushReceiver(PlainConsumer):
-    """Takes what the server pushes."""
-
-    async def begin(self) -> None:
-        """Bind to the consumer; it begins as soon as somebody listens."""
-        orders = self.job.orders
-        config = ConsumerConfig(
-            deliver_subject=orders.deliver_subject,
-            deliver_group=orders.consumer if orders.of > 1 else None,
-        )
-        with plain_errors("a push subscription"):
-            await js_context(self.job).subscribe_bind(
-                orders.stream, config, orders.consumer, cb=self.on_message, manual_ack=True
-            )
-
-    async def run(self) -> None:
-        """Let messages come."""
-        await until_stopped(self.job, self.link)
-        self.close()
-
-
-class OrderedReceiver(PlainConsumer):
-    """Lets nats-py keep the order: a push consumer without acks, made anew after a gap."""
-
-    async def begin(self) -> None:
-        """Subscribe to the whole stream."""
-        with plain_errors("an ordered subscription"):
-            await js_context(self.job).subscribe(
-                ">",
-                stream=self.job.orders.stream,
-                cb=self.on_message,
-                ordered_consumer=True,
-                deliver_policy=DeliverPolicy.ALL,
-            )
-
-    async def acknowledge(self, message: Msg, fate: Fates) -> None:
-        """Ordered consumers have no acknowledgements."""
-
-    async def run(self) -> None:
-        """Let messages come."""
-        await until_stopped(self.job, self.link)
-        self.close()

@@ -6,9 +6,9 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 
-from natstui.bench.accounting import is_shared
 from natstui.bench.crew import Member
 from natstui.bench.floor import Floor, now_us
+from natstui.bench.groups import is_shared
 from natstui.bench.stage import Stage
 from natstui.errors import NatstuiError
 from natstui.model.benchmark import BenchmarkProgress, PhaseName

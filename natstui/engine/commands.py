@@ -11,7 +11,7 @@ from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.client import Client
 from natstui.jetstream.poll_control import PollControl
-from natstui.model.benchmark import (
+from natstui.model.benchmark_command import (
     AddWorker,
     ChangeRate,
     KillWorker,

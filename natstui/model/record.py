@@ -9,7 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from natstui.model.benchmark import BenchmarkCommand, BenchmarkRecord
+from natstui.model.benchmark import BenchmarkRecord
+from natstui.model.benchmark_command import BenchmarkCommand
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.recording import (
     ClockStepped,

@@ -6,8 +6,8 @@ from natstui.model.benchmark import (
     BenchmarkPhase,
     BenchmarkPlanned,
     BenchmarkReport,
-    StartBenchmark,
 )
+from natstui.model.benchmark_command import StartBenchmark
 from natstui.model.benchmark_counts import Counts, Latencies, total_counts
 from natstui.model.benchmark_role import BenchmarkPlan, Role
 from natstui.model.latency import from_latencies

@@ -7,20 +7,13 @@ It gets its turn every few milliseconds for reports and commands.
 from __future__ import annotations
 
 import asyncio
-import json
 import select
 import socket
 import time
 
-import numpy as np
-
-from natstui.bench.content import Content
 from natstui.bench.frames import Run
 from natstui.bench.job import Due, Job, Pace
 from natstui.bench.link import WireLink, blocking_socket
-from natstui.bench.template import SEQ_DIGITS, Part
-from natstui.bench.wire_publish import no_stream, refusal
-from natstui.errors import NotFound, RequestFailed
 
 _TURN_NS = 40_000_000
 """How long the event loop may wait for its turn."""
@@ -130,84 +123,3 @@ class RoundTripper:
         except TimeoutError:
             return False
         return True
-
-
-class SyncPublisher(RoundTripper):
-    """Publishes to a stream and waits for each acknowledgement."""
-
-    def __init__(self, job: Job, link: WireLink) -> None:
-        super().__init__(job, link)
-        reply: tuple[Part, ...] = (self.inbox + b".", ("reply", SEQ_DIGITS))
-        self._content = Content(job.orders, 1, reply)
-
-    def frame(self, due: Due, sent_ns: int) -> bytes:
-        """Return the next message."""
-        number = np.array([due.first])
-        rows, size_bytes = self._content.rows(due.first, due.due_ns, sent_ns, {"reply": number})
-        self.job.tally.sent(1, size_bytes, sent_ns)
-        return rows.tobytes()
-
-    def take(self, answer: bytes, status: int | None, due: Due, sent_ns: int, now_ns: int) -> None:
-        """Count an acknowledgement."""
-        subject = self.job.orders.role.subject
-        if status is not None or b'"error"' in answer:
-            self.job.tally.add("refused_msgs")
-            raise refusal(answer, subject) if status is None else no_stream(subject)
-        duplicate = b'"duplicate"' in answer and bool(json.loads(answer).get("duplicate"))
-        self.job.tally.acked(due.due_ns, np.array([sent_ns]), now_ns, int(duplicate))
-
-
-class KvPutter(SyncPublisher):
-    """Puts values into a bucket: messages to its subjects, spread over its keys."""
-
-
-class Requester(SyncPublisher):
-    """Asks a service and waits for each reply."""
-
-    def take(self, answer: bytes, status: int | None, due: Due, sent_ns: int, now_ns: int) -> None:
-        """Count a reply."""
-        if status is not None:
-            self.job.tally.add("unanswered_msgs")
-            subject = self.job.orders.role.subject
-            raise RequestFailed(f'nobody answers on "{subject}"', code=status)
-        steady = self.job.tally.timed("rtt", due.due_ns, sent_ns, now_ns)
-        self.job.tally.replied((1, len(answer)), steady, now_ns)
-
-
-class Getter(RoundTripper):
-    """Gets stored messages one by one with DIRECT.GET, in the order of their sequence."""
-
-    def __init__(self, job: Job, link: WireLink) -> None:
-        super().__init__(job, link)
-        subject = f"{job.client.prefix}.DIRECT.GET.{job.orders.stream}".encode()
-        self._head = b"PUB %s %s.0 " % (subject, self.inbox)
-
-    def frame(self, due: Due, sent_ns: int) -> bytes:
-        """Return the next request."""
-        body = self.body(due.first)
-        return b"%s%d\r\n%s\r\n" % (self._head, len(body), body)
-
-    def body(self, number: int) -> bytes:
-        """Return what to ask for."""
-        first, count = self.job.orders.first_seq, max(self.job.orders.stored_msgs, 1)
-        return b'{"seq":%d}' % (first + number % count)
-
-    def take(self, answer: bytes, status: int | None, due: Due, sent_ns: int, now_ns: int) -> None:
-        """Count a message that came back."""
-        if status is not None:
-            raise NotFound(f"stream {self.job.orders.stream} has no such message: status {status}")
-        steady = self.job.tally.timed("rtt", due.due_ns, sent_ns, now_ns)
-        self.job.tally.replied((1, len(answer)), steady, now_ns)
-
-
-class KvGetter(Getter):
-    """Gets the last value of one key after the other."""
-
-    def body(self, number: int) -> bytes:
-        """Return what to ask for."""
-        role = self.job.orders.role
-        subject = role.subject
-        if role.subjects_count > 1:
-            width = len(str(role.subjects_count - 1))
-            subject = f"{subject}.{number % role.subjects_count:0{width}}"
-        return b'{"last_by_subj":"%s"}' % subject.encode()

@@ -1,0 +1,80 @@
+"""Publishing to a stream with the plain nats-py client, many messages in flight."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import numpy as np
+from nats.js.api import PubAck
+
+from natstui.bench.job import Job, Pace
+from natstui.bench.link import WireLink
+from natstui.bench.plain import PlainMessages, js_context, plain_errors
+
+_TURN_MSGS = 50
+
+
+class AsyncPublisher:
+    """Publishes to a stream with many messages in flight."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        self._job, self._link = job, link
+        self._messages = PlainMessages(job)
+        self._js = js_context(job)
+        self._open_count = 0
+        self._failure: BaseException | None = None
+        self._acks: list[tuple[int, int, int, bool]] = []
+
+    async def begin(self) -> None:
+        """Nothing to subscribe to: nats-py does at the first message."""
+
+    async def run(self) -> None:
+        """Send what is due, then wait for what is open."""
+        job, pace = self._job, Pace(self._job)
+        with plain_errors(f'messages to "{job.orders.role.subject}"'):
+            while (due := await pace.take(_TURN_MSGS)) is not None and not self._failed():
+                for offset in range(due.count):
+                    await self._one(due.first + offset, int(due.due_ns[offset]))
+                self._flush()
+                await asyncio.sleep(0)
+            pace.close()
+            if self._open_count and not self._failed():
+                waiting = asyncio.ensure_future(self._js.publish_async_completed())
+                await asyncio.wait({waiting}, timeout=job.orders.role.timeout_s)
+                waiting.cancel()
+            await asyncio.sleep(0)
+            self._flush()
+            if self._failure is not None:
+                raise self._failure
+        job.tally.add("unanswered_msgs", self._open_count)
+
+    def _failed(self) -> bool:
+        return self._failure is not None or self._link.failure.done()
+
+    async def _one(self, number: int, due_ns: int) -> None:
+        now_ns = time.monotonic_ns()
+        subject, payload, headers = self._messages.make(number, due_ns, now_ns)
+        waiting = await self._js.publish_async(subject, payload, headers=headers)
+        self._open_count += 1
+        self._job.tally.sent(1, len(payload), now_ns)
+
+        def answered(future: asyncio.Future[PubAck]) -> None:
+            self._open_count -= 1
+            error = future.exception()
+            if error is not None:
+                self._job.tally.add("refused_msgs")
+                self._failure = self._failure or error
+            else:
+                duplicate = bool(future.result().duplicate)
+                self._acks.append((due_ns, now_ns, time.monotonic_ns(), duplicate))
+
+        waiting.add_done_callback(answered)
+
+    def _flush(self) -> None:
+        """Count the acknowledgements that came meanwhile."""
+        if self._acks:
+            columns = np.array(self._acks, np.int64)
+            duplicates = int(columns[:, 3].sum())
+            self._acks = []
+            self._job.tally.acked(columns[:, 0], columns[:, 1], columns[:, 2], duplicates)

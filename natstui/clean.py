@@ -8,30 +8,28 @@ from __future__ import annotations
 
 import re
 
-
-def _stand_ins() -> dict[int, str]:
-    """Map each unsafe code point to its stand-in."""
-    table = {code: chr(0x2400 + code) for code in range(0x20)}
-    table[0x7F] = "\u2421"
-    table.update(dict.fromkeys(range(0x80, 0xA0), "\ufffd"))
-    table.update(dict.fromkeys(range(0xD800, 0xE000), "\ufffd"))
-    invisible = [0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x180E, 0x3164, 0xFEFF, 0xFFA0]
-    invisible += [*range(0x17B4, 0x17B6), *range(0x200B, 0x2010), *range(0x2028, 0x202F)]
-    invisible += [*range(0x2060, 0x2070), *range(0x180B, 0x180E), *range(0xFE00, 0xFE10)]
-    invisible += [*range(0xFFF0, 0xFFFC), *range(0xE0000, 0xE1000)]
-    table.update(dict.fromkeys(invisible, "·"))
-    return table
+_INVISIBLE = (
+    "\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff"
+)
+_UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE}]")
 
 
-_TABLE = _stand_ins()
-_UNSAFE = re.compile("[" + re.escape("".join(map(chr, _TABLE))) + "]")
+def _stand_in(match: re.Match[str]) -> str:
+    """Return a visible stand-in for one unsafe character."""
+    code = ord(match[0])
+    if code < 0x20:
+        return chr(0x2400 + code)
+    if code == 0x7F:
+        return "\u2421"
+    return "\ufffd" if code < 0xA0 or 0xD800 <= code < 0xE000 else "·"
 
 
 def clean_line(text: str) -> str:
     """Return `text` as one harmless line; the same string when it already is one."""
     if text.isascii() and text.isprintable():
         return text
-    return text.translate(_TABLE) if _UNSAFE.search(text) else text
+    return _UNSAFE.sub(_stand_in, text)
 
 
 def clean_text(text: str) -> str:

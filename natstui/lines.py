@@ -63,10 +63,9 @@ class Codec:
 
     def __init__(self, union: Any) -> None:
         self._heads = {cls: b'{"kind":"%s",' % _kind(cls).encode() for cls in get_args(union)}
-        # Not strict: a sequence beyond 2**63 comes back from its string form.
-        self._decoders = {
-            _kind(cls).encode(): msgspec.json.Decoder(cls, strict=False) for cls in get_args(union)
-        }
+        self._classes = {_kind(cls).encode(): cls for cls in get_args(union)}
+        # Made when first used: all of them at once would delay every start.
+        self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
         self._encoder = msgspec.json.Encoder()
 
     def kind_of(self, cls: type) -> str:
@@ -80,15 +79,21 @@ class Codec:
             body = _STRING_OR_HUGE.sub(_quote_huge, body)
         return self._heads[type(value)] + body[1:] + b"\n"
 
+    def _decoder(self, kind: bytes) -> msgspec.json.Decoder[Any]:
+        if kind not in self._decoders:
+            if kind not in self._classes:
+                raise BadLine(f"unknown kind of line: {kind[:40]!r}")
+            # Not strict: a sequence beyond 2**63 comes back from its string form.
+            self._decoders[kind] = msgspec.json.Decoder(self._classes[kind], strict=False)
+        return self._decoders[kind]
+
     def decode(self, line: bytes) -> Any:
         """Return the value of a line; raise BadLine for anything else."""
         kind = line[9 : line.find(b'"', 9)] if line.startswith(b'{"kind":"') else None
         if kind is None:
             raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
-        if kind not in self._decoders:
-            raise BadLine(f"unknown kind of line: {kind[:40]!r}")
         try:
-            value = self._decoders[kind].decode(line)
+            value = self._decoder(kind).decode(line)
         except (msgspec.DecodeError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
         if isinstance(value, Snapshot) and _ragged(value):

@@ -7,12 +7,12 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from platformdirs import user_state_path
-
 from natstui.tui.present.columns import Order
 
 
 def _path() -> Path:
+    from platformdirs import user_state_path
+
     return user_state_path("natstui") / "view.json"
 
 

@@ -7,7 +7,6 @@ import json
 from collections.abc import Iterable
 from typing import ClassVar
 
-import yaml
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -74,6 +73,9 @@ class RawScreen(LiveScreen):
 
     def _draw(self) -> None:
         if self._as_yaml:
+            # Imported here: it is a tenth of the start, for a view that few open.
+            import yaml
+
             self._text = yaml.safe_dump(self._body, sort_keys=False, allow_unicode=True)
         else:
             self._text = json.dumps(self._body, indent=2, ensure_ascii=False)

@@ -117,7 +117,8 @@ class NatstuiApp(Rhythm):
     def _show(self) -> None:
         self._show_due = False
         late_us = round((time.monotonic() - self._heard_s) * 1e6)
-        if isinstance(self.screen, LiveScreen):
+        # A last record can still come while the app closes its screens.
+        if self.screen_stack and isinstance(self.screen, LiveScreen):
             # Within a poll's rhythm nothing is late: ages are those of the poll itself.
             shown_late_us = late_us if late_us > 2_000_000 else 0
             self.screen.post_message(StateChanged(self.state, shown_late_us))

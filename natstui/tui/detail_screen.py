@@ -20,6 +20,9 @@ from natstui.tui.widgets.chart import Chart, ChartData, Plotter
 from natstui.tui.widgets.section_text import SectionText
 from natstui.units import duration_text
 
+_CHART_LINES = 8
+"""Lines a chart needs to say something."""
+
 
 class DetailScreen(LiveScreen):
     """Subclasses find the row and give its text and charts."""
@@ -74,6 +77,16 @@ class DetailScreen(LiveScreen):
         for widget, data in zip(self.query(Chart), charts, strict=False):
             widget.show(data)
 
+    def on_resize(self) -> None:
+        """Show as many charts as have room for their axes; zooming reaches the others."""
+        self._arrange_charts()
+
+    def _arrange_charts(self) -> None:
+        charts = list(self.query(Chart))
+        fitting = max(1, (self.size.height - 4) // _CHART_LINES)
+        for at, chart in enumerate(charts):
+            chart.display = at == self._zoomed if self._zoomed >= 0 else at < fitting
+
     def action_window(self) -> None:
         """Show the next longer window, then the shortest again."""
         at = WINDOWS_S.index(self.window_s)
@@ -85,8 +98,7 @@ class DetailScreen(LiveScreen):
         charts = list(self.query(Chart))
         self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
         self.set_class(self._zoomed >= 0, "-zoomed")
-        for at, chart in enumerate(charts):
-            chart.display = self._zoomed in (-1, at)
+        self._arrange_charts()
 
     def action_raw(self) -> None:
         """Show the INFO as the server writes it."""

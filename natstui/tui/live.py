@@ -45,7 +45,7 @@ class LiveScreen(Screen[None]):
         yield StatusStrip()
         yield from self.body()
         yield CommandLine()
-        yield Footer(show_command_palette=False)
+        yield Footer(show_command_palette=False, compact=True)
 
     def body(self) -> Iterable[Widget]:
         """Return what the screen is about."""

@@ -10,14 +10,13 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 
 def server_sections(state: State) -> list[Section]:
-    """Return everything known of the connection, the account and the monitor itself."""
-    return [
-        _connection(state),
-        _account(state.account),
-        _unavailable(state),
-        _permissions(state),
-        _cost(state),
-    ]
+    """Return everything known of the connection and the account."""
+    return [_connection(state), _account(state.account)]
+
+
+def monitor_sections(state: State) -> list[Section]:
+    """Return what cannot be read, what the user may do, and what monitoring costs."""
+    return [_unavailable(state), _cost(state), _permissions(state)]
 
 
 def _connection(state: State) -> Section:

@@ -5,23 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from textual import getters
-from textual.containers import VerticalScroll
+from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
 from natstui.tui.live import LiveScreen
-from natstui.tui.present.server import server_sections
+from natstui.tui.present.server import monitor_sections, server_sections
 from natstui.tui.widgets.section_text import SectionText
 
 
 class ServerScreen(LiveScreen):
-    """The server screen."""
+    """The server at the left, what we may and what we cost at the right."""
 
-    text = getters.query_one(SectionText)
+    server = getters.query_one("#server", SectionText)
+    monitor = getters.query_one("#monitor", SectionText)
 
     def body(self) -> Iterable[Widget]:
-        """One scrolling text."""
-        yield VerticalScroll(SectionText())
+        """Two texts side by side, one under the other where it is narrow."""
+        texts = Horizontal(SectionText(id="server"), SectionText(id="monitor"), id="two-texts")
+        yield VerticalScroll(texts)
 
     def refresh_state(self) -> None:
         """Show the newer state."""
-        self.text.show(server_sections(self.state))
+        self.server.show(server_sections(self.state))
+        self.monitor.show(monitor_sections(self.state))

@@ -28,8 +28,10 @@ def open_viewer(engine_argv: Sequence[str]) -> None:
         raise
     started = replace(started, ascii_only=started.ascii_only or needs_ascii())
     app = NatstuiApp(started, lambda: Link(engine_argv), link)
-    code = app.run_guarded(mouse=started.mouse)
-    app.link.close()
+    try:
+        code = app.run_guarded(mouse=started.mouse)
+    finally:
+        app.link.close()
     sys.exit(code)
 
 

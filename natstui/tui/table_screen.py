@@ -17,7 +17,7 @@ from natstui.errors import UsageError
 from natstui.tui import memory
 from natstui.tui.live import LiveScreen
 from natstui.tui.present.columns import ColumnSpec, Order
-from natstui.tui.present.table import Rows, in_order
+from natstui.tui.present.table import Rows, empty_text, in_order
 from natstui.tui.text import safe, safe_copy
 from natstui.tui.widgets.big_table import BigTable, Column, Sort
 from natstui.tui.widgets.command_line import CommandLine
@@ -78,6 +78,7 @@ class TableScreen(LiveScreen):
     def _show(self, view: Any, order: Sequence[int]) -> None:
         self._before = order
         self.rows = Rows(view, self.SPECS, order)
+        self.table.empty = empty_text(self.state, self.NOUN, len(view.rows()))
         self.table.show(self.rows, sort=Sort(self.order.column, self.order.reverse))
         self.caption.update(safe(self.caption_text(len(order), len(view.rows()))))
 

@@ -72,12 +72,21 @@ class Viewer:
         await self.press("colon", *(_KEYS.get(c, c) for c in line), "enter")
 
 
-_KEYS = {" ": "space", "_": "underscore", "-": "minus", ".": "full_stop", ":": "colon"}
+_KEYS = {
+    " ": "space",
+    "_": "underscore",
+    "-": "minus",
+    ".": "full_stop",
+    ":": "colon",
+    "[": "left_square_bracket",
+    "]": "right_square_bracket",
+    "/": "slash",
+}
 
 
 @asynccontextmanager
 async def viewing(
-    url: str, *flags: str, size: tuple[int, int] = (200, 60)
+    url: str, *flags: str, size: tuple[int, int] = (200, 60), polled: bool = True
 ) -> AsyncIterator[Viewer]:
     """Start engine and app on a server; end both."""
     argv = (sys.executable, "-P", "-m", "natstui", "engine", "--server", url, *flags)
@@ -86,7 +95,8 @@ async def viewing(
     try:
         async with app.run_test(size=size) as pilot:
             viewer = Viewer(app, pilot)
-            await viewer.until(lambda: app.state.costs, "no poll yet")
+            if polled:
+                await viewer.until(lambda: app.state.costs, "no poll yet")
             yield viewer
     finally:
         app.link.close()

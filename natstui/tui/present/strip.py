@@ -57,9 +57,8 @@ def _target_cell(started: EngineStarted) -> Cell:
 
 def _link_cell(link: LinkChanged) -> Cell:
     glyph, look = _LINKS[link.state]
-    reason = f": {clean_line(link.reason)}" if link.reason and link.state != "connected" else ""
     tls = " TLS" if link.tls and link.state == "connected" else ""
-    return Cell(f"{glyph} {link.state}{tls}{reason}", look)
+    return Cell(f"{glyph} {link.state}{tls}", look)
 
 
 def quiet_after_us(state: State) -> int:
@@ -73,8 +72,10 @@ def _use(name: str, used: str, limit: str | None) -> Cell:
 
 
 def account_parts(state: State) -> list[Cell]:
-    """Return the second line: the account's use of its limits, and what monitoring costs."""
-    account = state.account
+    """Return the second line: what is wrong; else the account's use and what monitoring costs."""
+    account, link = state.account, state.link
+    if link is not None and link.state != "connected" and link.reason:
+        return [Cell(clean_line(link.reason), "bad")]
     if account is None:
         denied = next(
             (u for what, u in state.unavailable.items() if what.startswith("INFO")), None

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from natstui.clean import clean_line
+from natstui.model.state import State
 from natstui.tui.present.columns import ColumnSpec, Order, arranged, compiled
 from natstui.tui.widgets.rows import Cell
 
@@ -80,3 +82,16 @@ def in_order(
         rows.sort(key=lambda row: str(view.key(row)))
     spec = next((spec for spec in specs if spec.id == order.column), specs[0])
     return arranged(spec.sort(view), rows, order.reverse)
+
+
+def empty_text(state: State, noun: str, total: int) -> str:
+    """Return why a table has no rows, in a few words."""
+    if total:
+        return f"none of {total} {noun} matches; escape clears the filter"
+    link = state.link
+    if link is not None and link.state != "connected":
+        return clean_line(link.reason or link.state)
+    denied = next((it for it in state.unavailable.values() if it.denied_subject), None)
+    if denied is not None:
+        return clean_line(denied.reason)
+    return f"no {noun}" if state.costs else "waiting for the first poll"

@@ -98,7 +98,7 @@ class Chart(Widget):
         self._wanted = plot_frame(self._data, self.size.width, self.size.height - self._head)
         if not self._drawing:
             self._drawing = True
-            self.run_worker(self._draw(), group="chart")
+            self.run_worker(self._draw, group="chart")
 
     async def _draw(self) -> None:
         """Draw what is wanted until nothing newer is."""

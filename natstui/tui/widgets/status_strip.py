@@ -22,6 +22,9 @@ STYLES = {
 }
 
 
+_SHORTEST = 12
+
+
 def _style(look: str) -> str:
     """Return the style of a look; `on red` is readable text on that ground."""
     return f"auto {look}" if look.startswith("on ") else STYLES[look]
@@ -33,7 +36,10 @@ def joined(parts: list[Cell], width: int) -> Content:
     for part in parts:
         content = safe(part.text, _style(part.look))
         gap = 2 if used else 0
-        if used and used + gap + content.cell_length > width:
+        room = width - used - gap
+        if content.cell_length > room:
+            if room >= _SHORTEST and not used:
+                line = Content.assemble(line, " " * gap, content.truncate(room, ellipsis=True))
             break
         line = Content.assemble(line, " " * gap, content)
         used += gap + content.cell_length

@@ -1,4 +1,4 @@
-"""A server that dies, freezes and returns, and an engine that is killed, while somebody watches."""
+"""A server that dies, freezes and returns, and a killed engine, while somebody watches."""
 
 from __future__ import annotations
 

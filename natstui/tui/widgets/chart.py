@@ -98,7 +98,8 @@ class Chart(Widget):
         self._wanted = plot_frame(self._data, self.size.width, self.size.height - self._head)
         if not self._drawing:
             self._drawing = True
-            self.run_worker(self._draw, group="chart")
+            # The method, not its coroutine: a screen that closes never starts the worker.
+            self.run_worker(self._draw, group="chart")  # type: ignore[arg-type]
 
     async def _draw(self) -> None:
         """Draw what is wanted until nothing newer is."""

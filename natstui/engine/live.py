@@ -46,6 +46,7 @@ async def watch_server(
             sink.add(change)
             if change.state == "connected":
                 for client in connected:
+                    control.poll_soon()
                     tasks.create_task(_tell_permitted(client, sink))
 
         client = await _connect(connection, sink, on_link)

@@ -11,6 +11,8 @@ from typing import Any
 from natstui.jetstream.client import Client
 
 _FLOOR_WINDOW_COUNT = 60
+_LONGEST_WORK_US = 300_000
+"""An answer that took longer was waiting, for a frozen server or an election, not working."""
 
 
 class RequestLimiter:
@@ -69,4 +71,4 @@ class MeteredApi:
     def server_us(self) -> int:
         """The server's work in this round: what answers took beyond a short round trip."""
         floor_us = min(self._shortest_us, default=0)
-        return sum(asked_us - floor_us for asked_us in self._asked_us)
+        return sum(min(asked_us - floor_us, _LONGEST_WORK_US) for asked_us in self._asked_us)

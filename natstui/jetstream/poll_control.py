@@ -38,6 +38,11 @@ class PollControl:
         self._asked_now = True
         self._wake.set()
 
+    def poll_soon(self) -> None:
+        """Do not wait for the next beat, unless polling is paused: the server is back."""
+        if self.on:
+            self.poll_now()
+
     async def rest(self, until_mono_s: float) -> None:
         """Wait until it is time for the next poll."""
         loop = asyncio.get_running_loop()

@@ -12,6 +12,7 @@ SERVER_SHARE = 0.05
 """Of a core of the server, which polling may cost."""
 _FEWEST_COUNT = 4
 _MOST_COUNT = 60
+_LONGEST_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +58,10 @@ class Rhythm:
         end_mono_s = time.monotonic() + self.interval_s
         return Round(api, min(_MOST_COUNT, max(_FEWEST_COUNT, count)), work_us, end_mono_s)
 
+    def forget(self) -> None:
+        """Start anew: the server is another one, or woke up."""
+        self._work_us, self.interval_s = [], 0.0
+
     def after(self, server_us: int, wanted_s: float) -> str | None:
         """Set the pause from the work of a poll; return why it is longer than wanted.
 
@@ -64,7 +69,7 @@ class Rhythm:
         """
         self._work_us = [*self._work_us[-2:], server_us]
         work_s = median(self._work_us) / 1e6
-        self.interval_s = max(wanted_s, work_s / SERVER_SHARE)
+        self.interval_s = max(wanted_s, min(_LONGEST_S, work_s / SERVER_SHARE))
         if self.interval_s <= wanted_s:
             return None
         return f"one poll costs the server {work_s * 1000:.0f} ms"

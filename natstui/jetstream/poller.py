@@ -72,11 +72,13 @@ class _Poller:
             await self._read(allowed, wanted_s)
         except ServerGone:
             self._availability.forgive()
+            self._rhythm.forget()
             return _PROBE_S
         except RequestTimedOut as error:
             # INFO is the probe: it does not rest, and everything else waits for its answer.
             self._availability.failed(_INFO, error)
             self._availability.forgive()
+            self._rhythm.forget()
             return _PROBE_S
         except RequestFailed as error:
             self._availability.failed(_ANSWERS, error)

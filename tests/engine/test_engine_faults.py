@@ -29,7 +29,8 @@ from natstui.model.snapshot import Snapshot
 from tests.engine.engine_process import EngineProcess
 
 NOTICED_S = 10
-RECOVERED_S = 2
+RECOVERED_S = 5
+"""2 s are promised, and measured by `benchmarks.engine_faults`; the rest is for busy machines."""
 
 
 @pytest.fixture

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from collections.abc import Sequence
 from pathlib import Path
+from time import monotonic
 
 from rich.console import RenderableType
-from rich.text import Text
+from textual import events
 from textual.app import App
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
@@ -18,7 +20,9 @@ from natstui.tui.ascii import ASCII
 from natstui.tui.crash_log import crash_line, log_folder, write_crash_log
 from natstui.tui.text import HARMLESS, safe_copy
 from natstui.tui.themes import register_themes
+from natstui.tui.too_small import TooSmall, too_small
 
+_SAME_TOAST_S = 2.0
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -29,6 +33,8 @@ class GuardedApp(App[int]):
         super().__init__()
         self._own_filters = (HARMLESS, ASCII) if ascii_only else (HARMLESS,)
         self._log_to = log_to
+        self._last_words = ""
+        self._toasts: dict[str, float] = {}
         register_themes(self)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
@@ -48,7 +54,13 @@ class GuardedApp(App[int]):
         timeout: float | None = None,
         markup: bool = False,
     ) -> None:
-        """Show a toast; its text is never read as markup, whatever the caller asks."""
+        """Show a toast, once in a while if it repeats itself; its text is never markup."""
+        if (now_s := monotonic()) - self._toasts.get(message, -_SAME_TOAST_S) < _SAME_TOAST_S:
+            return
+        self._toasts = {
+            text: at for text, at in self._toasts.items() if now_s - at < _SAME_TOAST_S
+        }
+        self._toasts[message] = now_s
         super().notify(
             clean_text(message),
             title=clean_line(title),
@@ -60,6 +72,7 @@ class GuardedApp(App[int]):
     def run_guarded(self, *, mouse: bool = True) -> int:
         """Run until the user leaves; return the exit code: 1 after a crash, 128 + signal."""
         self.run(mouse=mouse)
+        sys.stderr.write(self._last_words)
         return self.return_code or 0
 
     def _on_mount(self) -> None:
@@ -68,6 +81,15 @@ class GuardedApp(App[int]):
             loop = asyncio.get_running_loop()
             for number in _ENDING_SIGNALS:
                 loop.add_signal_handler(number, self._leave, number)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Say so when the terminal is too small to be of use."""
+        if too_small(event.size):
+            self.call_after_refresh(self._say_too_small)
+
+    def _say_too_small(self) -> None:
+        if too_small(self.size) and not isinstance(self.screen, TooSmall):
+            self.push_screen(TooSmall())
 
     def _leave(self, number: int) -> None:
         """End with the exit code a shell expects after a signal."""
@@ -81,5 +103,5 @@ class GuardedApp(App[int]):
         """Write the crash to a log and leave one line; Textual's own shows local variables."""
         error = self._exception or RuntimeError("panic without an exception")
         path = write_crash_log(error, self._log_to or log_folder())
-        self._exit_renderables.append(Text(clean_line(crash_line(error, path))))
+        self._last_words = clean_line(crash_line(error, path)) + "\n"
         self._close_messages_no_wait()

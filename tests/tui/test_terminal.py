@@ -59,7 +59,7 @@ def test_a_crash_leaves_one_line_and_a_private_report(tmp_path: Path) -> None:
     assert "hunter2" not in report + output.decode()
     assert "\x1b" not in report
     after = output[output.rindex(b"\x1b[?1049l") :]
-    assert b"stopped by a defect (ValueError)" in after
+    assert f"stopped by a defect (ValueError); the report is in {log}" in after.decode()
     assert b"PWNED" not in output
     for sequence in LEFT:
         assert sequence in output

@@ -1,0 +1,46 @@
+"""What stands on a terminal that is too small for anything else."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from natstui.tui.text import safe_lines
+
+LEAST = Size(60, 20)
+
+
+def too_small(size: Size) -> bool:
+    """Tell whether a terminal of this size cannot be used."""
+    return size.width < LEAST.width or size.height < LEAST.height
+
+
+class TooSmall(ModalScreen[None]):
+    """Says how large the terminal must be, and goes when it is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.quit", "Quit", show=False)]
+    DEFAULT_CSS = """
+    TooSmall { align: center middle; background: $background; color: $foreground; }
+    TooSmall Static { width: auto; height: auto; text-align: center; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Yield the sentence."""
+        yield Static(markup=False)
+
+    def on_resize(self) -> None:
+        """Say the present size, or give the screen back."""
+        size = self.app.size
+        if not too_small(size):
+            if self in self.app.screen_stack and self.is_current:
+                self.dismiss()
+        else:
+            text = (
+                f"{size.width}×{size.height} is too small:\nat least {LEAST.width}×{LEAST.height}"
+            )
+            self.query_one(Static).update(safe_lines(text))

@@ -1,0 +1,49 @@
+"""The app says when the terminal is too small, and does not repeat its toasts."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.widgets import Static
+
+from natstui.tui.guarded_app import GuardedApp
+
+
+class SmallApp(GuardedApp):
+    def compose(self) -> ComposeResult:
+        yield Static("all is shown")
+
+    def text(self) -> str:
+        return "\n".join(strip.text for strip in self.screen._compositor.render_strips())
+
+
+async def test_a_small_terminal_is_told_what_is_needed_until_it_grows() -> None:
+    app = SmallApp()
+    async with app.run_test(size=(50, 15)) as pilot:
+        await pilot.pause(0.2)
+        assert "50×15 is too small" in app.text()
+        assert "at least 60×20" in app.text()
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause(0.2)
+        assert "40×10 is too small" in app.text()
+        await pilot.resize_terminal(60, 20)
+        await pilot.pause(0.2)
+        assert "all is shown" in app.text()
+        assert len(app.screen_stack) == 1
+        await pilot.resize_terminal(60, 19)
+        await pilot.pause(0.2)
+        assert "too small" in app.text()
+        await pilot.press("q")
+    assert app.return_code == 0
+
+
+async def test_one_sentence_is_one_toast() -> None:
+    app = SmallApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        for _ in range(20):
+            app.notify("the server is away")
+        app.notify("it is back")
+        await pilot.pause()
+        assert [toast.message for toast in app._notifications] == [
+            "the server is away",
+            "it is back",
+        ]

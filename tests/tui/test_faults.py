@@ -42,6 +42,7 @@ async def test_a_killed_server_is_said_values_stay_stale_and_all_recovers(
             lambda: viewer.table.rows and viewer.table.rows.view.stale_s(0), "stale"
         )
         assert viewer.rows()["S"]["msgs"] == "1"
+        assert viewer.rows()["S"]["trend"].startswith("stale ")
         nats_server.restart()
         assert await seconds_until(viewer, "● connected") < BACK_WITHIN_S * SLOW_MACHINE
         await viewer.until(

@@ -9,6 +9,7 @@ from natstui.clean import clean_line
 from natstui.model.state import State
 from natstui.tui.present.columns import ColumnSpec, Order, arranged, compiled
 from natstui.tui.widgets.rows import Cell
+from natstui.units import duration_text
 
 
 class TableView(Protocol):
@@ -43,6 +44,8 @@ class Rows(Generic[V]):
         self.view = view
         self.specs = specs
         self.order = order
+        # Where a stale row says its age: a column whose own content means nothing then.
+        self._said_in = next((s.id for s in specs if s.id in ("status", "trend")), "")
 
     def __len__(self) -> int:
         return len(self.view)
@@ -54,9 +57,14 @@ class Rows(Generic[V]):
     def cells(self, row: int) -> Sequence[Cell]:
         """Return one cell per column."""
         cells = [spec.cell(self.view, row) for spec in self.specs]
-        if self.view.stale_s(row) is None:
+        age_s = self.view.stale_s(row)
+        if age_s is None:
             return cells
-        return [Cell(cell.text, "stale") for cell in cells]
+        said = f"stale {duration_text(age_s)}"
+        return [
+            Cell(said if spec.id == self._said_in else cell.text, "stale")
+            for spec, cell in zip(self.specs, cells, strict=True)
+        ]
 
 
 def matching(view: TableView, order: Order) -> list[int]:

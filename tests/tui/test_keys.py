@@ -1,0 +1,161 @@
+"""Keys, the command line, filters and sorting, as users expect them."""
+
+from __future__ import annotations
+
+import nats
+import pytest
+from textual.app import App
+
+from natstui.jetstream.broker import Broker
+from natstui.tui.screens.consumer_detail import ConsumerDetail
+from natstui.tui.screens.consumers import ConsumersScreen
+from natstui.tui.screens.help import HelpScreen
+from natstui.tui.screens.raw import RawScreen
+from natstui.tui.screens.stream_detail import StreamDetail
+from natstui.tui.screens.streams import StreamsScreen
+from tests.tui.viewer import Viewer, viewing
+
+
+async def fill(server: Broker) -> None:
+    nc = await nats.connect(server.url)
+    js = nc.jetstream()
+    for number, name in enumerate(("ALPHA", "BETA", "GAMMA")):
+        await js.add_stream(name=name, subjects=[f"{name.lower()}.>"])
+        for _ in range(number * 2 + 1):
+            await js.publish(f"{name.lower()}.x", b"x")
+    await js.add_consumer("BETA", durable_name="one", ack_policy="explicit")
+    await js.add_consumer("GAMMA", durable_name="two", ack_policy="explicit")
+    await nc.close()
+
+
+def shown(viewer: Viewer) -> list[str]:
+    return list(viewer.rows())
+
+
+async def test_filters_take_expressions_inverse_ones_too_and_escape_clears_them(
+    nats_server: Broker,
+) -> None:
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(100, 30)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        await viewer.press("slash", *"ta$", "enter")
+        await viewer.until(lambda: shown(viewer) == [])
+        await viewer.press("escape")
+        await viewer.press("slash", *"^B", "enter")
+        await viewer.until(lambda: shown(viewer) == ["BETA"])
+        await viewer.until(lambda: "1 of 3" in viewer.text)
+        await viewer.press("escape")
+        await viewer.press("slash", "exclamation_mark", *"^B", "enter")
+        await viewer.until(lambda: shown(viewer) == ["ALPHA", "GAMMA"])
+        await viewer.press("escape")
+        await viewer.press("slash", "left_parenthesis", "enter")
+        await viewer.until(lambda: "is not a regular expression" in viewer.text)
+        await viewer.press("slash", "escape")
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+
+
+async def test_any_column_sorts_both_ways_and_the_next_run_remembers(
+    nats_server: Broker,
+) -> None:
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(200, 30)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        for spec in viewer.table.SPECS:
+            await viewer.press("greater_than_sign")
+            assert sorted(shown(viewer)) == ["ALPHA", "BETA", "GAMMA"], spec.id
+        while viewer.table.order.column != "msgs":
+            await viewer.press("greater_than_sign")
+        assert shown(viewer) == ["GAMMA", "BETA", "ALPHA"]
+        await viewer.press("r")
+        assert shown(viewer) == ["ALPHA", "BETA", "GAMMA"]
+        await viewer.press("r")
+    async with viewing(nats_server.url, size=(200, 30)) as viewer:
+        await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"])
+
+
+async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
+    nats_server: Broker,
+) -> None:
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        await viewer.press("down", "enter")
+        assert isinstance(viewer.app.screen, ConsumersScreen)
+        await viewer.until(lambda: shown(viewer) == ["one"])
+        await viewer.press("enter")
+        assert isinstance(viewer.app.screen, ConsumerDetail)
+        await viewer.until(lambda: "CONFIGURATION" in viewer.text)
+        await viewer.press("y")
+        assert isinstance(viewer.app.screen, RawScreen)
+        await viewer.until(lambda: '"durable_name": "one"' in viewer.text)
+        await viewer.press("y")
+        await viewer.until(lambda: "durable_name: one" in viewer.text)
+        await viewer.press("escape", "escape", "escape", "d")
+        assert isinstance(viewer.app.screen, StreamDetail)
+        await viewer.until(lambda: "beta.>" in viewer.text)
+        await viewer.press("escape")
+        assert isinstance(viewer.app.screen, StreamsScreen)
+        await viewer.press("question_mark")
+        assert isinstance(viewer.app.screen, HelpScreen)
+        assert "KEYS" in viewer.text
+        await viewer.press("escape", "q")
+        assert viewer.app.return_code == 0
+
+
+async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(
+    nats_server: Broker,
+) -> None:
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        await viewer.type_command("consumers GAMMA")
+        await viewer.until(lambda: shown(viewer) == ["two"])
+        await viewer.type_command("stream BETTA")
+        await viewer.until(lambda: "there is no stream BETTA" in viewer.text)
+        await viewer.type_command("consumer GAMMA two")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail))
+        await viewer.type_command("note seen")
+        await viewer.type_command("events")
+        await viewer.until(lambda: "seen" in viewer.text)
+        await viewer.type_command("interval 5s")
+        await viewer.until(lambda: viewer.app.state.costs[-1].cost.interval_us == 5_000_000)
+        await viewer.type_command("nonsense")
+        await viewer.until(lambda: "no command :nonsense" in viewer.text)
+        await viewer.press("colon", "up")
+        assert "nonsense" in viewer.text
+        await viewer.press("escape")
+
+
+async def test_names_and_rows_are_copied(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+    monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(100, 30)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        await viewer.press("c", "C")
+    assert copied[0] == "ALPHA"
+    assert '"name": "ALPHA"' in copied[1]
+
+
+async def test_a_terminal_that_is_too_small_says_so_and_recovers(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=(59, 19)) as viewer:
+        assert "enlarge the terminal" in viewer.text
+        await viewer.pilot.resize_terminal(60, 20)
+        await viewer.pilot.pause()
+        assert "enlarge" not in viewer.text
+        assert "STREAM" in viewer.text
+
+
+async def test_every_key_in_the_footer_works(nats_server: Broker) -> None:
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        for mode in "1", "2", "3", "4":
+            await viewer.press(mode)
+            for active in list(viewer.app.screen.active_bindings.values()):
+                if active.binding.show and active.binding.key not in ("q", "ctrl+q"):
+                    await viewer.press(active.binding.key)
+                    assert viewer.app.is_running
+                    await viewer.press("escape", "escape", mode)

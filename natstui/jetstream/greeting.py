@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import msgspec
 
 from natstui.config import Connection
-from natstui.errors import JetStreamUnavailable
+from natstui.errors import JetStreamUnavailable, PermissionDenied
 from natstui.jetstream.permissions import UserInfo
 from natstui.jetstream.transport import GuardedClient
 from natstui.model.record import LinkChanged, LinkState
@@ -37,6 +37,8 @@ class Greeting:
     api_level: int | None = None
     domain: str | None = None
     user: UserInfo | None = None
+    denied: bool = False
+    """Whether the user may not even ask, so that asking again is pointless."""
 
 
 def link_changed(
@@ -75,7 +77,8 @@ def account_greeting(reply: bytes | BaseException, user: UserInfo | None) -> Gre
         level = info.api.level or 0
         return Greeting(jetstream=True, api_level=level, domain=info.domain, user=user)
     if not isinstance(reply, JetStreamUnavailable):
-        return Greeting(reason=str(reply), user=user)
+        denied = isinstance(reply, PermissionDenied)
+        return Greeting(reason=str(reply), user=user, denied=denied)
     reason = str(reply)
     if reply.err_code == _NOT_FOR_ACCOUNT and user is not None:
         reason = f"JetStream is not enabled for the account {user.account!r}"

@@ -23,6 +23,7 @@ OnDenied = Callable[[PermissionDenied], None]
 
 # A server that refuses us is not asked twice a second.
 _RETRY_REFUSED_S = 1.5
+_ASK_AGAIN_S = 4.0
 
 
 class Link:
@@ -118,6 +119,15 @@ class Link:
             self.greeting = await self._greet()
         if self.nc.is_connected:
             self._on_link(self.state)
+            if not self.greeting.jetstream and not self.greeting.denied:
+                self._spawn(self._introduce_again())
+
+    async def _introduce_again(self) -> None:
+        """Ask again while JetStream is missing: it may be electing a leader, or be enabled."""
+        reconnects_count = self.nc.stats["reconnects"]
+        await asyncio.sleep(_ASK_AGAIN_S)
+        if self.nc.is_connected and self.nc.stats["reconnects"] == reconnects_count:
+            await self._introduce()
 
     def _deny(self, violation: Violation) -> None:
         """Fail at once what the server refused."""

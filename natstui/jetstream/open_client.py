@@ -19,8 +19,8 @@ from natstui.jetstream.transport import GuardedClient
 
 _STEP_S = 2.5
 _CLOSE_S = 1.5
-# Frozen servers are noticed after 2.5 × 3 s.
-_PING_S = 2.5
+# A frozen server is noticed after three of these, and half a second.
+_PING_S = 2.0
 RETRY_S = 0.5
 _INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
 

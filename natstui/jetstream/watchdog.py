@@ -11,8 +11,10 @@ _LOOK_S = 0.5
 _STUCK_S = 30.0
 
 
-async def watch_over(client: GuardedClient, on_fault: Callable[[str], None]) -> None:
-    """Revive the client for ever: dead inner loops at once, stuck reconnecting after 30 s.
+async def watch_over(
+    client: GuardedClient, on_fault: Callable[[str], None], stuck_s: float = _STUCK_S
+) -> None:
+    """Revive the client for ever: dead inner loops at once, stuck reconnecting after `stuck_s`.
 
     `on_fault` gets one sentence before each revival.
     """
@@ -26,7 +28,7 @@ async def watch_over(client: GuardedClient, on_fault: Callable[[str], None]) -> 
             on_fault(f"the {name} loop of the connection ended unexpectedly")
         elif client.reconnect_ended:
             on_fault("reconnecting ended unexpectedly")
-        elif client.is_reconnecting and loop.time() - since > _STUCK_S:
+        elif client.is_reconnecting and loop.time() - since > stuck_s:
             on_fault("reconnecting was stuck")
         else:
             continue

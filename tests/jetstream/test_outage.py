@@ -7,10 +7,12 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from natstui.config import Connection
+from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, RequestTimedOut, ServerGone
 from natstui.jetstream.broker import Broker
+from natstui.jetstream.broker_cluster import Cluster
 from natstui.jetstream.client import Client, connect
+from natstui.jetstream.watchdog import watch_over
 from natstui.model.record import LinkChanged
 
 LONG_S = 20.0
@@ -139,6 +141,33 @@ async def test_a_dead_reconnect_is_noticed_and_revived(nats_server: Broker) -> N
         nats_server.start()
         await until(lambda: changes[-1].state == "connected", within_s=6)
         assert await client.request("INFO")
+
+
+async def test_a_stuck_reconnect_is_noticed_and_begun_anew(nats_server: Broker) -> None:
+    async with connected(nats_server) as (client, changes):
+        nats_server.stop()
+        await until(lambda: changes[-1].state == "reconnecting")
+        client.nc._reconnection_task.cancel()
+        client.nc._reconnection_task = asyncio.create_task(asyncio.sleep(1000))
+        nats_server.start()
+        faults: list[str] = []
+        watching = asyncio.create_task(watch_over(client.nc, faults.append, stuck_s=1))
+        await until(lambda: changes[-1].state == "connected")
+        assert faults == ["reconnecting was stuck"]
+        watching.cancel()
+
+
+async def test_another_node_of_a_cluster_takes_over(nats_cluster: Cluster) -> None:
+    user = {"user": "app", "password": Secret("app")}
+    changes: list[LinkChanged] = []
+    first = nats_cluster.nodes[0]
+    connection = Connection(servers=(first.url,), **user)
+    client = await connect(connection, on_link=changes.append)
+    first.kill()
+    await until(lambda: changes[-1].state == "connected" and len(changes) > 1)
+    assert changes[-1].server_name != changes[0].server_name
+    assert changes[-1].server_url != first.url
+    await client.close()
 
 
 async def test_a_cancelled_flush_does_not_kill_the_connection(nats_server: Broker) -> None:

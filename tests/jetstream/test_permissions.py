@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import time
 from collections.abc import Callable
 from typing import Any
@@ -139,6 +141,30 @@ async def test_a_server_without_jetstream_is_connected_and_says_so(
     await client.close()
     assert changes[0].jetstream is False
     assert changes[0].reason == "the server 'server1' runs without JetStream"
+
+
+async def test_jetstream_that_is_enabled_later_is_noticed(
+    nats_server_factory: Factory,
+) -> None:
+    without = (
+        "server_name: server1\naccounts { A: { users: [ { user: plain, password: plain } ] } }\n"
+    )
+    broker = nats_server_factory(without)
+    changes: list[LinkChanged] = []
+    client = await connect(
+        Connection(servers=(broker.url,), user="plain", password=Secret("plain")),
+        on_link=changes.append,
+    )
+    assert changes[-1].jetstream is False
+    config = broker._config
+    config.write_text(config.read_text().replace("A: {", "A: { jetstream: enabled, "))
+    os.kill(broker.pid, signal.SIGHUP)
+    async with asyncio.timeout(20):
+        while not changes[-1].jetstream:
+            await asyncio.sleep(0.05)
+    assert changes[-1].reason is None
+    assert client.api_level is not None
+    await client.close()
 
 
 async def test_a_wrong_domain_or_prefix_is_named(nats_server_factory: Factory) -> None:

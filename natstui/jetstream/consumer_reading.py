@@ -44,17 +44,25 @@ class ConsumerReading:
         self._listing: tuple[str, Listing[ConsumerRow]] | None = None
         self._turn_count = 0
         self._missing: dict[str, set[str]] = {}
+        self._away: Mapping[str, set[str]] = {}
         self._rests_until_mono_s: dict[str, float] = {}
         self._seen = ConsumersSeen()
 
-    def follow(self, rows: Mapping[str, StreamRow]) -> None:
-        """Take up what a complete list of streams says."""
-        self._order.follow(rows)
+    def follow(self, rows: Mapping[str, StreamRow], away: Mapping[str, set[str]]) -> None:
+        """Take up what a complete list of streams says.
+
+        `away` are unreachable streams with their consumers. Those are away too, and asking for
+        them would only make the server wait.
+        """
+        self._away = away
+        self._order.follow(rows, away)
         for gone in self._counts.keys() - rows.keys():
             self._availability.worked(f"{_LIST}.{gone}")
             self._missing.pop(gone, None)
             self._rests_until_mono_s.pop(gone, None)
-        self._counts = {name: row.state.consumer_count for name, row in rows.items()}
+        self._counts = {
+            name: row.state.consumer_count for name, row in rows.items() if name not in away
+        }
 
     async def read(self, allowed: Round, visible: tuple[tuple[str, str], ...]) -> ConsumersSeen:
         """Read what the allowance gives, and always something; raises ServerGone only."""
@@ -64,7 +72,8 @@ class ConsumerReading:
         self._denials.settle()
         self._seen.swept.update(self._order.emptied())
         self._seen.complete = self._seen.swept.issuperset(self._order.streams)
-        missing = {(stream, name) for stream, names in self._missing.items() for name in names}
+        unreachable = (*self._missing.items(), *self._away.items())
+        missing = {(stream, name) for stream, names in unreachable for name in names}
         self._seen.missing = missing - self._seen.rows.keys()
         return self._seen
 
@@ -104,7 +113,7 @@ class ConsumerReading:
         if not self._availability.may_ask(_INFO):
             return
         try:
-            reply = await self._api.ask(f"{_INFO}.{stream}.{name}")
+            reply, _ = await self._api.ask(f"{_INFO}.{stream}.{name}")
             row = read_consumer(reply, time.monotonic_ns() // 1000)
         except NotFound:
             return

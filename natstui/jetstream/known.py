@@ -41,6 +41,10 @@ class KnownConfigurations:
                 marks[row.name] = mark
         return tuple(changed)
 
+    def consumers_of(self, stream: str) -> set[str]:
+        """Return the names of a stream's consumers."""
+        return set(self._consumers.get(stream, ()))
+
     def keep_streams(self, names: set[str]) -> None:
         """Forget all other streams, with their consumers."""
         for gone in self._streams.keys() - names:

@@ -37,11 +37,11 @@ class Listing(Generic[Row]):
 
     async def step(self, api: MeteredApi) -> None:
         """Read one page; raises what `Client.request` raises."""
-        reply = await api.ask(self.verb, {"offset": self._offset})
+        reply, asked_us = await api.ask(self.verb, {"offset": self._offset})
         page = self._read(reply, time.monotonic_ns() // 1000)
-        if page.missing and api.last_us > _MISSING_WAIT_US:
+        if page.missing and asked_us > _MISSING_WAIT_US:
             # It waited 4 s for servers that are down; that is no work.
-            api.forgive_last()
+            api.forgive(asked_us)
         self.steady = self.steady and self._total_count in (None, page.total_count)
         self._total_count = page.total_count
         self.rows.extend(page.rows)

@@ -20,14 +20,16 @@ class RequestLimiter:
 
     def __init__(self, requests_per_s: int) -> None:
         self._passed_at_s: deque[float] = deque(maxlen=requests_per_s)
+        self._turn = asyncio.Lock()
 
     async def pass_one(self) -> None:
         """Wait until one more request is within the budget."""
-        if len(self._passed_at_s) == self._passed_at_s.maxlen:
-            wait_s = self._passed_at_s[0] + 1.0 - time.monotonic()
-            if wait_s > 0:
-                await asyncio.sleep(wait_s)
-        self._passed_at_s.append(time.monotonic())
+        async with self._turn:
+            if len(self._passed_at_s) == self._passed_at_s.maxlen:
+                wait_s = self._passed_at_s[0] + 1.0 - time.monotonic()
+                if wait_s > 0:
+                    await asyncio.sleep(wait_s)
+            self._passed_at_s.append(time.monotonic())
 
 
 class MeteredApi:
@@ -47,25 +49,22 @@ class MeteredApi:
 
     async def ask(
         self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
-    ) -> bytes:
-        """Return the reply; raises what `Client.request` raises."""
+    ) -> tuple[bytes, int]:
+        """Return the reply and the µs it took; raises what `Client.request` raises."""
         await self._limiter.pass_one()
         self.requests_count += 1
         started_ns = time.monotonic_ns()
         reply = await self._client.request(verb, body, timeout_s=timeout_s)
-        self._asked_us.append((time.monotonic_ns() - started_ns) // 1000)
-        self._shortest_us.append(self._asked_us[-1])
+        asked_us = (time.monotonic_ns() - started_ns) // 1000
+        self._asked_us.append(asked_us)
+        self._shortest_us.append(asked_us)
         self.received_bytes += len(reply)
-        return reply
+        return reply, asked_us
 
-    @property
-    def last_us(self) -> int:
-        """How long the last answer took."""
-        return self._asked_us[-1]
-
-    def forgive_last(self) -> None:
-        """Do not count the last answer as work: the server only waited for somebody."""
-        self._asked_us[-1] = min(self._shortest_us)
+    def forgive(self, asked_us: int) -> None:
+        """Do not count an answer as work: the server only waited for somebody."""
+        if asked_us in self._asked_us:
+            self._asked_us.remove(asked_us)
 
     @property
     def server_us(self) -> int:

@@ -97,7 +97,7 @@ class NextMessages:
             body = {"seq": consumer.delivered.stream_seq + 1, "next_by_subj": subject}
             verb = f"STREAM.MSG.GET.{consumer.stream_name}"
             try:
-                reply = await api.ask(verb, body, timeout_s=_TIMEOUT_S)
+                reply, _ = await api.ask(verb, body, timeout_s=_TIMEOUT_S)
             except NotFound:
                 continue
             with reading("STREAM.MSG.GET"):

@@ -42,10 +42,13 @@ async def poll(
     Restored when something cannot be read. Polls nothing while there is no connection.
     """
     poller = _Poller(client, control, sink, requests_per_s)
-    while True:
-        started_s = asyncio.get_running_loop().time()
-        pause_s = await poller.poll_once()
-        await control.rest(started_s + pause_s)
+    try:
+        while True:
+            started_s = asyncio.get_running_loop().time()
+            pause_s = await poller.poll_once()
+            await control.rest(started_s + pause_s)
+    finally:
+        await poller.close()
 
 
 class _Poller:
@@ -84,12 +87,18 @@ class _Poller:
             self._availability.failed(_ANSWERS, error)
         return self._rhythm.interval_s
 
+    async def close(self) -> None:
+        """Drop the question that waits for its answer, if there is one."""
+        await self._streams.close()
+
     async def _read(self, allowed: Round, wanted_s: float) -> None:
         started_us = time.monotonic_ns() // 1000
         account, rtt_us = await self._account()
         streams = await self._streams.read(allowed, self._control.visible_streams)
         if streams.complete:
-            self._consumers.follow(self._streams.rows)
+            known = self._known
+            away = {stream: known.consumers_of(stream) for stream in streams.missing}
+            self._consumers.follow(self._streams.rows, away)
         consumers = await self._consumers.read(allowed, self._control.visible_consumers)
         await self._find_next(allowed, consumers)
         reason = (
@@ -112,7 +121,7 @@ class _Poller:
         if not self._availability.may_ask(_INFO):
             return None, None
         try:
-            reply = await self._api.ask(_INFO, timeout_s=_INFO_TIMEOUT_S)
+            reply, rtt_us = await self._api.ask(_INFO, timeout_s=_INFO_TIMEOUT_S)
             account = read_account(reply)
         except RequestTimedOut:
             raise
@@ -120,7 +129,7 @@ class _Poller:
             self._availability.failed(_INFO, error)
             return None, None
         self._availability.worked(_INFO)
-        return account, self._api.last_us
+        return account, rtt_us
 
     async def _find_next(self, allowed: Round, consumers: ConsumersSeen) -> None:
         """Fill in when the next message was stored, asking a few times for what is in view."""

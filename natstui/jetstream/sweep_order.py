@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 from natstui.jetstream.decode_stream import StreamRow
 
@@ -36,13 +36,18 @@ class SweepOrder:
         """Tell whether there are streams whose turn never came."""
         return next(iter(self._rotation.values()), ()) is None
 
-    def follow(self, rows: Mapping[str, StreamRow]) -> None:
-        """Take up what a complete list of streams says."""
-        self._marks = {n: _mark(row) for n, row in rows.items() if row.state.consumer_count}
+    def follow(self, rows: Mapping[str, StreamRow], away: Container[str]) -> None:
+        """Take up what a complete list of streams says; streams that are away have no turn."""
+        self._marks = {
+            name: _mark(row)
+            for name, row in rows.items()
+            if row.state.consumer_count and name not in away
+        }
         for gone in self._rotation.keys() - self._marks.keys():
             del self._rotation[gone]
             self._moved.pop(gone, None)
-            self._emptied[gone] = _TOLD_EMPTY_COUNT
+            if gone not in away:
+                self._emptied[gone] = _TOLD_EMPTY_COUNT
         for name, mark in self._marks.items():
             self._emptied.pop(name, None)
             if self._rotation.get(name, mark) != mark:

@@ -43,6 +43,10 @@ async def test_a_dead_nodes_streams_are_unreachable_and_keep_their_values(
         assert all(kept[name]["stored_msgs"] == 1 for name in lost)
         assert all(kept[name]["leader"] == dead for name in lost)
         assert {key[:2] for key in polled.state.consumers.roster.keys} >= {(n, "C") for n in lost}
+        later = [await polled.until(Snapshot) for _ in range(4)]
+        # Each list of streams takes 4 s now; consumers do not wait for it.
+        assert later[-1].taken_mono_us - later[0].taken_mono_us < 9_000_000
+        assert all({(n, "C") for n in lost} <= set(s.unreachable_consumers) for s in later)
         replicated = await polled.until(
             Snapshot,
             lambda s: any(

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from natstui.cli.watch_rows import AccountRow, ConsumerRow, RemovedRow, ServerRow, StreamRow
+from natstui.cli.watch_rows_assets import ConsumerRow, StreamRow
+from natstui.cli.watch_rows_events import RemovedRow
+from natstui.cli.watch_rows_server import AccountRow, ServerRow
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.diagnosis import consumer_verdict, stale_after_us
 from natstui.model.history import WINDOWS_S

@@ -24,7 +24,8 @@ EXCEPTIONS: dict[str, str] = {
 
 def dataclasses_with_numbers() -> Iterator[type]:
     """Yield every dataclass of the model, and of the lines others read."""
-    for module in modules("natstui.model") + modules("natstui.cli.watch_rows"):
+    lines = [module for module in modules("natstui.cli") if "watch_rows" in module.name]
+    for module in modules("natstui.model") + lines:
         for thing in vars(importlib.import_module(module.name)).values():
             defined_here = getattr(thing, "__module__", None) == module.name
             if defined_here and isinstance(thing, type) and dataclasses.is_dataclass(thing):

@@ -1,16 +1,14 @@
-"""State → the rows `natstui watch` prints. Pure."""
+"""State → the rows of streams and consumers, and of those that are gone. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import TYPE_CHECKING
 
 import msgspec
 
 from natstui.cli.watch_rows_assets import ConsumerRow, StreamRow
 from natstui.cli.watch_rows_events import RemovedRow
-from natstui.cli.watch_rows_server import AccountRow, ServerRow
+from natstui.cli.watch_values import unknown, values, values_at
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.diagnosis import consumer_verdict, stale_after_us
 from natstui.model.history import WINDOWS_S
@@ -23,60 +21,6 @@ from natstui.model.rates import (
     trend_per_s,
 )
 from natstui.model.state import State
-
-if TYPE_CHECKING:
-    from _typeshed import DataclassInstance
-
-_MINUTE_US = 60_000_000
-
-
-def server_row(state: State) -> ServerRow | None:
-    """Return the connection and its server; None before the first try."""
-    link = state.link
-    if link is None:
-        return None
-    cost = state.costs[-1].cost if state.costs else None
-    computed = {
-        "kind": "server",
-        "name": link.server_name,
-        "at_us": state.now_at_us,
-        "link": link.state,
-        "url": link.server_url,
-        "version": link.server_version,
-        "api_rtt_us": cost.api_rtt_us if cost else None,
-        "own_requests_per_s": _own_requests_per_s(state),
-        "poll_interval_us": cost.interval_us if cost else None,
-        "backoff_reason": cost.backoff_reason if cost else None,
-    }
-    return msgspec.convert({**_values(link), **computed}, ServerRow)
-
-
-def _own_requests_per_s(state: State) -> float | None:
-    costs = [cost for cost in state.costs if cost.mono_us > state.now_mono_us - _MINUTE_US]
-    elapsed_us = costs[-1].mono_us - costs[0].mono_us if costs else 0
-    asked_count = sum(cost.cost.requests_count for cost in costs[1:])
-    return asked_count * 1e6 / elapsed_us if elapsed_us else None
-
-
-def _api_requests_per_s(state: State) -> float | None:
-    """Return the growth of the account's own counter between the two newest polls."""
-    counts = [(c.mono_us, c.api_requests_count) for c in state.costs[-2:]]
-    if len(counts) < 2 or counts[0][1] is None or counts[1][1] is None:
-        return None
-    elapsed_us, grown = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
-    return grown * 1e6 / elapsed_us if elapsed_us > 0 and grown >= 0 else None
-
-
-def account_row(state: State) -> AccountRow | None:
-    """Return the account's use and limits; None where it cannot be read."""
-    if state.account is None:
-        return None
-    computed = {
-        "name": state.link.account if state.link else None,
-        "at_us": state.now_at_us,
-        "api_requests_per_s": _api_requests_per_s(state),
-    }
-    return msgspec.convert({**_values(state.account), **computed}, AccountRow)
 
 
 def stream_rows(state: State, since_mono_us: int = 0) -> Iterator[StreamRow]:
@@ -104,11 +48,11 @@ def _stream_row(state: State, row: int) -> StreamRow:
         "msgs_used_percent": _percent(stored_msgs, max_msgs),
         "bytes_used_percent": _percent(stored_bytes, max_bytes),
         "full_in_s": min((time_s for time_s in full if time_s is not None), default=None),
-        **_values(stream_rates(history, key)),
+        **values(stream_rates(history, key)),
         **_age(state, columns.sampled_mono_us[row], key[0] in state.unreachable_streams),
     }
-    known = _values(config) if config else _unknown(StreamConfiguration)
-    return msgspec.convert({**known, **_values_at(columns, row), **computed}, StreamRow)
+    known = values(config) if config else unknown(StreamConfiguration)
+    return msgspec.convert({**known, **values_at(columns, row), **computed}, StreamRow)
 
 
 def consumer_rows(state: State, since_mono_us: int = 0) -> Iterator[ConsumerRow]:
@@ -137,8 +81,8 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
         "drained_in_s": time_to_drain_s(pending_msgs, trend_per_s(history, key, "pending_msgs")),
         **_age(state, columns.sampled_mono_us[row], key[:2] in state.unreachable_consumers),
     }
-    known = _values(config) if config else _unknown(ConsumerConfiguration)
-    return msgspec.convert({**known, **_values_at(columns, row), **computed}, ConsumerRow)
+    known = values(config) if config else unknown(ConsumerConfiguration)
+    return msgspec.convert({**known, **values_at(columns, row), **computed}, ConsumerRow)
 
 
 def _lag_s(state: State, row: int) -> float | None:
@@ -183,15 +127,3 @@ def _age(state: State, sampled_mono_us: int, unreachable: bool) -> dict[str, obj
     age_us = state.now_mono_us - sampled_mono_us
     stale = unreachable or age_us > stale_after_us(state)
     return {"sampled_ago_s": age_us / 1e6, "stale": stale}
-
-
-def _values(thing: DataclassInstance) -> dict[str, object]:
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
-
-
-def _values_at(columns: DataclassInstance, row: int) -> dict[str, object]:
-    return {field.name: getattr(columns, field.name)[row] for field in fields(columns)}
-
-
-def _unknown(configuration: type[DataclassInstance]) -> dict[str, object]:
-    return {field.name: None for field in fields(configuration)}

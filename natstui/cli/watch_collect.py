@@ -5,13 +5,8 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator
 
-from natstui.cli.watch_build import (
-    account_row,
-    consumer_rows,
-    removed_rows,
-    server_row,
-    stream_rows,
-)
+from natstui.cli.watch_build import consumer_rows, removed_rows, stream_rows
+from natstui.cli.watch_build_server import account_row, server_row
 from natstui.cli.watch_rows import Row
 from natstui.cli.watch_rows_events import AdvisoryRow, RestoredRow, UnavailableRow
 from natstui.model.record import Advisory, LinkChanged, Record, Restored, Unavailable

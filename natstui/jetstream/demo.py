@@ -10,7 +10,7 @@ from functools import partial
 import nats.errors
 
 from natstui.errors import Conflict, NatstuiError, RequestFailed
-from natstui.jetstream import demo_buckets, demo_publish, demo_read
+from natstui.jetstream import demo_buckets, demo_fill, demo_publish, demo_read
 from natstui.jetstream.client import Client
 from natstui.jetstream.demo_consumers import CONSUMERS
 from natstui.jetstream.demo_streams import ORDERS_KEPT_MSGS, RETURNS_AT_FIRST_MSGS, STREAMS, Config
@@ -104,9 +104,9 @@ async def _ensure_consumer(client: Client, stream: str, config: Config) -> None:
 async def _fill(client: Client) -> None:
     """Bring what is empty at first to where the demo shall begin, and have nothing more to do."""
     if await _stored_msgs(client, "ORDERS") < ORDERS_KEPT_MSGS:
-        await demo_publish.fill_orders(client.nc)
+        await demo_fill.fill_orders(client.nc)
     if await _stored_msgs(client, "RETURNS") < RETURNS_AT_FIRST_MSGS:
-        await demo_publish.fill_returns(client.nc)
+        await demo_fill.fill_returns(client.nc)
     await asyncio.Event().wait()
 
 

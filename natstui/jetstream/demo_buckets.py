@@ -10,7 +10,8 @@ from nats.aio.client import Client as Nats
 
 from natstui.jetstream.client import Client
 from natstui.jetstream.demo_consumers import DASHBOARD
-from natstui.jetstream.demo_publish import fill_invoices, payload
+from natstui.jetstream.demo_fill import fill_invoices
+from natstui.jetstream.demo_messages import payload
 from natstui.jetstream.demo_read import look
 from natstui.jetstream.demo_streams import INVOICES_MAX_BYTES
 

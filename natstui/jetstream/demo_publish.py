@@ -1,95 +1,25 @@
-"""What the demo's shop publishes: who says how much, on which subject, with which payload."""
+"""What the demo's shop publishes, and how much of it when."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 import time
-from collections.abc import Awaitable, Callable
 
 from nats.aio.client import Client as Nats
 
-from natstui.jetstream.demo_streams import ORDERS_KEPT_MSGS, RETURNS_AT_FIRST_MSGS
+from natstui.jetstream.demo_messages import (
+    Say,
+    say_invoice,
+    say_order,
+    say_payment,
+    say_pick,
+    say_reading,
+    say_return,
+    say_signup,
+)
 from natstui.jetstream.demo_waves import Clockwork, Wave
 
 TICK_S = 0.5
-_DUPLICATE_RATIO = 0.05
-_POISON_RATIO = 0.012
-_COUNTRIES = ("de", "dk", "fr", "no", "se", "us")
-_ARTICLES = ("anorak", "boots", "candle", "kettle", "lamp", "sledge", "tent", "wool socks")
-
-_CHANCE = random.Random()
-
-Say = Callable[[Nats, int], Awaitable[None]]
-"""Publishes the message with this number."""
-
-
-def payload(**fields: object) -> bytes:
-    """Return a document as the services of a shop exchange them."""
-    return json.dumps(fields, separators=(",", ":")).encode()
-
-
-async def say_order(nc: Nats, number: int) -> None:
-    """Publish an order or its payment; one in twenty is sent twice by a nervous client."""
-    country = _CHANCE.choice(_COUNTRIES)
-    stage = "paid" if number % 3 == 0 else "new"
-    body = payload(
-        order=number,
-        stage=stage,
-        country=country,
-        article=_CHANCE.choice(_ARTICLES),
-        pieces_count=_CHANCE.randint(1, 4),
-        price_cents=_CHANCE.randint(499, 24_900),
-    )
-    headers = {"Nats-Msg-Id": f"{stage}-{number}"}
-    copies = 2 if _CHANCE.random() < _DUPLICATE_RATIO else 1
-    for _ in range(copies):
-        await nc.publish(f"orders.{stage}.{country}", body, headers=headers)
-
-
-async def say_pick(nc: Nats, number: int) -> None:
-    """Publish a job for the warehouse: two small ones for each large one."""
-    size = "large" if number % 3 == 0 else "small"
-    body = payload(job=number, shelf=f"{_CHANCE.choice('ABCDEF')}{number % 40:02d}", size=size)
-    await nc.publish(f"warehouse.pick.{size}.{number % 4}", body)
-
-
-async def say_signup(nc: Nats, number: int) -> None:
-    """Publish a new customer."""
-    country = _CHANCE.choice(_COUNTRIES)
-    word = "confirmed" if number % 2 else "requested"
-    await nc.publish(f"customers.signup.{country}.{word}", payload(customer=number))
-
-
-async def say_payment(nc: Nats, number: int) -> None:
-    """Publish a payment; the first and one in eighty after it can never be settled."""
-    poison = number == 1 or _CHANCE.random() < _POISON_RATIO
-    amount: object = "NaN" if poison else _CHANCE.randint(499, 24_900)
-    way = "voucher" if number % 5 == 0 else "card"
-    await nc.publish(f"payments.{way}.{number % 8}", payload(payment=number, amount_cents=amount))
-
-
-async def say_invoice(nc: Nats, number: int) -> None:
-    """Publish an invoice: a page of lines that nobody can compress."""
-    lines = _CHANCE.randbytes(_CHANCE.randint(300, 900)).hex()
-    await nc.publish(f"invoices.{number % 12 + 1:02d}", payload(invoice=number, scan=lines))
-
-
-async def say_return(nc: Nats, number: int) -> None:
-    """Publish that a parcel came back."""
-    reason = _CHANCE.choice(("too small", "too large", "too late", "broken"))
-    country = _CHANCE.choice(_COUNTRIES)
-    await nc.publish(f"returns.{country}", payload(order=number, reason=reason))
-
-
-async def say_reading(nc: Nats, number: int) -> None:
-    """Publish what a sensor measured."""
-    kind = "scanner" if number % 4 == 0 else "shelf"
-    body = payload(reading=number, celsius=round(_CHANCE.gauss(18, 2), 1), battery_percent=83)
-    await nc.publish(f"sensors.{kind}.{number % 24}", body)
-
-
 SPEAKERS: tuple[tuple[Say, Wave], ...] = (
     (say_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
     (say_pick, Wave(12, swing_ratio=0.4, period_s=90)),
@@ -112,28 +42,3 @@ async def speak(nc: Nats, say: Say, wave: Wave) -> None:
         for _ in range(clockwork.due(time.monotonic() - started_s)):
             number += 1
             await say(nc, number)
-
-
-async def fill_orders(nc: Nats) -> None:
-    """Bring ORDERS to its limit at once, so that it discards at its head from the beginning."""
-    for number in range(ORDERS_KEPT_MSGS + 50):
-        country = _COUNTRIES[number % len(_COUNTRIES)]
-        body = payload(order=number, stage="new", country=country, imported=True)
-        await nc.publish(f"orders.imported.{country}", body)
-        if number % 500 == 0:
-            await asyncio.sleep(0)
-
-
-async def fill_returns(nc: Nats) -> None:
-    """Send back a number of parcels at once."""
-    for number in range(RETURNS_AT_FIRST_MSGS):
-        await say_return(nc, number)
-
-
-async def fill_invoices(nc: Nats, missing_bytes: int) -> None:
-    """Bring INVOICES near its limit."""
-    while missing_bytes > 0:
-        page = payload(invoice=0, scan=_CHANCE.randbytes(8_000).hex())
-        missing_bytes -= len(page)
-        await nc.publish("invoices.00", page)
-        await asyncio.sleep(0)

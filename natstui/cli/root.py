@@ -24,6 +24,10 @@ COMMANDS: dict[str, str] = {
     "replay": "natstui.cli.replay:replay",
     "replay-engine": "natstui.cli.replay:replay_engine",
     "sessions": "natstui.cli.sessions:sessions",
+    "stream": "natstui.cli.stream:stream",
+    "consumer": "natstui.cli.consumer:consumer",
+    "journal": "natstui.cli.journal:journal",
+    "undo": "natstui.cli.journal:undo",
 }
 
 

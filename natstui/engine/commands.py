@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Literal, assert_never
 
+from natstui.engine.managing import Managing
 from natstui.engine.recording import EngineRecorder
 from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
@@ -18,9 +19,11 @@ from natstui.model.benchmark_command import (
     StartBenchmark,
     StopBenchmark,
 )
+from natstui.model.managing import ManagingCommand
 from natstui.model.record import (
     Command,
     Describe,
+    EngineCommand,
     Noted,
     Outcome,
     PollNow,
@@ -55,15 +58,23 @@ class Commands:
         sink: Sink,
         client: Callable[[], Client | None],
         recorder: EngineRecorder,
+        viewer: Sink,
     ) -> None:
-        """`client` returns the present connection, or None before there is one."""
+        """`client` returns the present connection, or None before there is one.
+
+        `viewer` takes what must not be recorded, as payloads.
+        """
         self._recorder = recorder
+        self._managing = Managing(sink, viewer, client)
         self._control = control
         self._sink = sink
         self._client = client
 
     async def obey(self, command: Command) -> None:
         """Do what a command says, and add its Outcome."""
+        if isinstance(command, ManagingCommand):
+            await self._managing.obey(command)
+            return
         try:
             text, body_json = await self._do(command)
         except Refused as error:
@@ -74,12 +85,12 @@ class Commands:
             self._tell(command, "done", text, body_json)
 
     def _tell(
-        self, command: Command, status: Status, text: str, body_json: str | None = None
+        self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
     ) -> None:
         now_us = time.time_ns() // 1000
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
-    async def _do(self, command: Command) -> Answer:
+    async def _do(self, command: EngineCommand) -> Answer:
         match command:
             case Watch():
                 self._control.look_at(command.streams, command.consumers)

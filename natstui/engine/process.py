@@ -73,7 +73,7 @@ class _Engine:
         lines: asyncio.Queue[bytes] = asyncio.Queue()
         read_lines(_STDIN, lines.put_nowait, self._stop.set)
         try:
-            await self._work(feed, lines, self._recorder(started, feed, writer))
+            await self._work(feed, writer, lines, self._recorder(started, feed, writer))
         finally:
             writer.close(_LAST_WORDS_S)
 
@@ -90,7 +90,11 @@ class _Engine:
         return recorder
 
     async def _work(
-        self, feed: Feed, lines: asyncio.Queue[bytes], recorder: EngineRecorder
+        self,
+        feed: Feed,
+        writer: LineWriter,
+        lines: asyncio.Queue[bytes],
+        recorder: EngineRecorder,
     ) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
         from natstui.engine.commands import Commands
@@ -99,7 +103,7 @@ class _Engine:
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
-        commands = Commands(control, feed, lambda: self._client, recorder)
+        commands = Commands(control, feed, lambda: self._client, recorder, writer)
         works = {
             asyncio.ensure_future(self._stop.wait()),
             asyncio.ensure_future(_obey(commands, lines)),

@@ -11,8 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import nkeys
-
 from natstui.config import Connection, Secret
 from natstui.errors import UsageError
 from natstui.jetstream.servers import Address
@@ -125,6 +123,8 @@ def _text(secret: Secret | None, file: str | None) -> str:
 
 def _seed(text: str, where: str) -> str:
     """Find the seed in a text that may have comments and dashes around it."""
+    import nkeys  # brings libsodium, which only these identities need
+
     found = _SEED.search(text)
     if found is None:
         raise UsageError(f"{where} has no nkey seed (a word of 58 letters that starts with SU)")
@@ -136,6 +136,8 @@ def _seed(text: str, where: str) -> str:
 
 def _sign(seed: str, nonce: str) -> bytes:
     """Return the signature of the server's nonce, in base64."""
+    import nkeys
+
     pair = nkeys.from_seed(bytearray(seed.encode()))
     signature = base64.b64encode(pair.sign(nonce.encode()))
     pair.wipe()
@@ -163,7 +165,7 @@ def _authorities(ca: str | None) -> str | None:
         return None
     path = str(Path(ca).expanduser())
     try:
-        ssl.create_default_context().load_verify_locations(cafile=path)
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except ssl.SSLError as error:
         raise UsageError(f"{ca} is not a file with PEM certificates") from error
     except OSError as error:
@@ -175,8 +177,12 @@ def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
     """Load the client certificate and its key into the context."""
     files = [str(Path(file).expanduser()) if file else None for file in (cert, key)]
     shown = f"{cert} and {key}" if key else cert
+
+    def refuse() -> bytes:
+        raise UsageError(f"{key or cert} is encrypted, and natstui cannot ask for its password")
+
     try:
-        context.load_cert_chain(files[0] or "", files[1], password=lambda: b"")
+        context.load_cert_chain(files[0] or "", files[1], password=refuse)
     except ssl.SSLError as error:
         reason = (error.reason or "not PEM").replace("_", " ").lower()
         raise UsageError(f"{shown} are not a certificate and its key: {reason}") from error

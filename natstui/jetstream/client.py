@@ -13,11 +13,11 @@ from nats.aio.subscription import Subscription
 
 from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
-from natstui.jetstream.greeting import Greeting, account_greeting
+from natstui.jetstream.greeting import AccountInfo, Greeting, account_greeting
 from natstui.jetstream.link import Link, OnDenied, OnLink
 from natstui.jetstream.open_client import open_client
 from natstui.jetstream.permissions import USER_INFO, UserInfo, read_user_info
-from natstui.jetstream.replies import check_reply, no_responders, read_page
+from natstui.jetstream.replies import check_reply, no_responders, read, read_page
 from natstui.jetstream.transport import GuardedClient
 from natstui.model.record import LinkChanged, Permitted
 
@@ -149,7 +149,7 @@ class Client:
         offset = 0
         while True:
             data = await self.request(verb, {**(body or {}), "offset": offset}, timeout_s)
-            page = read_page(data)
+            page = read_page(verb, data)
             yield data
             offset += page.limit
             if page.limit <= 0 or offset >= page.total:
@@ -178,11 +178,14 @@ class Client:
             raise RequestFailed(f'nobody answers on "{USER_INFO}"', code=503)
         return read_user_info(reply.data)
 
+    async def _account_info(self) -> AccountInfo:
+        return read("INFO", await self.request("INFO", timeout_s=_GREETING_S), AccountInfo)
+
     async def _greet(self) -> Greeting:
         """Ask who we are and what JetStream there is."""
         user, info = await asyncio.gather(
             self._user_info(_GREETING_S),
-            self.request("INFO", timeout_s=_GREETING_S),
+            self._account_info(),
             return_exceptions=True,
         )
         for answer in (user, info):

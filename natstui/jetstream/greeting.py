@@ -69,13 +69,12 @@ def link_changed(
     )
 
 
-def account_greeting(reply: bytes | BaseException, user: UserInfo | None) -> Greeting:
+def account_greeting(reply: AccountInfo | BaseException, user: UserInfo | None) -> Greeting:
     """Return what the first INFO of JetStream tells, be it an answer or an error."""
-    if isinstance(reply, bytes):
-        info = msgspec.json.decode(reply, type=AccountInfo)
+    if isinstance(reply, AccountInfo):
         # Servers before 2.11 have no level.
-        level = info.api.level or 0
-        return Greeting(jetstream=True, api_level=level, domain=info.domain, user=user)
+        level = reply.api.level or 0
+        return Greeting(jetstream=True, api_level=level, domain=reply.domain, user=user)
     if not isinstance(reply, JetStreamUnavailable):
         denied = isinstance(reply, PermissionDenied)
         return Greeting(reason=str(reply), user=user, denied=denied)

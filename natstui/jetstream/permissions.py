@@ -9,6 +9,7 @@ from typing import Literal
 
 import msgspec
 
+from natstui.jetstream.replies import read
 from natstui.model.record import Permitted
 
 USER_INFO = "$SYS.REQ.USER.INFO"
@@ -63,8 +64,8 @@ class UserInfo:
 
 
 def read_user_info(data: bytes) -> UserInfo:
-    """Read the reply of `$SYS.REQ.USER.INFO`."""
-    user = msgspec.json.decode(data, type=_UserInfo).data or _User()
+    """Read the reply of `$SYS.REQ.USER.INFO`; raises RequestFailed when it cannot be read."""
+    user = read(USER_INFO, data, _UserInfo).data or _User()
     rules = user.permissions or _Permissions()
     publish, subscribe = rules.publish or _Rules(), rules.subscribe or _Rules()
     permitted = Permitted(

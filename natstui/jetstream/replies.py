@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
 import msgspec
 
 from natstui.clean import clean_line
 from natstui.errors import Conflict, JetStreamUnavailable, NotFound, RequestFailed
+
+T = TypeVar("T")
 
 _NO_JETSTREAM = {10008, 10039, 10074, 10076}
 _NOT_FOUND = {10014, 10037, 10059, 10149}
@@ -41,10 +44,7 @@ def check_reply(verb: str, data: bytes) -> None:
     """
     if b'"error"' not in data[:_LOOK_BYTES]:
         return
-    try:
-        error = msgspec.json.decode(data, type=_Reply).error
-    except msgspec.DecodeError as broken:
-        raise RequestFailed(f"{verb}: the server's answer is not JSON") from broken
+    error = read(verb, data, _Reply).error
     if error is None:
         return
     number = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
@@ -62,9 +62,18 @@ def _kind(error: _Error) -> type[RequestFailed]:
     return RequestFailed
 
 
-def read_page(data: bytes) -> Page:
+def read(verb: str, data: bytes, kind: type[T]) -> T:
+    """Return what an answer says; raises RequestFailed when it is not what it should be."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        reason = clean_line(str(error))
+        raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
+
+
+def read_page(verb: str, data: bytes) -> Page:
     """Return where this page of a list lies."""
-    return msgspec.json.decode(data, type=Page)
+    return read(verb, data, Page)
 
 
 def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> RequestFailed:

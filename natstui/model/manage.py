@@ -60,6 +60,24 @@ class ReadSurroundings:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviewPurge:
+    """Answer with how many messages a purge would remove."""
+
+    command_id: int
+    stream: str
+    body_json: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class SaveTemplate:
+    """Keep a stream's configuration as an own template."""
+
+    command_id: int
+    name: str
+    config_json: str
+
+
+@dataclass(frozen=True, slots=True)
 class JournalEntry:
     """One write as it happened."""
 

@@ -12,6 +12,7 @@ from typing import Literal
 from natstui.model.benchmark import BenchmarkRecord
 from natstui.model.benchmark_command import BenchmarkCommand
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.recording import (
     ClockStepped,
     Gap,
@@ -184,6 +185,7 @@ Record = (
     | ReplayPosition
     | ReplayMarks
     | BenchmarkRecord
+    | ManagingRecord
 )
 
 
@@ -236,7 +238,7 @@ class WriteNote:
     text: str
 
 
-Command = (
+EngineCommand = (
     Watch
     | SetInterval
     | SetPolling
@@ -253,3 +255,5 @@ Command = (
     | SetSpeed
     | BenchmarkCommand
 )
+
+Command = EngineCommand | ManagingCommand

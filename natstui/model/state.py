@@ -32,9 +32,11 @@ from natstui.model.recording import (
 )
 from natstui.model.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.table import Table, merge_consumers, merge_streams
+from natstui.model.tail import Answered, Tailed
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120
+ANSWERS_KEPT = 8
 
 Happening = (
     Advisory
@@ -91,6 +93,10 @@ class State:
     happenings: tuple[Happening, ...] = ()
     """The newest events, oldest first."""
     ack_samples: tuple[AckSample, ...] = ()
+    answers: tuple[Answered, ...] = ()
+    """The newest answers to what screens asked, oldest first."""
+    tailed: Tailed | None = None
+    """What a live tail brought last."""
     recording: RecordingChanged | None = None
     """What the recorder said last; None before it ever ran."""
     replay: ReplayPosition | None = None
@@ -114,9 +120,8 @@ class State:
                 return replace(self, permitted=record, now_at_us=record.at_us)
             case Unavailable() | Restored():
                 return _after_availability(self, record)
-            case AckSample():
-                samples = (*self.ack_samples[1 - EVENTS_KEPT :], record)
-                return replace(self, ack_samples=samples, now_at_us=record.at_us)
+            case AckSample() | Answered() | Tailed():
+                return _after_sample(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
             case RecordingChanged() | ReplayReset() | ReplayPosition() | ReplayMarks():
@@ -124,6 +129,18 @@ class State:
             case _:
                 benchmark = (self.benchmark or BenchmarkView()).after(record)
                 return replace(self, benchmark=benchmark, now_at_us=record.at_us)
+
+
+def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
+    match record:
+        case AckSample():
+            samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
+            return replace(state, ack_samples=samples, now_at_us=record.at_us)
+        case Answered():
+            answers = (*state.answers[1 - ANSWERS_KEPT :], record)
+            return replace(state, answers=answers, now_at_us=record.at_us)
+        case Tailed():
+            return replace(state, tailed=record, now_at_us=record.at_us)
 
 
 def _after_recorder(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from natstui.model.templates import Template
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,5 +22,8 @@ class Surroundings:
 
     streams: tuple[Neighbour, ...] = ()
     servers_count: int | None = None
-    """Servers with JetStream; None when the user may not ask."""
-    default_max_consumers_count: int | None = None
+    """Servers that could hold replicas; None when the user may not ask."""
+    api_level: int | None = None
+    consumer_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of the stream's own consumers, by name; an empty tuple takes everything."""
+    templates: tuple[Template, ...] = ()

@@ -4,13 +4,13 @@ import json
 from pathlib import Path
 
 import pytest
-from admin_session import admin_session
 
 from natstui.errors import Conflict, Refused, SessionError, UsageError
 from natstui.jetstream.admin import EditConflict
 from natstui.jetstream.admin_streams import purge_preview
 from natstui.jetstream.broker import Broker
 from natstui.model.journal import entry_command, entry_text
+from tests.jetstream.admin_session import admin_session
 
 S = 1_000_000_000
 GROUPED = {

@@ -7,10 +7,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from admin_session import AdminSession, admin_session
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
-from random_configs import consumer_configs, stream_configs
 
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.broker import Broker
@@ -20,6 +18,8 @@ from natstui.model.consumer_rules import consumer_problems
 from natstui.model.consumer_spec import CONSUMER_FIELD
 from natstui.model.stream_rules import stream_problems
 from natstui.model.stream_spec import STREAM_FIELD
+from tests.jetstream.admin_session import AdminSession, admin_session
+from tests.jetstream.random_configs import consumer_configs, stream_configs
 
 Step = tuple[str, object]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from natstui.config import Connection, Secret
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.checking import Step, check
-from tests.jetstream.test_permissions import MONITOR
+from tests.jetstream.accounts import MONITOR
 
 Factory = Callable[..., Broker]
 

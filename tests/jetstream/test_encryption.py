@@ -5,60 +5,20 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, UsageError
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import connect
 from natstui.model.record import LinkChanged
+from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 
 Factory = Callable[..., Broker]
-
-
-@dataclass(frozen=True)
-class Files:
-    """PEM files of one authority: its own certificate, the server's and a client's pair."""
-
-    ca: str
-    server_cert: str
-    server_key: str
-    cert: str
-    key: str
-    elsewhere_cert: str
-    elsewhere_key: str
-
-    def server_config(self, more: str = "") -> str:
-        return (
-            f'tls {{ cert_file: "{self.server_cert}", key_file: "{self.server_key}", '
-            f'ca_file: "{self.ca}", {more} }}\n'
-        )
-
-
-_NAMES = ("ca", "server", "server.key", "ann", "ann.key", "elsewhere", "elsewhere.key")
-
-
-def make_files(folder: Path) -> Files:
-    """Make an authority and what it signs."""
-    folder.mkdir()
-    authority = trustme.CA()
-    files = Files(*(str(folder / name) for name in _NAMES))
-    authority.cert_pem.write_to_path(files.ca)
-    server = authority.issue_cert("127.0.0.1", "localhost")
-    server.cert_chain_pems[0].write_to_path(files.server_cert)
-    server.private_key_pem.write_to_path(files.server_key)
-    client = authority.issue_cert("ann@example.org")
-    client.cert_chain_pems[0].write_to_path(files.cert)
-    client.private_key_pem.write_to_path(files.key)
-    elsewhere = authority.issue_cert("elsewhere.example.org")
-    elsewhere.cert_chain_pems[0].write_to_path(files.elsewhere_cert)
-    elsewhere.private_key_pem.write_to_path(files.elsewhere_key)
-    return files
 
 
 @pytest.fixture(scope="module")
@@ -205,6 +165,9 @@ async def test_tls_files_that_are_missing_or_wrong_are_named(tmp_path: Path, fil
         await connect(Connection(servers=(url,), ca=str(wrong)))
     with pytest.raises(UsageError, match="are not a certificate and its key"):
         await connect(Connection(servers=(url,), cert=files.cert, key=files.server_key))
+    encrypted = write_encrypted_key(tmp_path / "encrypted.key", b"secret")
+    with pytest.raises(UsageError, match=r"encrypted\.key is encrypted"):
+        await connect(Connection(servers=(url,), cert=files.cert, key=str(encrypted)))
 
 
 async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) -> None:

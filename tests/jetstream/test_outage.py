@@ -67,6 +67,7 @@ async def test_a_killed_server_is_noticed_at_once_and_found_again(nats_server: B
 async def test_a_frozen_server_is_noticed_in_10_s_and_found_again(nats_server: Broker) -> None:
     async with connected(nats_server) as (client, changes):
         nats_server.freeze()
+        await asyncio.sleep(0.2)  # until all its threads have stopped
         open_request = asyncio.create_task(client.request("INFO", timeout_s=60))
         assert await until(lambda: changes[-1].state == "reconnecting") < 10
         assert changes[-1].reason == "the server does not answer any more"
@@ -213,6 +214,22 @@ async def test_another_server_of_the_list_takes_over(
     first.stop()
     await until(lambda: changes[-1].state == "connected" and len(changes) > 1)
     assert changes[-1].server_name == "server2"
+    await client.close()
+
+
+async def test_unsent_data_does_not_hold_up_the_way_to_another_server(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    first, second = nats_server_factory(), nats_server_factory()
+    changes: list[LinkChanged] = []
+    connection = Connection(servers=(first.url, second.url))
+    client = await connect(connection, on_link=changes.append)
+    first.freeze()
+    for _ in range(20):
+        await client.publish("x", b"x" * 1_000_000)
+    await until(lambda: changes[-1].server_name == "server2", within_s=15)
+    assert await client.request("INFO")
+    first.thaw()
     await client.close()
 
 

@@ -15,31 +15,9 @@ from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import Client, connect
 from natstui.model.permissions import READING, may_publish, may_subscribe
 from natstui.model.record import LinkChanged
+from tests.jetstream.accounts import MONITOR
 
 Factory = Callable[..., Broker]
-
-MONITOR = """
-accounts {
-  APP: {
-    jetstream: enabled
-    users: [
-      { user: app, password: app }
-      { user: mon, password: mon, permissions: {
-          publish: { allow: [
-            "$JS.API.INFO", "$JS.API.STREAM.LIST", "$JS.API.STREAM.NAMES",
-            "$JS.API.STREAM.INFO.*", "$JS.API.CONSUMER.LIST.*", "$JS.API.CONSUMER.NAMES.*",
-            "$JS.API.CONSUMER.INFO.*.*", "$SYS.REQ.USER.INFO"
-          ] }
-          subscribe: { allow: [
-            "_INBOX_mon.>", "$JS.EVENT.ADVISORY.STREAM.>", "$JS.EVENT.ADVISORY.CONSUMER.>"
-          ] }
-      } }
-      { user: mute, password: mute, permissions: { publish: { deny: ">" } } }
-    ]
-  }
-  PLAIN: { users: [ { user: plain, password: plain } ] }
-}
-"""
 
 
 async def client_of(url: str, name: str, **settings: Any) -> Client:

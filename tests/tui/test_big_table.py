@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,7 @@ from textual.app import App, ComposeResult
 from textual.message import Message
 
 from natstui.tui.widgets.big_table import BigTable, Cell, Column, Sort
+from natstui.tui.widgets.columns import place
 
 COLUMNS = (
     Column("name", "Name", 16, flex=1, max_width=40),
@@ -267,3 +269,18 @@ async def test_the_visible_rows_are_told_once_scrolling_rests() -> None:
         assert told[0] == tuple(names(10))
         assert told[-1] == tuple(names(21)[11:])
         assert len(told) <= 3
+
+
+@given(st.integers(10, 220), st.integers(0, 6))
+def test_columns_seen_at_once_are_whole_and_the_rest_begins_behind_the_edge(
+    width: int, count: int
+) -> None:
+    layout = place(COLUMNS[:count], width)
+    seen = layout.placed[: count - layout.hidden_count]
+    for placed in seen[1:]:
+        assert placed.start + placed.width <= width
+    for placed in layout.placed[len(seen) :]:
+        assert placed.start >= width
+    for left, right in itertools.pairwise(layout.placed):
+        assert right.start >= left.start + left.width + 1
+    assert len({placed.index for placed in layout.placed}) == count

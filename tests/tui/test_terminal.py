@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import sys
@@ -71,6 +72,17 @@ def test_ascii_mode_draws_ascii_only(tmp_path: Path) -> None:
         terminal.process.send_signal(signal.SIGTERM)
         terminal.wait()
         assert terminal.output.isascii()
+
+
+def test_no_color_leaves_only_greys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    with OnTerminal(APP, str(tmp_path)) as terminal:
+        terminal.read("ready ●".encode())
+        terminal.process.send_signal(signal.SIGTERM)
+        terminal.wait()
+        colors = re.findall(rb"[34]8;2;(\d+);(\d+);(\d+)", terminal.output)
+        assert colors
+        assert all(red == green == blue for red, green, blue in colors)
 
 
 def test_no_terminal_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,8 +48,10 @@ def test_value_ticks_enclose_the_values_and_differ(
 
 def test_age_axes_end_now() -> None:
     assert labels(age_ticks(900, 60)) == ["-15m", "-10m", "-5m", "now"]
-    assert labels(age_ticks(60, 40)) == ["-1m", "-30s", "now"]
-    assert labels(age_ticks(3600, 20)) == ["-1h", "now"]
+    assert labels(age_ticks(900, 30)) == ["-15m", "-10m", "-5m", "now"]
+    assert labels(age_ticks(60, 20)) == ["-1m", "-30s", "now"]
+    assert labels(age_ticks(3600, 20)) == ["-1h", "-30m", "now"]
+    assert labels(age_ticks(700, 20)) == ["-10m", "now"]
 
 
 def test_clock_axes_are_at_round_times() -> None:

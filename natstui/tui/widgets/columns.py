@@ -10,6 +10,9 @@ from natstui.tui.text import Align
 GUTTER = 1
 """Cells at the left of every row, for the mark and the cursor."""
 
+_MORE = 2
+"""Cells kept free at the right when there is more, for the sign that says so."""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -66,8 +69,12 @@ def place(columns: Sequence[Column], viewport_width: int) -> Layout:
     if widths:
         widths[0] = min(widths[0], max(4, viewport_width // 2))
     gap = 1 if viewport_width < 100 else 2
-    seen = _seen_at_once(columns, widths, viewport_width, gap)
-    spare = viewport_width - GUTTER - sum(widths[i] for i in seen) - gap * len(seen)
+    room = viewport_width
+    seen = _seen_at_once(columns, widths, room, gap)
+    if len(seen) < len(columns):
+        room -= _MORE
+        seen = _seen_at_once(columns, widths, room, gap)
+    spare = room - GUTTER - sum(widths[i] for i in seen) - gap * (len(seen) - 1)
     spare = _share(columns, widths, seen, spare)
     if len(seen) == len(columns) > 1:
         gap += min(2, max(0, spare // len(columns)))
@@ -75,6 +82,8 @@ def place(columns: Sequence[Column], viewport_width: int) -> Layout:
     placed = []
     start = GUTTER
     for index in [*sorted(seen), *hidden]:
+        if hidden and index == hidden[0]:
+            start = max(start, viewport_width)  # no half column at the edge
         placed.append(Placed(index, columns[index], start, widths[index]))
         start += widths[index] + gap
     fixed = GUTTER + widths[0] + gap if widths else GUTTER

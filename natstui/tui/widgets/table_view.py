@@ -56,7 +56,8 @@ class TableView(TableLines):
         if offset is not None and self._moved_by_user:
             self.scroll_to(y=self.cursor - offset, animate=False, force=True)
         self.repaint_changed()
-        self._settle()
+        if self._settling is None:
+            self._settle()
 
     def move(self, position: int) -> None:
         """Put the cursor on a row of the order, as the user asks, and bring it into view."""

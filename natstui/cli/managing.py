@@ -1,0 +1,111 @@
+"""What the commands that change a server share: a writer, a confirmation, a printed difference."""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import json
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import click
+
+from natstui.clean import clean_line
+from natstui.config import Connection
+from natstui.errors import Refused
+from natstui.jetstream.admin import Changed
+from natstui.jetstream.client import connect
+from natstui.jetstream.journal import Journal
+from natstui.jetstream.writer import Writer
+from natstui.model.config_change import Difference
+
+T = TypeVar("T")
+
+
+def managing(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `--read-only`, `--yes`, `--confirm` and `--json`."""
+    for option in (
+        click.option("--json", "as_json", is_flag=True, help="Answer in JSON."),
+        click.option("--confirm", metavar="NAME", help="The name of what is changed, typed out."),
+        click.option("--yes", is_flag=True, help="Do not ask; in production --confirm is needed."),
+        click.option("--read-only", is_flag=True, help="Refuse every change."),
+    ):
+        command = option(command)
+    return command
+
+
+def run_with_writer(
+    connection: Connection, read_only: bool, work: Callable[[Writer], Awaitable[T]]
+) -> T:
+    """Connect, do the work, close; `read_only` adds to what the connection says."""
+
+    async def run() -> T:
+        client = await connect(
+            dataclasses.replace(connection, read_only=connection.read_only or read_only)
+        )
+        try:
+            return await work(Writer(client, Journal()))
+        finally:
+            await client.close()
+
+    return asyncio.run(run())
+
+
+def confirmation(
+    connection: Connection, name: str, question: str, *, yes: bool, confirm: str | None
+) -> str | None:
+    """Return the name as the user confirmed it: by flag, or typed at the terminal."""
+    if confirm is not None or (yes and not connection.production):
+        return confirm if confirm is not None else name
+    if not sys.stdin.isatty():
+        need = f"--confirm {name}" if connection.production else "--yes"
+        raise Refused(f"not confirmed: {question}; say {need}")
+    click.echo(f"{question}.", err=True)
+    answer: str = click.prompt(f"Type {name} to do it", err=True, default="", show_default=False)
+    return answer
+
+
+def print_changed(changed: Changed, as_json: bool) -> None:
+    """Print what a change did; what the server did not take goes to stderr."""
+    if as_json:
+        body = {
+            "text": changed.text,
+            "before": changed.before,
+            "after": changed.after,
+            "not_taken": [dataclasses.asdict(item) for item in changed.not_taken],
+        }
+        click.echo(json.dumps(body))
+    else:
+        click.echo(clean_line(changed.text))
+    for item in changed.not_taken:
+        text = f"{item.label}: asked for {item.before}, the server made it {item.after or 'unset'}"
+        click.echo(f"natstui: {clean_line(text)}", err=True)
+
+
+def print_differences(found: Sequence[Difference], as_json: bool) -> None:
+    """Print a difference, one field per line."""
+    if as_json:
+        click.echo(json.dumps([dataclasses.asdict(item) for item in found]))
+        return
+    for item in found:
+        refused = f"   refused: {item.refused}" if item.refused else ""
+        line = f"{item.label}: {item.before or 'unset'} → {item.after or 'unset'}{refused}"
+        click.echo(clean_line(line))
+
+
+def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print a plain table, first column left, the others right."""
+    cells = [list(heads), *[[clean_line(cell) for cell in row] for row in rows]]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    for line in cells:
+        first = line[0].ljust(widths[0])
+        others = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
+        click.echo("  ".join([first, *others]).rstrip())
+
+
+def print_fields(values: Mapping[str, str]) -> None:
+    """Print label and value, one per line."""
+    width = max(map(len, values), default=0)
+    for label, text in values.items():
+        click.echo(f"{label.ljust(width)}  {clean_line(text)}")

@@ -1,0 +1,41 @@
+"""The commands that only look: pages of messages, subjects, the journal, what a form needs."""
+
+from __future__ import annotations
+
+import json
+
+from natstui.jetstream.admin_streams import purge_preview
+from natstui.jetstream.browse import browse, count_subjects, read_message
+from natstui.jetstream.surroundings import read_surroundings
+from natstui.jetstream.writer import Writer
+from natstui.model.manage import PreviewPurge, ReadJournal, ReadSurroundings
+from natstui.model.stored import BrowseMessages, CountSubjects, ReadMessage
+
+ReadingCommand = (
+    BrowseMessages | ReadMessage | CountSubjects | ReadJournal | ReadSurroundings | PreviewPurge
+)
+
+
+async def read_things(writer: Writer, command: ReadingCommand) -> tuple[str, object]:
+    """Return a sentence and the answer; raises the request errors."""
+    match command:
+        case BrowseMessages():
+            page = await browse(writer.client, command)
+            return f"{len(page.messages)} messages of {page.stream}", page
+        case ReadMessage():
+            message = await read_message(writer.client, command)
+            return f"message {command.stream_seq} of {command.stream}", message
+        case CountSubjects():
+            counted = await count_subjects(writer.client, command.stream, command.filter_subject)
+            return f"{len(counted)} subjects of {command.stream}", counted
+        case ReadJournal():
+            here = writer.client.connection.target
+            entries = [entry for entry in writer.journal.entries() if entry.server == here]
+            newest = entries[::-1][: command.entries_count]
+            return f"{len(entries)} changes on this server", newest
+        case ReadSurroundings():
+            return "what a form needs", await read_surroundings(writer.client, command.stream)
+        case PreviewPurge():
+            asked = json.loads(command.body_json)
+            count = await purge_preview(writer.client, command.stream, asked)
+            return f"this will remove {count} messages", count

@@ -1,0 +1,94 @@
+"""One message from a pull consumer, and the answer to it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import nats.errors
+from nats.aio.msg import Msg
+
+from natstui.errors import NotFound, RequestFailed, RequestTimedOut
+from natstui.jetstream.stored_decode import pairs_of
+from natstui.jetstream.writer import Writer
+from natstui.model.send import AnswerMessage, PulledMessage, PullNext
+from natstui.model.stored import StoredMessage
+
+_LATE_S = 2.0
+
+
+async def pull_next(writer: Writer, asked: PullNext) -> PulledMessage:
+    """Take the next message; raises NotFound when there is none within `wait_s`."""
+    writer.check(asked.consumer, asked.confirmed)
+    client, nc = writer.client, writer.client.nc
+    subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{asked.stream}.{asked.consumer}"
+    body: dict[str, Any] = {"batch": 1, "expires": round(asked.wait_s * 1_000_000_000)}
+    if asked.group is not None:
+        body["group"] = asked.group
+    inbox = nc.new_inbox()
+    subscription = await nc.subscribe(inbox, pending_bytes_limit=0)
+    try:
+        await client.publish(subject, json.dumps(body).encode(), reply=inbox)
+        msg = await subscription.next_msg(timeout=asked.wait_s + _LATE_S)
+    except nats.errors.TimeoutError as error:
+        raise RequestTimedOut(subject, asked.wait_s + _LATE_S) from error
+    finally:
+        await subscription.unsubscribe()
+    headers = msg.headers or {}
+    if "Status" in headers:
+        raise _no_message(headers["Status"], str(headers.get("Description", "")), asked.consumer)
+    return _pulled(msg)
+
+
+def _no_message(status: str, description: str, consumer: str) -> RequestFailed:
+    if status in ("404", "408"):
+        return NotFound(f"consumer {consumer} has no message to deliver now", code=int(status))
+    if status == "503":
+        return NotFound(f"there is no pull consumer {consumer}", code=503)
+    return RequestFailed(f"consumer {consumer}: {description} ({status})", code=int(status))
+
+
+def _pulled(msg: Msg) -> PulledMessage:
+    """Read what the reply subject tells: two more words in front, and one behind, since 2.12."""
+    words = msg.reply.split(".")
+    numbers = words[4:9] if len(words) == 9 else words[6:11]
+    deliveries, stream_seq, consumer_seq, at_ns, pending = map(int, numbers)
+    message = StoredMessage(
+        stream_seq,
+        msg.subject,
+        at_ns // 1000,
+        pairs_of(msg.headers),
+        base64.b64encode(msg.data).decode(),
+        len(msg.data),
+    )
+    return PulledMessage(message, msg.reply, consumer_seq, deliveries, pending)
+
+
+async def answer(writer: Writer, asked: AnswerMessage) -> str:
+    """Answer a pulled message and return what was said, as a sentence.
+
+    A double ack waits until the consumer confirms it; raises RequestTimedOut when it does not.
+    """
+    writer.check(asked.consumer, asked.confirmed)
+    if asked.answer == "double_ack":
+        await writer.client.ask(asked.reply, b"+ACK")
+        return "acknowledged, and confirmed by the server"
+    words, sentence = _words(asked)
+    await writer.client.publish(asked.reply, words)
+    return sentence
+
+
+def _words(asked: AnswerMessage) -> tuple[bytes, str]:
+    if asked.answer == "nak" and asked.delay_s:
+        delay = {"delay": round(asked.delay_s * 1_000_000_000)}
+        text = f"given back, to be delivered again after {asked.delay_s:g} s"
+        return b"-NAK " + json.dumps(delay).encode(), text
+    if asked.answer == "term" and asked.reason:
+        return b"+TERM " + asked.reason.encode(), f"terminated: {asked.reason}"
+    return {
+        "ack": (b"+ACK", "acknowledged"),
+        "nak": (b"-NAK", "given back, to be delivered again at once"),
+        "in_progress": (b"+WPI", "still in progress: the ack wait begins again"),
+        "term": (b"+TERM", "terminated: it is not delivered again"),
+    }[asked.answer]

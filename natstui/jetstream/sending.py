@@ -1,0 +1,81 @@
+"""Publishing with an acknowledgement, and requests."""
+
+from __future__ import annotations
+
+import base64
+import time
+
+import msgspec
+from nats.aio.msg import Msg
+
+from natstui.errors import RequestFailed
+from natstui.jetstream.replies import check_reply
+from natstui.jetstream.stored_decode import pairs_of
+from natstui.jetstream.writer import Writer
+from natstui.model.send import PubAck, PublishMessage, RequestReply
+from natstui.model.stored import StoredMessage
+
+
+class _PubAck(msgspec.Struct):
+    stream: str = ""
+    seq: int = 0
+    duplicate: bool = False
+    val: str | None = None
+
+
+async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
+    """Publish into a stream; raises RequestFailed when none stores the subject or it refuses."""
+    writer.check(asked.subject, asked.confirmed)
+    payload = base64.b64decode(asked.payload_base64)
+    reply = await writer.client.ask(asked.subject, payload, headers=_headers(asked) or None)
+    _check_answered(reply, f'no stream stores "{asked.subject}"')
+    check_reply("publish", reply.data)
+    try:
+        ack = msgspec.json.decode(reply.data, type=_PubAck)
+    except msgspec.DecodeError as error:
+        what = f'what answers on "{asked.subject}" is not a stream'
+        raise RequestFailed(what) from error
+    return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+
+
+async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
+    """Send a request and return the first reply; raises RequestFailed when nobody is there."""
+    writer.check(asked.subject, asked.confirmed)
+    payload = base64.b64decode(asked.payload_base64)
+    headers = dict(asked.headers) or None
+    reply = await writer.client.ask(
+        asked.subject, payload, headers=headers, timeout_s=asked.timeout_s
+    )
+    _check_answered(reply, f'nobody answers on "{asked.subject}"')
+    return arrived(reply, None)
+
+
+def arrived(msg: Msg, preview_bytes: int | None) -> StoredMessage:
+    """Return a message as it arrived alive, without a sequence."""
+    payload = msg.data if preview_bytes is None else msg.data[:preview_bytes]
+    return StoredMessage(
+        None,
+        msg.subject,
+        time.time_ns() // 1000,
+        pairs_of(msg.headers),
+        base64.b64encode(payload).decode(),
+        len(msg.data),
+    )
+
+
+def _headers(asked: PublishMessage) -> dict[str, str]:
+    headers = dict(asked.headers)
+    for name, value in (
+        ("Nats-Msg-Id", asked.message_id),
+        ("Nats-TTL", asked.ttl),
+        ("Nats-Expected-Last-Sequence", asked.expected_last_seq),
+        ("Nats-Expected-Last-Subject-Sequence", asked.expected_last_subject_seq),
+    ):
+        if value is not None:
+            headers[name] = str(value)
+    return headers
+
+
+def _check_answered(reply: Msg, sentence: str) -> None:
+    if (reply.headers or {}).get("Status") == "503" and not reply.data:
+        raise RequestFailed(sentence, code=503)

@@ -1,0 +1,59 @@
+"""The user's own stream templates: one TOML file each, beside the configuration."""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import platformdirs
+
+from natstui.errors import UsageError
+from natstui.model.templates import BUILT_IN, Template
+
+
+def template_folder() -> Path:
+    """Return where own templates are: `templates` in the configuration folder."""
+    return platformdirs.user_config_path("natstui") / "templates"
+
+
+def templates(folder: Path | None = None) -> tuple[Template, ...]:
+    """Return own templates, then those built in; an own one may replace one of these.
+
+    A file `NAME.toml` holds the configuration with the server's keys, and perhaps `help`.
+    Raises UsageError for a file that is not TOML.
+    """
+    own = []
+    for file in sorted((folder or template_folder()).glob("*.toml")):
+        try:
+            config = tomllib.loads(file.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise UsageError(f"the template {file} cannot be read: {error}") from error
+        own.append(Template(file.stem, str(config.pop("help", "your own")), config))
+    names = {template.name for template in own}
+    return (*own, *(template for template in BUILT_IN if template.name not in names))
+
+
+def save_template(name: str, config: Mapping[str, object], folder: Path | None = None) -> Path:
+    """Write an own template and return its file; raises UsageError."""
+    file = (folder or template_folder()) / f"{name}.toml"
+    if not name or "/" in name or name.startswith("."):
+        raise UsageError(f"{name!r} cannot name a template")
+    lines = [f"{key} = {_toml(value)}\n" for key, value in config.items() if key != "name"]
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("".join(lines), encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"the template {file} cannot be written: {error}") from error
+    return file
+
+
+def _toml(value: object) -> str:
+    """Return a value as TOML writes it on one line; strings of JSON are strings of TOML."""
+    if isinstance(value, Mapping):
+        pairs = (f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+        return "{ " + ", ".join(pairs) + " }"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_toml, value)) + "]"
+    return json.dumps(value)

@@ -1,0 +1,49 @@
+"""A live tail of subjects, and the answers of an engine that nobody records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.stored import StoredMessage
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a command asked for, for the viewer only: it is never recorded."""
+
+    at_us: int
+    command_id: int
+    status: Literal["done", "refused", "failed"]
+    text: str
+    """One sentence for people."""
+    body_json: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartTail:
+    """Show messages of these subjects as they arrive; one tail at a time."""
+
+    command_id: int
+    subjects: tuple[str, ...]
+    preview_bytes: int = 512
+
+
+@dataclass(frozen=True, slots=True)
+class StopTail:
+    """End the tail."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tailed:
+    """Messages that arrived alive since the last record of the tail; never recorded."""
+
+    at_us: int
+    command_id: int
+    messages: tuple[StoredMessage, ...]
+    arrived_msgs: int
+    """All that arrived since the tail began, shown or not."""
+    dropped_msgs: int
+    """Of those, how many are in no record because they came too fast."""

@@ -1,0 +1,108 @@
+"""Wrong passwords, JWTs and authorities, no JetStream, no permission: one sentence each."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.model.record import LinkChanged, Permitted, Unavailable
+from natstui.model.snapshot import Snapshot
+from tests.engine.engine_process import EngineProcess
+from tests.jetstream.accounts import MONITOR
+from tests.jetstream.certificates import make_files
+from tests.jetstream.operator_jwts import Operator, write_creds
+
+Factory = Callable[..., Broker]
+NOTICED_S = 10
+
+
+def with_user(url: str, name: str, password: str | None = None) -> str:
+    return url.replace("://", f"://{name}:{password or name}@")
+
+
+def failure_of(engine: EngineProcess) -> str:
+    """Return the sentence the engine tells about a connection that is not made."""
+    failed = engine.next(LinkChanged, lambda change: change.state == "failed", s=NOTICED_S)
+    assert failed.reason
+    return failed.reason
+
+
+def place_of(broker: Broker) -> str:
+    return broker.url.partition("://")[2]
+
+
+def test_a_wrong_password_is_one_sentence(nats_server_factory: Factory) -> None:
+    broker = nats_server_factory(MONITOR)
+    with EngineProcess("--server", with_user(broker.url, "app", "wrong")) as engine:
+        assert failure_of(engine) == (
+            f"authentication: {place_of(broker)} does not accept this user, password, token or "
+            "key (authorization violation)"
+        )
+
+
+def test_a_wrong_authority_is_one_sentence(nats_server_factory: Factory, tmp_path: Path) -> None:
+    ours, theirs = make_files(tmp_path / "ours"), make_files(tmp_path / "theirs")
+    broker = nats_server_factory(ours.server_config())
+    config = tmp_path / "config.toml"
+    config.write_text(f"[connection]\nserver = '{broker.url}'\nca = '{theirs.ca}'\n")
+    with EngineProcess("--config", str(config)) as engine:
+        assert failure_of(engine) == (
+            f"TLS: the certificate of {place_of(broker)} is not trusted "
+            "(unable to get local issuer certificate)"
+        )
+
+
+def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
+    nats_server_factory: Factory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    operator = Operator()
+    broker = nats_server_factory(operator.server_config)
+    creds = tmp_path / "user.creds"
+    write_creds(creds, *operator.user(exp=int(time.time()) + 6))
+    monkeypatch.setenv("NATS_URL", broker.url)
+    monkeypatch.setenv("NATS_CREDS", str(creds))
+    with EngineProcess() as engine:
+        engine.next(Snapshot)
+        lost = engine.next(LinkChanged, lambda change: change.state == "reconnecting")
+        assert lost.reason == ("the server ended the connection (user authentication expired)")
+        refused = engine.next(LinkChanged)
+        assert refused.reason is not None
+        assert f"refuses us: the JWT in {creds} expired" in refused.reason
+        write_creds(creds, *operator.user())
+        engine.next(LinkChanged, lambda change: change.state == "connected")
+        engine.next(Snapshot)
+
+
+def test_an_account_without_jetstream_is_one_sentence(nats_server_factory: Factory) -> None:
+    broker = nats_server_factory(MONITOR)
+    with EngineProcess("--server", with_user(broker.url, "plain")) as engine:
+        link = engine.next(LinkChanged, lambda change: change.state == "connected", s=NOTICED_S)
+        assert link.jetstream is False
+        assert link.reason == "JetStream is not enabled for the account 'PLAIN'"
+
+
+def test_a_server_without_jetstream_is_one_sentence(nats_server_factory: Factory) -> None:
+    broker = nats_server_factory(jetstream=False)
+    with EngineProcess("--server", broker.url) as engine:
+        link = engine.next(LinkChanged, lambda change: change.state == "connected", s=NOTICED_S)
+        assert link.jetstream is False
+        assert link.reason == "the server 'server1' runs without JetStream"
+
+
+def test_a_missing_permission_for_one_api_is_named_and_the_rest_goes_on(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    broker = nats_server_factory(MONITOR.replace('"$JS.API.STREAM.LIST",', ""))
+    config = tmp_path / "config.toml"
+    config.write_text("[connection]\ninbox_prefix = '_INBOX_mon'\n")
+    arguments = ("--server", with_user(broker.url, "mon"), "--config", str(config))
+    with EngineProcess(*arguments) as engine:
+        permitted = engine.next(Permitted, s=NOTICED_S)
+        assert permitted.publish_allow is not None
+        missing = engine.next(Unavailable, lambda record: record.what == "STREAM.LIST")
+        assert missing.denied_subject == "$JS.API.STREAM.LIST"
+        assert missing.reason == 'the user has no permission to publish to "$JS.API.STREAM.LIST"'

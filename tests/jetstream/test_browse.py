@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import base64
+import random
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.errors import RequestFailed
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.browse import browse, count_subjects, read_message
+from natstui.jetstream.client import Client
+from natstui.jetstream.pulling import pull_next
+from natstui.model.send import PullNext
+from natstui.model.stored import BrowseMessages, MessagePage, ReadMessage
+from tests.jetstream.admin_session import AdminSession, admin_session
+
+DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct", "one by one"])
+
+
+def filled(session: AdminSession, direct: bool, count: int = 300) -> None:
+    """300 messages on three subjects; every third of a stretch in the middle is deleted."""
+    config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct}
+    session.request("STREAM.CREATE.S", config)
+    for number in range(1, count + 1):
+        session.run(session.writer.client.ask(f"s.{number % 3}", b"m%d" % number))
+    for number in range(100, min(200, count), 3):
+        session.request("STREAM.MSG.DELETE.S", {"seq": number})
+
+
+def page(session: AdminSession, **words: Any) -> MessagePage:
+    return session.run(browse(session.writer.client, BrowseMessages(1, "S", **words)))
+
+
+def sequences(found: MessagePage) -> list[int | None]:
+    return [message.stream_seq for message in found.messages]
+
+
+STORED = [number for number in range(1, 301) if not (100 <= number < 200 and number % 3 == 1)]
+
+
+@DIRECT
+def test_pages_go_from_the_newest_to_the_oldest_and_back(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        found = page(session, page_msgs=40)
+        backwards = sequences(found)
+        while found.older_seq is not None:
+            found = page(session, page_msgs=40, from_seq=found.older_seq)
+            backwards = sequences(found) + backwards
+        assert backwards == STORED
+        found = page(session, page_msgs=40, newer=True)
+        forwards = sequences(found)
+        while found.newer_seq is not None:
+            found = page(session, page_msgs=40, from_seq=found.newer_seq, newer=True)
+            forwards += sequences(found)
+        assert forwards == STORED
+
+
+@DIRECT
+def test_a_filter_finds_the_newest_of_its_subject(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        found = page(session, page_msgs=10, filter_subject="s.2")
+        assert sequences(found) == [n for n in STORED if n % 3 == 2][-10:]
+        found = page(session, page_msgs=10, filter_subject="s.2", from_seq=found.older_seq)
+        assert sequences(found) == [n for n in STORED if n % 3 == 2][-20:-10]
+        assert page(session, filter_subject="s.nothing").messages == ()
+
+
+@DIRECT
+def test_the_last_of_each_subject(nats_server: Broker, tmp_path: Path, direct: bool) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        found = page(session, last_per_subject=True)
+        assert sequences(found) == [298, 299, 300]
+        counted = session.run(count_subjects(session.writer.client, "S", "s.*"))
+        assert counted == {"s.0": 100, "s.1": 66, "s.2": 100}
+
+
+@DIRECT
+def test_a_time_leads_to_the_first_message_since(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        wanted = session.run(read_message(session.writer.client, ReadMessage(1, "S", 153)))
+        moment = datetime.fromtimestamp(wanted.stored_at_us / 1_000_000, UTC).isoformat()
+        found = page(session, from_time=moment, page_msgs=5)
+        assert found.sought_seq == 153
+        assert sequences(found)[:2] == [153, 155]
+
+
+@DIRECT
+def test_a_consumer_leads_to_its_places_and_does_not_move(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        consumer = {"durable_name": "C", "ack_policy": "explicit", "filter_subject": "s.0"}
+        session.apply("create_consumer", "S", consumer, consumer="C")
+        client = session.writer.client
+        pulled = [session.run(pull_next(session.writer, PullNext(1, "S", "C"))) for _ in range(5)]
+        for one in (pulled[0], pulled[1], pulled[3]):
+            session.run(client.ask(one.reply, b"+ACK"))
+        before = session.request("CONSUMER.INFO.S.C")
+        assert page(session, consumer="C", jump="ack_floor").sought_seq == 8
+        assert page(session, consumer="C", jump="first_unacked").sought_seq == 9
+        assert page(session, consumer="C", jump="next_to_deliver").sought_seq == 18
+        after = session.request("CONSUMER.INFO.S.C")
+        assert {k: v for k, v in before.items() if k != "ts"} == {
+            k: v for k, v in after.items() if k != "ts"
+        }
+
+
+@DIRECT
+def test_random_places_of_a_stream_full_of_holes_give_the_right_pages(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        dice = random.Random(1)
+        for _ in range(40):
+            place, size = dice.randint(1, 310), dice.randint(1, 60)
+            subject = dice.choice([None, "s.1", "s.>"])
+            fits = [n for n in STORED if subject != "s.1" or n % 3 == 1]
+            found = page(session, from_seq=place, page_msgs=size, filter_subject=subject)
+            assert sequences(found) == [n for n in fits if n < place][-size:]
+            found = page(
+                session, from_seq=place, page_msgs=size, filter_subject=subject, newer=True
+            )
+            assert sequences(found) == [n for n in fits if n >= place][:size]
+
+
+@DIRECT
+def test_previews_are_cut_and_a_message_is_read_whole(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct}
+        session.request("STREAM.CREATE.S", config)
+        payload = bytes(range(256)) * 3000
+        client = session.writer.client
+        headers = {"Nats-Msg-Id": "one", "X": "ü"}
+        for _ in range(2):
+            session.run(client.ask("s.big", payload, headers=headers))
+        session.run(client.ask("s.big", b""))
+        first, empty = page(session, preview_bytes=10).messages
+        assert base64.b64decode(first.payload_base64) == payload[:10]
+        assert first.payload_bytes == len(payload)
+        assert dict(first.headers) == headers
+        assert empty.payload_bytes == 0
+        whole = session.run(read_message(client, ReadMessage(1, "S", 1)))
+        assert base64.b64decode(whole.payload_base64) == payload
+        assert dict(whole.headers) == headers
+
+
+async def flood(client: Client, count: int) -> None:
+    for number in range(count):
+        await client.nc.publish(f"s.{number}", b"")
+        if number % 5000 == 0:
+            await client.nc.flush(10)
+
+
+def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        config = {"name": "S", "subjects": ["s.>"], "storage": "memory", "no_ack": True}
+        session.request("STREAM.CREATE.S", config)
+        session.run(flood(session.writer.client, 50_001))
+        session.run(session.writer.client.nc.flush(10))
+        with pytest.raises(RequestFailed, match="too many to list"):
+            session.run(count_subjects(session.writer.client, "S", ">"))

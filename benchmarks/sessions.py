@@ -1,0 +1,153 @@
+"""Synthetic sessions: a fleet simulated second by second, with faults planted where asked.
+
+Written through the product's own codec, so a change of the records reaches them too. Everything
+follows from the seed. `python -m benchmarks.sessions DIR --hours 1` makes the big ones.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from benchmarks.fleet import Fault, Fleet
+from natstui.lines import SCHEMA_VERSION, encode_record
+from natstui.model.record import (
+    AckSample,
+    Advisory,
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    Record,
+    Restored,
+    Unavailable,
+)
+
+START_AT_US = 1_790_000_000_000_000
+_MONO_US = 5_000_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to simulate."""
+
+    streams_count: int = 200
+    consumers_count: int = 1000
+    ticks_count: int = 3600
+    interval_s: float = 1.0
+    seed: int = 1
+    rtt_us: int = 900
+    """Median round trip of the API."""
+    rate_factor: float = 1.0
+    """All publish rates are multiplied by this."""
+    faults: tuple[Fault, ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Ticks [from, to) that nobody polled."""
+    started_at_us: int = START_AT_US
+    extra: tuple[Record, ...] = ()
+    """Records to write as they are, by their `at_us`."""
+    replicas_share: float = 0.1
+    """Share of streams with two more replicas."""
+
+
+def records(plan: Plan) -> Iterator[Record]:
+    """Yield every record of the session in the order of time."""
+    start = plan.started_at_us
+    fleet = Fleet(plan)
+    yield EngineStarted(start, "0.1.0", SCHEMA_VERSION, "synthetic", True, False,
+                        plan.interval_s, "", False, True, {})  # fmt: skip
+    yield LinkChanged(start, "connected", None, server_name="n1", server_version="2.15.1")
+    yield Configured(start, *fleet.configurations())
+    for tick in range(plan.ticks_count):
+        at_us = start + round(tick * plan.interval_s * 1e6)
+        mono_us = _MONO_US + at_us - start
+        yield from fleet.step(tick, at_us)
+        gap = next((g for g in plan.gaps if g[0] <= tick < g[1]), None)
+        if gap is None:
+            yield fleet.snapshot(at_us, mono_us)
+        elif tick == gap[0]:
+            yield Unavailable(at_us, "STREAM.LIST", "no answer within 5 s")
+        elif tick == gap[1] - 1:
+            yield Restored(at_us, "STREAM.LIST")
+        yield from fleet.events(tick, at_us)
+    yield from plan.extra
+    yield Noted(start + round(plan.ticks_count * plan.interval_s * 1e6), "end of the simulation")
+
+
+def write_session(folder: Path, plan: Plan, *, lines_per_segment: int = 120) -> Path:
+    """Write a session with sealed segments and one open one; return its folder."""
+    folder.mkdir(parents=True)
+    sealed = _chunks((encode_record(record) for record in records(plan)), lines_per_segment)
+    last_at_us = plan.started_at_us + round(plan.ticks_count * plan.interval_s * 1e6)
+    previous: list[bytes] | None = None
+    number = 1
+    for chunk in sealed:
+        if previous is not None:
+            name = folder / f"records-{number:06d}.jsonl.gz"
+            name.write_bytes(gzip.compress(b"".join(previous), 1))
+            number += 1
+        previous = chunk
+    (folder / f"records-{number:06d}.jsonl").write_bytes(b"".join(previous or []))
+    write_header(folder, plan.started_at_us, last_at_us)
+    return folder
+
+
+def write_header(folder: Path, start_at_us: int, end_at_us: int, **changes: object) -> None:
+    """Write session.json."""
+    header = {
+        "schema_version": SCHEMA_VERSION,
+        "natstui_version": "0.1.0",
+        "name": folder.name,
+        "server": "n1",
+        "started_at_us": start_at_us,
+        "ended_at_us": end_at_us,
+        **changes,
+    }
+    (folder / "session.json").write_text(json.dumps(header, indent=1))
+
+
+def _chunks(lines: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
+    chunk: list[bytes] = []
+    for line in lines:
+        chunk.append(line)
+        if len(chunk) == size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk
+
+
+def ack_sample(at_us: int, stream: str, consumer: str, seq: int, deliveries: int) -> AckSample:
+    """Return one sampled acknowledgement of 2 ms."""
+    return AckSample(at_us, stream, consumer, seq, seq + deliveries - 1, deliveries, 2_000_000)
+
+
+def advisory(at_us: int, kind: str, stream: str, consumer: str | None, **body: object) -> Advisory:
+    """Return an advisory with its body."""
+    name = {"type": f"io.nats.jetstream.advisory.v1.{kind}", "stream": stream}
+    text = json.dumps({**name, "consumer": consumer, **body})
+    return Advisory(at_us, kind, stream, consumer, f"{kind} on {stream}", text)
+
+
+def main() -> None:
+    """Write sessions of the given length."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--hours", type=float, default=1.0)
+    parser.add_argument("--streams", type=int, default=200)
+    parser.add_argument("--consumers", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    words = parser.parse_args()
+    plan = Plan(words.streams, words.consumers, round(words.hours * 3600), seed=words.seed)
+    started = datetime.fromtimestamp(plan.started_at_us / 1e6, UTC)
+    name = f"{started:%Y%m%dT%H%M%SZ}-synthetic-{words.seed}"
+    print(write_session(words.folder / name, plan))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+"""Bronze: the recorded lines as they are, checked before a single one is trusted.
+
+What is torn is counted and left out: the last line of a segment that was being written, a gzip
+segment that ends early. What is missing is an error: a renamed, absent or null column would
+otherwise become a silent null.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis import schema
+
+ERROR_MARK = "natstui-analysis:"
+"""Stands before a sentence of ours inside an error message of Spark."""
+
+_CORRUPT = "_corrupt_record"
+_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
+
+
+def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> DataFrame:
+    """Return the lines of sessions: session, segment (file name), kind, value.
+
+    `folders` are paths or URLs with Spark's glob characters escaped; `skipped` are segments, as
+    `session/file`, that another one already holds.
+    """
+    reader = spark.read.option("ignoreCorruptFiles", value=True)
+    where = F.col("_metadata.file_path")
+    segment = F.regexp_extract(where, r"([^/]+)$", 1)
+    lines = reader.text([f"{folder}/records-*.jsonl*" for folder in folders]).select(
+        F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
+        segment.alias("segment"),
+        F.regexp_extract("value", r'^\{"kind":"([a-z_]+)"', 1).alias("kind"),
+        "value",
+    )
+    lines = lines.where(~F.col("segment").contains(".tmp"))
+    if skipped:
+        lines = lines.where(~F.concat_ws("/", "session", "segment").isin(skipped))
+    return lines
+
+
+def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
+    """Return one row per segment: session, segment, size_bytes, promised_bytes.
+
+    `promised_bytes` is the uncompressed length a gzip file ends with (modulo 2³²); null for the
+    open segment, and 0 for a file too short to be gzip.
+    """
+    tail = F.substring(F.hex(F.col("content")), -8, 8)
+    little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
+    sealed = F.col("path").endswith(".gz")
+    files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])
+    return files.where(~F.col("path").contains(".tmp")).select(
+        F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("session"),
+        F.regexp_extract("path", r"([^/]+)$", 1).alias("segment"),
+        F.col("length").alias("size_bytes"),
+        F.when(sealed & (F.col("length") < 18), F.lit(0).cast("bigint"))
+        .when(sealed, F.conv(little_endian, 16, 10).cast("bigint"))
+        .alias("promised_bytes"),
+    )
+
+
+def parse(lines: DataFrame, kind: str, ddl: str) -> DataFrame:
+    """Return the lines of one kind with the parsed struct `line`, null where unreadable.
+
+    Sequences beyond 64 signed bits are text in a recording; they are read as 2⁶³−1. No filter on
+    `line` here: Spark would push it below the parsing and parse twice.
+    """
+    wanted = f"struct<{ddl},{_CORRUPT}:string>"
+    clamped = F.regexp_replace("value", r'"\d{19,20}"', str(2**63 - 1))
+    bad = F.col("line")[_CORRUPT].isNotNull()
+    huge = bad & F.col("value").rlike(r'"\d{19,20}"')
+    rows = lines.where(F.col("kind") == kind)
+    rows = rows.withColumn("line", F.from_json("value", wanted, _OPTIONS))
+    rows = rows.withColumn(
+        "line", F.when(huge, F.from_json(clamped, wanted, _OPTIONS)).otherwise(F.col("line"))
+    )
+    return rows.withColumn("line", F.when(~bad, F.col("line"))).drop("value")
+
+
+def whole(value: Column) -> Column:
+    """Return whether a line has both its ends: a torn one has not."""
+    return value.startswith('{"kind":"') & value.endswith("}")
+
+
+def raised(sentence: str) -> Column:
+    """Fail the job with a sentence that ends with the session's name."""
+    return F.raise_error(F.concat(F.lit(f"{ERROR_MARK}{sentence} in session "), "session"))
+
+
+def checked(row: Column, fields: schema.Fields) -> Column:
+    """Return a parsed struct; a required field that is null is an error, unless all of it is."""
+    result = row
+    for name in schema.required(fields):
+        missing = row.isNotNull() & row[name].isNull()
+        sentence = f'the field "{name}" is missing or null'
+        result = F.when(missing, raised(sentence)).otherwise(result)
+    return result
+
+
+def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
+    """Return one row per position of the columns in `line.<where>`, each column as `<name>`.
+
+    Every column must be there and as long as the names; a required value must not be null.
+    """
+    row = F.col("line")[where]
+    names = row["name"]
+    for name in fields:
+        absent = row[name].isNull() | (F.size(row[name]) != F.size(row["name"]))
+        sentence = f'the column "{name}" of {where} is missing or has another length'
+        names = F.when(F.col("line").isNotNull() & absent, raised(sentence)).otherwise(names)
+    # Picking by position is cheaper than arrays_zip, which builds an object per row.
+    rows = rows.select("*", F.posexplode(names).alias("_i", "_name"))
+    kept = [name for name in rows.columns if name not in ("line", "_i", "_name")]
+    return rows.select(*kept, *(_value(row, name, kind) for name, kind in fields.items()))
+
+
+def _value(row: Column, name: str, type_text: str) -> Column:
+    value = F.get(row[name], F.col("_i"))
+    if type_text.endswith("?"):
+        return value.alias(name)
+    return F.coalesce(value, raised(f'a value of the column "{name}" is null')).alias(name)

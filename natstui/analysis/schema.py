@@ -1,0 +1,161 @@
+"""The lines of a recording as Spark types; a test holds them to the dataclasses of the model.
+
+A type ending in `?` may be null (unknown). Everything else must be there: Spark does not notice
+a renamed field, so `natstui.analysis.bronze` checks each one while reading.
+"""
+
+from __future__ import annotations
+
+SCHEMA_VERSIONS = (1,)
+"""The versions of a recording that can be read."""
+
+Fields = dict[str, str]
+
+PEERS = "array<struct<current:boolean,offline:boolean,active_ns:bigint,lag_msgs:bigint>>"
+UPSTREAMS = "array<struct<name:string,lag_msgs:bigint,active_ns:bigint,error:string>>"
+
+STREAM_COLUMNS: Fields = {
+    "name": "string",
+    "created_at_us": "bigint",
+    "sampled_mono_us": "bigint",
+    "stored_msgs": "bigint",
+    "stored_bytes": "bigint",
+    "first_seq": "bigint",
+    "last_seq": "bigint",
+    "first_at_us": "bigint?",
+    "last_at_us": "bigint?",
+    "deleted_msgs": "bigint",
+    "lost_msgs": "bigint",
+    "subjects_count": "bigint",
+    "consumers_count": "bigint",
+    "leader": "string?",
+    "peers": PEERS,
+    "upstreams": UPSTREAMS,
+}
+
+CONSUMER_COLUMNS: Fields = {
+    "stream": "string",
+    "name": "string",
+    "created_at_us": "bigint",
+    "sampled_mono_us": "bigint",
+    "delivered_consumer_seq": "bigint",
+    "delivered_stream_seq": "bigint",
+    "ack_floor_consumer_seq": "bigint",
+    "ack_floor_stream_seq": "bigint",
+    "delivered_at_us": "bigint?",
+    "acked_at_us": "bigint?",
+    "pending_msgs": "bigint",
+    "ack_pending_msgs": "bigint",
+    "redelivered_msgs": "bigint",
+    "waiting_pulls_count": "bigint",
+    "push_bound": "boolean",
+    "paused": "boolean",
+    "pinned_client": "string?",
+    "next_at_us": "bigint?",
+    "leader": "string?",
+    "peers": PEERS,
+}
+
+ACCOUNT: Fields = {
+    "memory_bytes": "bigint",
+    "storage_bytes": "bigint",
+    "streams_count": "bigint",
+    "consumers_count": "bigint",
+    "max_memory_bytes": "bigint?",
+    "max_storage_bytes": "bigint?",
+    "api_requests_count": "bigint",
+    "api_errors_count": "bigint",
+    "api_inflight_count": "bigint?",
+}
+
+COST: Fields = {
+    "requests_count": "bigint",
+    "received_bytes": "bigint",
+    "elapsed_us": "bigint",
+    "api_rtt_us": "bigint?",
+    "interval_us": "bigint",
+    "backoff_reason": "string?",
+}
+
+STREAM_CONFIGURATION: Fields = {
+    "name": "string",
+    "created_at_us": "bigint",
+    "kind": "string",
+    "retention": "string",
+    "discard": "string",
+    "storage": "string",
+    "max_msgs": "bigint?",
+    "max_bytes": "bigint?",
+    "max_age_ns": "bigint?",
+    "replicas_count": "bigint",
+    "config_json": "string",
+}
+
+CONSUMER_CONFIGURATION: Fields = {
+    "stream": "string",
+    "name": "string",
+    "created_at_us": "bigint",
+    "pull": "boolean",
+    "ack_policy": "string",
+    "ack_wait_ns": "bigint?",
+    "max_deliver_count": "bigint?",
+    "max_ack_pending_msgs": "bigint?",
+    "filter_subjects": "array<string>",
+    "replicas_count": "bigint",
+    "config_json": "string",
+}
+
+ADVISORY: Fields = {
+    "at_us": "bigint",
+    "kind": "string",
+    "stream": "string?",
+    "consumer": "string?",
+    "text": "string",
+    "body_json": "string",
+}
+
+ACK_SAMPLE: Fields = {
+    "at_us": "bigint",
+    "stream": "string",
+    "consumer": "string",
+    "stream_seq": "bigint",
+    "consumer_seq": "bigint",
+    "deliveries_count": "bigint",
+    "ack_ns": "bigint",
+}
+
+EVENTS: dict[str, Fields] = {
+    "engine_started": {"at_us": "bigint", "natstui_version": "string", "target": "string"},
+    "link_changed": {"at_us": "bigint", "state": "string", "reason": "string?",
+                     "server_name": "string?", "server_version": "string?"},
+    "unavailable": {"at_us": "bigint", "what": "string", "reason": "string"},
+    "restored": {"at_us": "bigint", "what": "string"},
+    "noted": {"at_us": "bigint", "text": "string"},
+    "outcome": {"at_us": "bigint", "status": "string", "text": "string"},
+}  # fmt: skip
+"""Kinds that become rows of the table `event`, with the fields taken from each."""
+
+SNAPSHOT_HEAD = ("taken_mono_us", "taken_at_us")
+
+KINDS = (*EVENTS, "snapshot", "configured", "advisory", "ack_sample", "permitted")
+"""Every kind a line may have; lines of other kinds are counted and left out."""
+
+
+def spark_type(type_text: str) -> str:
+    """Return the Spark type without the mark for "may be null"."""
+    return type_text.removesuffix("?")
+
+
+def required(fields: Fields) -> tuple[str, ...]:
+    """Return the names of the fields that are never null."""
+    return tuple(name for name, type_text in fields.items() if not type_text.endswith("?"))
+
+
+def struct(fields: Fields) -> str:
+    """Return one value of each field as DDL."""
+    return "struct<" + ",".join(f"`{n}`:{spark_type(t)}" for n, t in fields.items()) + ">"
+
+
+def columns(fields: Fields) -> str:
+    """Return one array per field as DDL: how a snapshot keeps its rows."""
+    return "struct<" + ",".join(f"`{n}`:array<{spark_type(t)}>" for n, t in fields.items()) + ">"

@@ -1,0 +1,84 @@
+"""Silver: new or changed sessions become tables; the others are left as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis import silver_events, silver_index, silver_samples
+from natstui.analysis.bronze import read_lines, read_segments
+from natstui.analysis.silver_tables import (
+    ACK_SAMPLE,
+    ADVISORY,
+    CONFIGURATION,
+    CONSUMER_SAMPLE,
+    EVENT,
+    POLL,
+    SEGMENT,
+    STREAM_SAMPLE,
+)
+from natstui.analysis.sources import Source, doubled_segments, fingerprints
+from natstui.analysis.store import Store
+from natstui.analysis.tables import Table, columns
+
+MANIFEST = Table(
+    "session",
+    "Sessions whose silver tables are complete; written last.",
+    columns(
+        ("session", "string", "Folder name of the recording"),
+        ("fingerprint", "string", "Version of the pipeline and hash of the segments' sizes"),
+        ("folder", "string", "Where it was read from"),
+    ),
+)
+
+Step = Callable[[str], None]
+
+
+def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
+    """Bring the silver tables up to date; return how many sessions were read."""
+    files = read_segments(spark, [source.folder for source in sources])
+    step("looking at the segments")
+    marks = fingerprints(files)
+    sources = [s for s in sources if s.session in marks]
+    done = _done(store, [source.session for source in sources])
+    new = [source for source in sources if done.get(source.session) != marks[source.session]]
+    if not new:
+        return 0
+    folders = [source.folder for source in new]
+    files = read_segments(spark, folders)
+    lines = read_lines(spark, folders, doubled_segments(files))
+    _write_tables(store, lines, files, step)
+    rows = [(s.session, marks[s.session], s.folder) for s in new]
+    store.write_silver(MANIFEST, spark.createDataFrame(rows, MANIFEST.ddl()))
+    return len(new)
+
+
+def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) -> None:
+    index = silver_index.index_lines(lines).persist()
+    try:
+        step("reading the lines")
+        store.write_silver(SEGMENT, silver_index.segments(index, files))
+        poll = silver_index.polls(index)
+        step("polls")
+        store.write_silver(POLL, poll)
+        step("events")
+        store.write_silver(ADVISORY, silver_events.advisories(index))
+        store.write_silver(ACK_SAMPLE, silver_events.ack_samples(index))
+        store.write_silver(EVENT, silver_events.events(index))
+        store.write_silver(CONFIGURATION, silver_events.configurations(index))
+        gap_ends = silver_index.gap_ends(poll)
+        step("stream samples")
+        store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
+        step("consumer samples")
+        store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
+    finally:
+        index.unpersist()
+
+
+def _done(store: Store, sessions: list[str]) -> dict[str, str]:
+    if not store.has_silver(MANIFEST):
+        return {}
+    rows = store.silver(MANIFEST, sessions).select("session", "fingerprint")
+    return {row["session"]: row["fingerprint"] for row in rows.where(F.lit(True)).collect()}

@@ -1,0 +1,133 @@
+"""Stream and consumer samples: one row each, with the change since the sample before.
+
+This is the only place that sorts samples: everything later is a scan. Rates stop at a gap of the
+recording, at a counter that went backwards, and at another creation time.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from natstui.analysis import schema
+from natstui.analysis.bronze import checked, exploded, parse
+from natstui.analysis.silver_tables import CONSUMER_SAMPLE, STREAM_SAMPLE
+
+_HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
+
+
+def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
+    """Return the table `stream_sample`."""
+    rows = _rows(lines, gap_ends, "streams", schema.STREAM_COLUMNS)
+    rows = rows.withColumnRenamed("name", "stream").withColumns(
+        {
+            "series_id": F.xxhash64("session", "stream", "created_at_us"),
+            "upstream_lag_msgs": F.array_max(F.col("upstreams.lag_msgs")),
+        }
+    )
+    rows = _with_before(rows, "last_seq", "stored_msgs", "stored_bytes", "leader")
+    rows = _stepped(rows, reset=_change("last_seq") < 0)
+    return STREAM_SAMPLE.contract(
+        rows.withColumns(
+            {
+                "published_msgs": _step("last_seq"),
+                "grown_msgs": _step("stored_msgs"),
+                "grown_bytes": _step("stored_bytes"),
+                "leader_before": F.col("before.leader"),
+            }
+        )
+    )
+
+
+def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
+    """Return the table `consumer_sample`."""
+    rows = _rows(lines, gap_ends, "consumers", schema.CONSUMER_COLUMNS)
+    rows = rows.withColumnRenamed("name", "consumer").withColumns(
+        {
+            "series_id": F.xxhash64("session", "stream", "consumer", "created_at_us"),
+            "outstanding": (F.col("pending_msgs") > 0) | (F.col("ack_pending_msgs") > 0),
+        }
+    )
+    counters = ("delivered_consumer_seq", "delivered_stream_seq", "ack_floor_consumer_seq",
+                "ack_floor_stream_seq")  # fmt: skip
+    rows = _with_before(rows, *counters, "pending_msgs", "outstanding")
+    backwards = [_change(name) < 0 for name in ("delivered_consumer_seq", "ack_floor_stream_seq")]
+    rows = _stepped(rows, reset=backwards[0] | backwards[1])
+    stays = F.col("before.outstanding") & (_change("ack_floor_stream_seq") == 0)
+    was_behind = F.col("before.pending_msgs") > 0
+    return CONSUMER_SAMPLE.contract(
+        rows.withColumns(
+            {
+                "delivered_msgs": _step("delivered_consumer_seq"),
+                "fresh_msgs": _step("delivered_stream_seq"),
+                "settled_msgs": _step("ack_floor_consumer_seq"),
+                "stuck_since_us": _since(F.col("outstanding"), stays),
+                "behind_since_us": _since(F.col("pending_msgs") > 0, was_behind),
+            }
+        )
+    )
+
+
+def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
+    """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
+    ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(fields)}"
+    parsed = parse(lines, "snapshot", ddl).drop("segment", "kind")
+    parsed = parsed.withColumn("line", checked(F.col("line"), {**_HEAD, where: "struct"}))
+    parsed = parsed.select(
+        "session",
+        "line",
+        F.col("line.taken_mono_us").alias("taken_mono_us"),
+        F.col("line.taken_at_us").alias("taken_at_us"),
+    )
+    parsed = parsed.join(F.broadcast(gap_ends), "session", "left")
+    passed = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
+    epoch = F.coalesce(F.size(passed), F.lit(0))
+    parsed = parsed.withColumn("epoch", epoch).drop("gap_ends")
+    rows = exploded(parsed, where, fields)
+    peers = F.col("peers")
+    down = F.filter(peers, lambda peer: peer["offline"] | ~peer["current"])
+    return (
+        rows.withColumnRenamed("sampled_mono_us", "mono_us")
+        .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
+        .withColumn("peers_count", F.size(peers))
+        .withColumn("down_peers_count", F.when(F.size(peers) > 0, F.size(down)).otherwise(0))
+        .withColumn("peer_lag_msgs", F.array_max(F.col("peers.lag_msgs")))
+        .drop("peers", "taken_at_us", "taken_mono_us")
+    )
+
+
+def _series() -> WindowSpec:
+    # The identity is inside the hash, so one 8-byte key partitions and sorts.
+    return Window.partitionBy("series_id").orderBy("mono_us")
+
+
+def _with_before(rows: DataFrame, *names: str) -> DataFrame:
+    """Add the struct `before`: those columns, and mono_us and epoch, one sample earlier."""
+    earlier = F.struct("mono_us", "epoch", *names)
+    return rows.withColumn("before", F.lag(earlier).over(_series()))
+
+
+def _change(name: str) -> Column:
+    return F.col(name) - F.col("before")[name]
+
+
+def _stepped(rows: DataFrame, reset: Column) -> DataFrame:
+    """Add `reset` and `elapsed_us`: null where no change can be told."""
+    backwards = F.coalesce(reset, F.lit(False))
+    known = (F.col("epoch") == F.col("before.epoch")) & ~backwards
+    return rows.withColumns({"reset": backwards, "elapsed_us": F.when(known, _change("mono_us"))})
+
+
+def _step(name: str) -> Column:
+    return F.when(F.col("elapsed_us").isNotNull(), _change(name))
+
+
+def _since(state: Column, stays: Column) -> Column:
+    """Return since when a state holds without a break; null where it does not hold.
+
+    A gap does not break it: a counter that only grows and is the same afterwards did not move.
+    """
+    starts = state & ~F.coalesce(stays, F.lit(False))
+    begin = F.last(F.when(starts, F.col("at_us")), ignorenulls=True)
+    so_far = _series().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return F.when(state, begin.over(so_far))

@@ -1,0 +1,115 @@
+"""Where tables live: silver by session, gold written aside and then put in place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.tables import Table, dictionary
+
+
+class Store:
+    """A folder or URL with `silver/` and `gold/`.
+
+    Silver partitions are replaced one session at a time by Spark itself (staged, then renamed).
+    Gold is written to a folder beside and renamed by `publish`, so that a run that fails leaves
+    the old tables. Spark Connect has no file system API: there gold is overwritten table by
+    table.
+    """
+
+    def __init__(self, spark: SparkSession, root: str, run: str) -> None:
+        self._spark = spark
+        self._root = root.rstrip("/")
+        self._files = _file_system(spark, self._root)
+        self._aside = f"{self._root}/gold.{run}" if self._files else f"{self._root}/gold"
+
+    def has_silver(self, table: Table) -> bool:
+        """Return whether the table was ever written."""
+        if self._files is None:
+            return bool(_readable(self._spark, f"{self._root}/silver/{table.name}"))
+        return bool(self._files.exists(f"{self._root}/silver/{table.name}"))
+
+    def write_silver(self, table: Table, rows: DataFrame) -> None:
+        """Replace the partitions of the sessions in `rows`."""
+        writer = table.contract(rows).write.mode("overwrite").partitionBy("session")
+        writer.option("partitionOverwriteMode", "dynamic").parquet(
+            f"{self._root}/silver/{table.name}"
+        )
+
+    def silver(self, table: Table, sessions: list[str]) -> DataFrame:
+        """Return the rows of sessions, in the columns of the table."""
+        reader = self._spark.read.schema(table.ddl())
+        rows = reader.parquet(f"{self._root}/silver/{table.name}")
+        names = [column.name for column in table.columns]
+        return rows.where(F.col("session").isin(sessions)).select(names)
+
+    def write_gold(self, table: Table, rows: DataFrame) -> None:
+        """Write a table aside."""
+        table.contract(rows).write.mode("overwrite").parquet(f"{self._aside}/{table.name}")
+
+    def gold(self, table: Table) -> DataFrame:
+        """Return a table written in this run."""
+        return self._spark.read.schema(table.ddl()).parquet(f"{self._aside}/{table.name}")
+
+    def publish(self, tables: tuple[Table, ...]) -> None:
+        """Put the gold tables of this run, with their dictionary, in the place of the old."""
+        if self._files is None:
+            return
+        self._files.write_text(f"{self._aside}/DICTIONARY.md", dictionary(tables))
+        self._files.delete(f"{self._root}/gold")
+        self._files.rename(self._aside, f"{self._root}/gold")
+
+    def discard(self) -> None:
+        """Remove what an unfinished run left aside."""
+        if self._files is None:
+            return
+        self._files.delete(self._aside)
+        for staging in self._files.glob(f"{self._root}/silver/*/.spark-staging-*"):
+            self._files.delete(staging)
+
+
+class _Files:
+    """The few file operations needed, on any file system Hadoop knows."""
+
+    def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
+        self._jvm = jvm
+        self._system = jvm.org.apache.hadoop.fs.Path(root).getFileSystem(configuration)
+
+    def _path(self, text: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(text)
+
+    def exists(self, path: str) -> bool:
+        return bool(self._system.exists(self._path(path)))
+
+    def delete(self, path: str) -> None:
+        self._system.delete(self._path(path), True)
+
+    def rename(self, source: str, target: str) -> None:
+        if not self._system.rename(self._path(source), self._path(target)):
+            raise OSError(f"cannot rename {source} to {target}")
+
+    def glob(self, pattern: str) -> list[str]:
+        found = self._system.globStatus(self._path(pattern))
+        return [status.getPath().toString() for status in found or []]
+
+    def write_text(self, path: str, text: str) -> None:
+        stream = self._system.create(self._path(path), True)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+
+
+def _file_system(spark: SparkSession, root: str) -> _Files | None:
+    jvm = getattr(spark, "_jvm", None)
+    jsc = getattr(spark, "_jsc", None)
+    return _Files(jvm, jsc.hadoopConfiguration(), root) if jvm is not None and jsc else None
+
+
+def _readable(spark: SparkSession, path: str) -> bool:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(spark.read.parquet(path).columns)
+    except AnalysisException:
+        return False

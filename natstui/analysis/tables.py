@@ -1,0 +1,100 @@
+"""What a table is: named, typed, documented columns. The same text is its data dictionary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+UNITS = {
+    "_at_us": "UTC microseconds since 1970",
+    "_mono_us": "monotonic microseconds",
+    "_since_us": "UTC microseconds since 1970",
+    "_per_s": "per second",
+    "_per_min": "messages per minute",
+    "_us": "microseconds",
+    "_ns": "nanoseconds",
+    "_s": "seconds",
+    "_bytes": "bytes",
+    "_msgs": "messages",
+    "_seq": "sequence",
+    "_count": "count",
+    "_share": "share, 0 to 1",
+    "_ratio": "ratio",
+    "_change": "share, 0.1 is 10 % more",
+    "_id": "identifier",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column; the unit follows from the end of its name."""
+
+    name: str
+    type: str
+    meaning: str
+
+    @property
+    def unit(self) -> str:
+        """Return the unit in words, or nothing for text and truth values."""
+        if self.type in ("string", "boolean"):
+            return ""
+        return next((unit for end, unit in UNITS.items() if self.name.endswith(end)), "")
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One table of the silver or gold layer."""
+
+    name: str
+    meaning: str
+    columns: tuple[Column, ...]
+
+    def contract(self, rows: DataFrame) -> DataFrame:
+        """Return exactly the columns of this table, in order, typed and commented."""
+        return rows.select(
+            *(
+                F.col(c.name).cast(c.type).alias(c.name, metadata={"comment": _comment(c)})
+                for c in self.columns
+            )
+        )
+
+    def ddl(self) -> str:
+        """Return the schema as DDL."""
+        return ", ".join(f"`{c.name}` {c.type}" for c in self.columns)
+
+
+def columns(*rows: tuple[str, str, str]) -> tuple[Column, ...]:
+    """Return columns from (name, type, meaning)."""
+    return tuple(Column(*row) for row in rows)
+
+
+def _comment(column: Column) -> str:
+    return f"{column.meaning} [{column.unit}]" if column.unit else column.meaning
+
+
+SESSION = ("session", "string", "Folder name of the recording")
+STREAM_IDENTITY = columns(
+    SESSION,
+    ("stream", "string", "Name of the stream"),
+    ("created_at_us", "bigint", "When the stream was created: with the name, its identity"),
+)
+CONSUMER_IDENTITY = columns(
+    SESSION,
+    ("stream", "string", "Name of the stream"),
+    ("consumer", "string", "Name of the consumer"),
+    ("created_at_us", "bigint", "When the consumer was created: with the names, its identity"),
+)
+
+
+def dictionary(tables: Iterable[Table]) -> str:
+    """Return the data dictionary of tables as Markdown."""
+    parts: list[str] = ["# Data dictionary\n"]
+    for table in tables:
+        parts.append(f"## {table.name}\n\n{table.meaning}\n\n| column | type | unit | meaning |")
+        parts.append("| --- | --- | --- | --- |")
+        parts += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
+        parts.append("")
+    return "\n".join(parts)

@@ -15,46 +15,56 @@ from natstui.analysis import schema
 ERROR_MARK = "natstui-analysis:"
 """Stands before a sentence of ours inside an error message of Spark."""
 
+_PLACE = r',"line":(\d{1,9})(?:,"part":(\d{1,9}),"parts_count":\d{1,9})?\}$'
+"""The place of a line in its segment, and of a part of a large poll in its line."""
+
 _CORRUPT = "_corrupt_record"
 _OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 
 
 def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> DataFrame:
-    """Return the lines of sessions: session, segment (file name), kind, value.
+    """Return the lines of sessions: session, segment, kind, line_count, part_count, value.
 
     `folders` are paths or URLs with Spark's glob characters escaped; `skipped` are segments, as
     `session/file`, that another one already holds.
     """
     reader = spark.read.option("ignoreCorruptFiles", value=True)
     where = F.col("_metadata.file_path")
-    segment = F.regexp_extract(where, r"([^/]+)$", 1)
+    # Short pieces first: a regular expression over a whole poll would decode all of it.
+    head, tail = F.substring("value", 1, 60), F.substring("value", -60, 60)
     lines = reader.text([f"{folder}/records-*.jsonl*" for folder in folders]).select(
         F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
-        segment.alias("segment"),
-        F.regexp_extract("value", r'^\{"kind":"([a-z_]+)"', 1).alias("kind"),
+        F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
+        F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
+        _number(tail, 1, "line_count"),
+        _number(tail, 2, "part_count"),
         "value",
     )
-    lines = lines.where(~F.col("segment").contains(".tmp"))
     if skipped:
         lines = lines.where(~F.concat_ws("/", "session", "segment").isin(skipped))
     return lines
 
 
+def _number(tail: Column, group: int, name: str) -> Column:
+    digits = F.regexp_extract(tail, _PLACE, group)
+    return F.when(digits != "", digits.cast("int")).alias(name)
+
+
 def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
     """Return one row per segment: session, segment, size_bytes, promised_bytes.
 
-    `promised_bytes` is the uncompressed length a gzip file ends with (modulo 2³²); null for the
-    open segment, and 0 for a file too short to be gzip.
+    `promised_bytes` is the uncompressed length (modulo 2³²) with which the last member of a gzip
+    file ends; null for the open segment. In a file cut off it is noise, rarely a small number.
     """
     tail = F.substring(F.hex(F.col("content")), -8, 8)
     little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
     sealed = F.col("path").endswith(".gz")
     files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])
-    return files.where(~F.col("path").contains(".tmp")).select(
+    return files.select(
         F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract("path", r"([^/]+)$", 1).alias("segment"),
         F.col("length").alias("size_bytes"),
-        F.when(sealed & (F.col("length") < 18), F.lit(0).cast("bigint"))
+        F.when(sealed & (F.col("length") < 18), F.lit(2**33))
         .when(sealed, F.conv(little_endian, 16, 10).cast("bigint"))
         .alias("promised_bytes"),
     )

@@ -130,6 +130,8 @@ EVENTS: dict[str, Fields] = {
                      "server_name": "string?", "server_version": "string?"},
     "unavailable": {"at_us": "bigint", "what": "string", "reason": "string"},
     "restored": {"at_us": "bigint", "what": "string"},
+    "gap": {"at_us": "bigint", "from_at_us": "bigint", "reason": "string"},
+    "clock_stepped": {"at_us": "bigint", "step_us": "bigint"},
     "noted": {"at_us": "bigint", "text": "string"},
     "outcome": {"at_us": "bigint", "status": "string", "text": "string"},
 }  # fmt: skip
@@ -137,8 +139,25 @@ EVENTS: dict[str, Fields] = {
 
 SNAPSHOT_HEAD = ("taken_mono_us", "taken_at_us")
 
-KINDS = (*EVENTS, "snapshot", "configured", "advisory", "ack_sample", "permitted")
-"""Every kind a line may have; lines of other kinds are counted and left out."""
+KINDS = (
+    *EVENTS,
+    "snapshot",
+    "configured",
+    "advisory",
+    "ack_sample",
+    "benchmark_report",
+    "benchmark_finished",
+    "benchmark_planned",
+    "benchmark_phase",
+    "benchmark_progress",
+    "benchmark_log",
+    "permitted",
+    "keyframe",
+)
+"""Every kind a line may have; lines of other kinds are counted and left out.
+
+A keyframe repeats what was known when a segment began: it is no news, and never read.
+"""
 
 
 def spark_type(type_text: str) -> str:

@@ -28,6 +28,8 @@ def index_lines(lines: DataFrame) -> DataFrame:
         "session",
         "segment",
         "kind",
+        "line_count",
+        "part_count",
         (F.octet_length("value") + 1).alias("length_bytes"),
         whole(F.col("value")).alias("whole"),
         F.when(snapshot, head).alias("head"),
@@ -39,7 +41,8 @@ def polls(index: DataFrame) -> DataFrame:
     """Return the table `poll`."""
     head = F.col("head")
     # A line with a huge sequence is marked corrupt for its type only; its scalars are right.
-    rows = index.where((F.col("kind") == "snapshot") & F.col("whole"))
+    first_part = F.coalesce("part_count", F.lit(0)) == 0
+    rows = index.where((F.col("kind") == "snapshot") & F.col("whole") & first_part)
     rows = rows.select("session", checked(head, _HEAD).alias("head"))
     rows = rows.select("session", "head.*").where(F.col("taken_mono_us").isNotNull())
     rows = rows.withColumn("cost", checked(F.col("cost"), schema.COST))
@@ -67,15 +70,29 @@ def gap_ends(poll: DataFrame) -> DataFrame:
 
 
 def segments(index: DataFrame, files: DataFrame) -> DataFrame:
-    """Return the table `segment`; a gzip file knows the length it should have."""
+    """Return the table `segment`.
+
+    A sealed segment is damaged when lines are missing between those that could be read, or when
+    it ends with a length that does not fit what was read.
+    """
     unreadable = (F.col("kind") == "snapshot") & F.col("head.taken_mono_us").isNull()
     torn = ~F.col("whole") | unreadable
+    known = F.col("kind").isin(*schema.KINDS)
     read = index.groupBy("session", "segment").agg(
         F.sum("length_bytes").alias("read_bytes"),
         F.count("*").alias("lines_count"),
         F.count_if(torn).alias("torn_lines_count"),
-        F.count_if(~torn & ~F.col("kind").isin(*schema.KINDS)).alias("unknown_lines_count"),
+        F.count_if(~torn & ~known).alias("unknown_lines_count"),
+        F.max("line_count").alias("last_line"),
+        F.count_distinct("line_count").alias("places"),
     )
-    rows = files.join(read, ["session", "segment"], "left").na.fill(0, read.columns[2:])
-    short = F.col("read_bytes") % 2**32 != F.col("promised_bytes")
-    return SEGMENT.contract(rows.withColumn("corrupt", F.coalesce(short, F.lit(False))))
+    rows = files.join(read, ["session", "segment"], "left")
+    rows = rows.na.fill(0, [name for name in read.columns if name.endswith(("_bytes", "_count"))])
+    sealed = F.col("promised_bytes").isNotNull()
+    numbered = F.col("last_line").isNotNull()
+    missing = F.when(numbered & sealed, F.col("last_line") + 1 - F.col("places")).otherwise(0)
+    too_long = F.col("promised_bytes") > F.col("read_bytes")
+    differs = F.col("promised_bytes") != F.col("read_bytes") % 2**32
+    wrong_length = F.when(numbered, too_long).otherwise(differs)
+    corrupt = (missing > 0) | F.coalesce(wrong_length, F.lit(False))
+    return SEGMENT.contract(rows.withColumns({"missing_lines_count": missing, "corrupt": corrupt}))

@@ -114,7 +114,8 @@ SEGMENT = Table(
         ("lines_count", "bigint", "Lines read"),
         ("torn_lines_count", "bigint", "Lines cut off or not readable, left out"),
         ("unknown_lines_count", "bigint", "Lines of a kind this version does not know, left out"),
-        ("corrupt", "boolean", "A sealed segment that ends before the length it promises"),
+        ("missing_lines_count", "bigint", "Records of a sealed segment that are not in it"),
+        ("corrupt", "boolean", "A sealed segment that is cut off or damaged"),
     ),
 )
 

@@ -137,7 +137,77 @@ EVENTS: dict[str, Fields] = {
 }  # fmt: skip
 """Kinds that become rows of the table `event`, with the fields taken from each."""
 
-SNAPSHOT_HEAD = ("taken_mono_us", "taken_at_us")
+COUNTS: Fields = dict.fromkeys(
+    (
+        "sent_msgs",
+        "sent_bytes",
+        "acked_msgs",
+        "duplicate_acked_msgs",
+        "refused_msgs",
+        "unanswered_msgs",
+        "missed_msgs",
+        "received_msgs",
+        "received_bytes",
+        "redelivered_msgs",
+        "duplicate_msgs",
+        "out_of_order_msgs",
+        "acks_sent_msgs",
+        "acks_confirmed_msgs",
+        "naks_sent_msgs",
+        "terms_sent_msgs",
+        "never_acked_msgs",
+        "dropped_msgs",
+    ),
+    "bigint",
+)
+
+LATENCIES = ("ack", "e2e", "store", "rtt", "ack_uncorrected", "e2e_uncorrected", "rtt_uncorrected")
+HISTOGRAM: Fields = {"buckets": "array<bigint>", "counts": "array<bigint>"}
+
+BENCHMARK_REPORT: Fields = {
+    "at_us": "bigint",
+    "run_id": "string",
+    "role": "string",
+    "worker_id": "bigint",
+    "interval_s": "double",
+    "counts": "struct<" + ",".join(f"{name}:bigint" for name in COUNTS) + ">",
+    "latencies": "struct<"
+    + ",".join(f"{name}:struct<buckets:array<bigint>,counts:array<bigint>>" for name in LATENCIES)
+    + ">",
+    "cpu_ratio": "double",
+}
+
+BENCHMARK_PHASE: Fields = {"at_us": "bigint", "run_id": "string", "phase": "string"}
+
+ACCOUNTING: Fields = {
+    "sent_msgs": "bigint",
+    "acked_msgs": "bigint",
+    "duplicate_acked_msgs": "bigint",
+    "refused_msgs": "bigint",
+    "unanswered_msgs": "bigint",
+    "missed_msgs": "bigint",
+    "stored_msgs": "bigint?",
+    "expected_msgs": "bigint?",
+    "received_msgs": "bigint",
+    "distinct_msgs": "bigint?",
+    "redelivered_msgs": "bigint",
+    "duplicate_msgs": "bigint",
+    "lost_msgs": "bigint?",
+    "out_of_order_msgs": "bigint",
+    "closes": "boolean",
+}
+
+BENCHMARK_RESULT: Fields = {
+    "title": "string",
+    "started_at_us": "bigint",
+    "duration_s": "double",
+    "verdict": "string",
+    "partial": "boolean",
+    "publish_per_s": "double?",
+    "receive_per_s": "double?",
+    "fan_out_ratio": "double?",
+    "fairness_ratio": "double?",
+}
 
 KINDS = (
     *EVENTS,

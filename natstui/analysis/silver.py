@@ -7,11 +7,14 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis import silver_events, silver_index, silver_samples
+from natstui.analysis import silver_bench, silver_events, silver_index, silver_samples
 from natstui.analysis.bronze import read_lines, read_segments
 from natstui.analysis.silver_tables import (
     ACK_SAMPLE,
     ADVISORY,
+    BENCH_INTERVAL,
+    BENCH_LATENCY,
+    BENCH_RESULT,
     CONFIGURATION,
     CONSUMER_SAMPLE,
     EVENT,
@@ -68,6 +71,11 @@ def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) 
         store.write_silver(ACK_SAMPLE, silver_events.ack_samples(index))
         store.write_silver(EVENT, silver_events.events(index))
         store.write_silver(CONFIGURATION, silver_events.configurations(index))
+        step("benchmarks")
+        reports = silver_bench.reports(index)
+        store.write_silver(BENCH_INTERVAL, silver_bench.bench_intervals(reports))
+        store.write_silver(BENCH_LATENCY, silver_bench.bench_latencies(reports))
+        store.write_silver(BENCH_RESULT, silver_bench.bench_results(index))
         gap_ends = silver_index.gap_ends(poll)
         step("stream samples")
         store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))

@@ -12,7 +12,7 @@ from natstui.analysis.silver_tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, 
 
 def advisories(index: DataFrame) -> DataFrame:
     """Return the table `advisory`."""
-    rows = _of_kind(index, "advisory", schema.ADVISORY)
+    rows = of_kind(index, "advisory", schema.ADVISORY)
     return ADVISORY.contract(
         rows.select(
             "session",
@@ -26,7 +26,7 @@ def advisories(index: DataFrame) -> DataFrame:
 
 def ack_samples(index: DataFrame) -> DataFrame:
     """Return the table `ack_sample`."""
-    rows = _of_kind(index, "ack_sample", schema.ACK_SAMPLE)
+    rows = of_kind(index, "ack_sample", schema.ACK_SAMPLE)
     return ACK_SAMPLE.contract(rows.select("session", "line.*"))
 
 
@@ -37,7 +37,7 @@ def events(index: DataFrame) -> DataFrame:
         texts = [F.col(f"line.{n}") for n in ("text", "reason", "natstui_version") if n in fields]
         whats = [F.col(f"line.{n}") for n in ("state", "what", "status", "target") if n in fields]
         nothing = F.lit(None).cast("string")
-        rows = _of_kind(index, kind, fields).select(
+        rows = of_kind(index, kind, fields).select(
             "session",
             "line.at_us",
             F.lit(kind).alias("kind"),
@@ -58,7 +58,7 @@ def configurations(index: DataFrame) -> DataFrame:
         "streams": f"array<{schema.struct(schema.STREAM_CONFIGURATION)}>",
         "consumers": f"array<{schema.struct(schema.CONSUMER_CONFIGURATION)}>",
     }
-    rows = _of_kind(index, "configured", fields).select("session", "line.*")
+    rows = of_kind(index, "configured", fields).select("session", "line.*")
     nothing = F.lit(None)
     streams = rows.select("session", "at_us", F.explode("streams").alias("row")).select(
         "session",
@@ -94,7 +94,7 @@ def _numbered(rows: DataFrame) -> DataFrame:
     return CONFIGURATION.contract(rows.withColumn("change_count", number))
 
 
-def _of_kind(index: DataFrame, kind: str, fields: schema.Fields) -> DataFrame:
+def of_kind(index: DataFrame, kind: str, fields: schema.Fields) -> DataFrame:
     """Return the readable lines of a kind: session and the checked struct `line`."""
     ddl = ",".join(f"`{name}`:{schema.spark_type(text)}" for name, text in fields.items())
     lines = index.where(F.col("whole")).select("session", "kind", "value")

@@ -1,4 +1,4 @@
-"""One light pass over every line: polls and their gaps, segments and their damage, small records."""
+"""One light pass over every line: polls and gaps, segments and their damage, small records."""
 
 from __future__ import annotations
 

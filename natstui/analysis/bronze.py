@@ -70,8 +70,8 @@ def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
     )
 
 
-def parse(lines: DataFrame, kind: str, ddl: str) -> DataFrame:
-    """Return the lines of one kind with the parsed struct `line`, null where unreadable.
+def parse(lines: DataFrame, ddl: str) -> DataFrame:
+    """Return lines with the parsed struct `line`, null where unreadable, instead of `value`.
 
     Sequences beyond 64 signed bits are text in a recording; they are read as 2⁶³−1. No filter on
     `line` here: Spark would push it below the parsing and parse twice.
@@ -80,8 +80,7 @@ def parse(lines: DataFrame, kind: str, ddl: str) -> DataFrame:
     clamped = F.regexp_replace("value", r'"\d{19,20}"', str(2**63 - 1))
     bad = F.col("line")[_CORRUPT].isNotNull()
     huge = bad & F.col("value").rlike(r'"\d{19,20}"')
-    rows = lines.where(F.col("kind") == kind)
-    rows = rows.withColumn("line", F.from_json("value", wanted, _OPTIONS))
+    rows = lines.withColumn("line", F.from_json("value", wanted, _OPTIONS))
     rows = rows.withColumn(
         "line", F.when(huge, F.from_json(clamped, wanted, _OPTIONS)).otherwise(F.col("line"))
     )

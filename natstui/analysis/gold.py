@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -38,6 +39,7 @@ TABLES: tuple[Table, ...] = (
     gold_availability.AVAILABILITY,
     gold_capacity.CAPACITY,
     gold_capacity.ACCOUNT_CAPACITY,
+    gold_capacity.LOAD,
     gold_capacity.BUSIEST,
     gold_bench.BENCH_STEADY,
     gold_bench.BENCH_THROUGHPUT,
@@ -48,6 +50,7 @@ TABLES: tuple[Table, ...] = (
 )
 
 Step = Callable[[str], None]
+SIDE_BY_SIDE_COUNT = 3
 
 
 def silver_layer(store: Store, sessions: list[str]) -> Silver:
@@ -55,54 +58,98 @@ def silver_layer(store: Store, sessions: list[str]) -> Silver:
     return Silver(**{table.name: store.silver(table, sessions) for table in silver_tables.TABLES})
 
 
+Answer = tuple[Table, Callable[[], DataFrame]]
+
+
 def build_gold(
     spark: SparkSession, store: Store, silver: Silver, thresholds: Thresholds, step: Step
 ) -> None:
-    """Compute and write every answer."""
+    """Compute and write every answer; those that do not need each other side by side."""
 
-    def write(table: Table, rows: DataFrame) -> DataFrame:
+    def write(answer: Answer) -> DataFrame:
+        table, rows = answer
         step(table.name.replace("_", " "))
-        store.write_gold(table, rows)
+        store.write_gold(table, rows())
         return store.gold(table)
 
-    streams = write(gold_rates.STREAM_RATE, gold_rates.stream_rate(silver, thresholds))
-    consumers = write(gold_rates.CONSUMER_RATE, gold_rates.consumer_rate(silver, thresholds))
-    write(gold_session.SESSION_SUMMARY, gold_session.session_summary(silver, streams, consumers))
-    _lag_and_stuck(write, silver, streams, consumers, thresholds)
-    write(gold_availability.AVAILABILITY, gold_availability.availability(silver, thresholds))
-    write(gold_capacity.CAPACITY, gold_capacity.capacity(silver, streams))
-    write(gold_capacity.ACCOUNT_CAPACITY, gold_capacity.account_capacity(silver))
-    write(gold_capacity.BUSIEST, gold_capacity.busiest(streams, consumers))
-    slotted = gold_bench.slots(silver)
-    _benchmarks(write, silver, slotted)
-    step("comparison")
-    values = gold_compare.block_values(silver, streams, consumers, slotted)
-    reduced = gold_compare.reduce(values)
-    write(gold_compare.COMPARISON, gold_compare.comparison(spark, reduced, thresholds.baseline))
-    by_name = {table.name: table for table in TABLES}
-    rows = gold_verdict.verdict(lambda name: store.gold(by_name[name]))
-    write(gold_verdict.VERDICT, rows)
-
-
-Write = Callable[[Table, DataFrame], DataFrame]
-
-
-def _lag_and_stuck(
-    write: Write, silver: Silver, streams: DataFrame, consumers: DataFrame, thresholds: Thresholds
-) -> None:
-    write(gold_lag.LAG, gold_lag.lag(consumers, streams, thresholds))
-    write(gold_lag.LAG_PERIOD, gold_lag.lag_period(silver, consumers, thresholds))
-    write(gold_stuck.STUCK, gold_stuck.stuck(silver, consumers, thresholds))
-    write(gold_redelivery.REDELIVERY, gold_redelivery.redelivery(silver, consumers))
-    write(gold_redelivery.HOT_SPOT, gold_redelivery.hot_spot(silver, consumers, thresholds))
-    write(gold_redelivery.POISON, gold_redelivery.poison(silver))
-
-
-def _benchmarks(write: Write, silver: Silver, slotted: DataFrame) -> None:
-    steady = write(gold_bench.BENCH_STEADY, gold_bench.bench_steady(slotted))
-    write(gold_bench.BENCH_THROUGHPUT, gold_bench.bench_throughput(slotted, steady))
-    write(
-        gold_bench_latency.BENCH_LATENCY_SUMMARY, gold_bench_latency.bench_latency_summary(silver)
+    streams, consumers = _together(
+        write,
+        [
+            (gold_rates.STREAM_RATE, lambda: gold_rates.stream_rate(silver, thresholds)),
+            (gold_rates.CONSUMER_RATE, lambda: gold_rates.consumer_rate(silver, thresholds)),
+        ],
     )
-    write(gold_bench_latency.BENCH_ACCOUNT, gold_bench_latency.bench_account(silver))
-    write(gold_bench_latency.BENCH_KNEE, gold_bench_latency.bench_knee(silver, slotted))
+    slotted = gold_bench.slots(silver)
+    loads, steady = _together(
+        write,
+        [
+            (gold_capacity.LOAD, lambda: gold_capacity.load(streams, consumers)),
+            (gold_bench.BENCH_STEADY, lambda: gold_bench.bench_steady(slotted)),
+        ],
+    )
+    values = gold_compare.block_values(silver, loads, slotted)
+    answers = _of_consumers(silver, streams, consumers, thresholds)
+    answers += _of_streams(silver, streams, consumers, loads, thresholds)
+    answers += _of_benchmarks(silver, slotted, steady)
+    answers.append((gold_compare.COMPARISON, lambda: gold_compare.comparison(
+        spark, gold_compare.reduce(values), thresholds.baseline)))  # fmt: skip
+    _together(write, answers)
+    by_name = {table.name: table for table in TABLES}
+    write((gold_verdict.VERDICT, lambda: gold_verdict.verdict(lambda n: store.gold(by_name[n]))))
+
+
+def _together(write: Callable[[Answer], DataFrame], answers: list[Answer]) -> list[DataFrame]:
+    """Write tables a few at a time: most are small, and Spark plans them one after the other."""
+    pool = ThreadPoolExecutor(SIDE_BY_SIDE_COUNT)
+    try:
+        return list(pool.map(write, answers))
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def _of_consumers(
+    silver: Silver, streams: DataFrame, consumers: DataFrame, thresholds: Thresholds
+) -> list[Answer]:
+    return [
+        (gold_stuck.STUCK, lambda: gold_stuck.stuck(silver, consumers, thresholds)),
+        (gold_lag.LAG_PERIOD, lambda: gold_lag.lag_period(silver, consumers, thresholds)),
+        (gold_lag.LAG, lambda: gold_lag.lag(consumers, streams, thresholds)),
+        (gold_redelivery.REDELIVERY, lambda: gold_redelivery.redelivery(silver, consumers)),
+        (
+            gold_redelivery.HOT_SPOT,
+            lambda: gold_redelivery.hot_spot(silver, consumers, thresholds),
+        ),
+        (gold_redelivery.POISON, lambda: gold_redelivery.poison(silver)),
+    ]
+
+
+def _of_streams(
+    silver: Silver,
+    streams: DataFrame,
+    consumers: DataFrame,
+    loads: DataFrame,
+    thresholds: Thresholds,
+) -> list[Answer]:
+    return [
+        (
+            gold_availability.AVAILABILITY,
+            lambda: gold_availability.availability(silver, thresholds),
+        ),
+        (
+            gold_session.SESSION_SUMMARY,
+            lambda: gold_session.session_summary(silver, streams, consumers),
+        ),
+        (gold_capacity.CAPACITY, lambda: gold_capacity.capacity(silver, streams)),
+        (gold_capacity.ACCOUNT_CAPACITY, lambda: gold_capacity.account_capacity(silver)),
+        (gold_capacity.BUSIEST, lambda: gold_capacity.busiest(loads)),
+    ]
+
+
+def _of_benchmarks(silver: Silver, slotted: DataFrame, steady: DataFrame) -> list[Answer]:
+    latency = gold_bench_latency
+    return [
+        (gold_bench.BENCH_THROUGHPUT, lambda: gold_bench.bench_throughput(slotted, steady)),
+        (latency.BENCH_LATENCY_SUMMARY, lambda: latency.bench_latency_summary(silver)),
+        (latency.BENCH_ACCOUNT, lambda: latency.bench_account(silver)),
+        (latency.BENCH_KNEE, lambda: latency.bench_knee(silver, slotted)),
+    ]

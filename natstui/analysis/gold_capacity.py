@@ -42,6 +42,20 @@ ACCOUNT_CAPACITY = Table(
     ),
 )
 
+LOAD = Table(
+    "load",
+    "What everything together did, per bucket of time.",
+    columns(
+        SESSION,
+        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("published_per_s", "double", "Messages stored, all streams together"),
+        ("grown_bytes_per_s", "double", "Change of the bytes kept, all streams together"),
+        ("delivered_per_s", "double", "Deliveries, all consumers together"),
+        ("settled_per_s", "double", "Deliveries settled, all consumers together"),
+        ("pending_mean_msgs", "double", "Unprocessed on average, all consumers together"),
+    ),
+)
+
 BUSIEST = Table(
     "busiest",
     "The ten busiest buckets of each session.",
@@ -104,7 +118,7 @@ def account_capacity(silver: Silver) -> DataFrame:
 
 
 def load(stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
-    """Return, per session and bucket, what everything together did."""
+    """Return the table `load`."""
     keys = ["session", "bucket_at_us"]
     streams = stream_rate.groupBy(*keys).agg(
         F.sum("published_per_s").alias("published_per_s"),
@@ -115,15 +129,15 @@ def load(stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
         F.sum("settled_per_s").alias("settled_per_s"),
         F.sum("pending_mean_msgs").alias("pending_mean_msgs"),
     )
-    return streams.join(consumers, keys, "full")
+    return LOAD.contract(streams.join(consumers, keys, "full"))
 
 
-def busiest(stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
+def busiest(loads: DataFrame) -> DataFrame:
     """Return the table `busiest`."""
     order = Window.partitionBy("session").orderBy(
         F.col("published_per_s").desc_nulls_last(), "bucket_at_us"
     )
-    rows = load(stream_rate, consumer_rate).withColumn("busiest_count", F.row_number().over(order))
+    rows = loads.withColumn("busiest_count", F.row_number().over(order))
     return BUSIEST.contract(rows.where(F.col("busiest_count") <= BUSIEST_COUNT))
 
 

@@ -12,7 +12,6 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis import statistics
-from natstui.analysis.gold_capacity import load
 from natstui.analysis.silver_layer import Silver
 from natstui.analysis.tables import Table, columns
 
@@ -59,15 +58,12 @@ class Reduced:
     neighbours: float | None
 
 
-def block_values(
-    silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame, slotted: DataFrame
-) -> DataFrame:
+def block_values(silver: Silver, loads: DataFrame, slotted: DataFrame) -> DataFrame:
     """Return one value per session, metric and block of time."""
     block = F.col("at_us") - F.pmod("at_us", F.lit(BLOCK_US))
     polls = silver.poll.where(F.col("api_rtt_us").isNotNull())
     rtt = polls.groupBy("session", block.alias("at_us")).agg(F.avg("api_rtt_us").alias("value"))
     values = rtt.select("session", F.lit("api round trip (µs)").alias("metric"), "at_us", "value")
-    loads = load(stream_rate, consumer_rate)
     pairs = {
         "published (msg/s)": "published_per_s",
         "delivered (msg/s)": "delivered_per_s",

@@ -32,23 +32,25 @@ def ack_samples(index: DataFrame) -> DataFrame:
 
 def events(index: DataFrame) -> DataFrame:
     """Return the table `event`: the records that are about the recorder itself."""
-    tables = []
+    every: schema.Fields = {}
+    for fields in schema.EVENTS.values():
+        every |= fields
+    ddl = ",".join(f"`{name}`:{schema.spark_type(text)}" for name, text in every.items())
+    lines = index.where(F.col("whole") & F.col("kind").isin(*schema.EVENTS))
+    rows = parse(lines.select("session", "kind", "value"), ddl)
+    line = F.col("line")
     for kind, fields in schema.EVENTS.items():
-        texts = [F.col(f"line.{n}") for n in ("text", "reason", "natstui_version") if n in fields]
-        whats = [F.col(f"line.{n}") for n in ("state", "what", "status", "target") if n in fields]
-        nothing = F.lit(None).cast("string")
-        rows = of_kind(index, kind, fields).select(
+        line = F.when(F.col("kind") == kind, checked(F.col("line"), fields)).otherwise(line)
+    rows = rows.select("session", "kind", line.alias("line"))
+    return EVENT.contract(
+        rows.select(
             "session",
             "line.at_us",
-            F.lit(kind).alias("kind"),
-            F.coalesce(*whats, nothing).alias("what"),
-            F.coalesce(*texts, nothing).alias("text"),
-        )
-        tables.append(EVENT.contract(rows))
-    result = tables[0]
-    for table in tables[1:]:
-        result = result.unionAll(table)
-    return result
+            "kind",
+            F.coalesce("line.state", "line.what", "line.status", "line.target").alias("what"),
+            F.coalesce("line.text", "line.reason", "line.natstui_version").alias("text"),
+        ).where(F.col("at_us").isNotNull())
+    )
 
 
 def configurations(index: DataFrame) -> DataFrame:
@@ -98,7 +100,7 @@ def of_kind(index: DataFrame, kind: str, fields: schema.Fields) -> DataFrame:
     """Return the readable lines of a kind: session and the checked struct `line`."""
     ddl = ",".join(f"`{name}`:{schema.spark_type(text)}" for name, text in fields.items())
     lines = index.where(F.col("whole")).select("session", "kind", "value")
-    rows = parse(lines, kind, ddl).where(F.col("line").isNotNull())
+    rows = parse(lines.where(F.col("kind") == kind), ddl).where(F.col("line").isNotNull())
     return rows.select("session", checked(F.col("line"), fields).alias("line"))
 
 

@@ -21,27 +21,27 @@ class Store:
 
     def __init__(self, spark: SparkSession, root: str, run: str) -> None:
         self._spark = spark
-        self._root = root.rstrip("/")
-        self._files = _file_system(spark, self._root)
-        self._aside = f"{self._root}/gold.{run}" if self._files else f"{self._root}/gold"
+        self.root = root.rstrip("/")
+        self._files = _file_system(spark, self.root)
+        self._aside = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
         if self._files is None:
-            return bool(_readable(self._spark, f"{self._root}/silver/{table.name}"))
-        return bool(self._files.exists(f"{self._root}/silver/{table.name}"))
+            return bool(_readable(self._spark, f"{self.root}/silver/{table.name}"))
+        return bool(self._files.exists(f"{self.root}/silver/{table.name}"))
 
     def write_silver(self, table: Table, rows: DataFrame) -> None:
         """Replace the partitions of the sessions in `rows`."""
         writer = table.contract(rows).write.mode("overwrite").partitionBy("session")
         writer.option("partitionOverwriteMode", "dynamic").parquet(
-            f"{self._root}/silver/{table.name}"
+            f"{self.root}/silver/{table.name}"
         )
 
     def silver(self, table: Table, sessions: list[str]) -> DataFrame:
         """Return the rows of sessions, in the columns of the table."""
         reader = self._spark.read.schema(table.ddl())
-        rows = reader.parquet(f"{self._root}/silver/{table.name}")
+        rows = reader.parquet(f"{self.root}/silver/{table.name}")
         names = [column.name for column in table.columns]
         return rows.where(F.col("session").isin(sessions)).select(names)
 
@@ -58,15 +58,15 @@ class Store:
         if self._files is None:
             return
         self._files.write_text(f"{self._aside}/DICTIONARY.md", dictionary(tables))
-        self._files.delete(f"{self._root}/gold")
-        self._files.rename(self._aside, f"{self._root}/gold")
+        self._files.delete(f"{self.root}/gold")
+        self._files.rename(self._aside, f"{self.root}/gold")
 
     def discard(self) -> None:
         """Remove what an unfinished run left aside."""
         if self._files is None:
             return
         self._files.delete(self._aside)
-        for staging in self._files.glob(f"{self._root}/silver/*/.spark-staging-*"):
+        for staging in self._files.glob(f"{self.root}/silver/*/.spark-staging-*"):
             self._files.delete(staging)
 
 

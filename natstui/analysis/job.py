@@ -1,0 +1,206 @@
+"""The whole pipeline as a program: for spark-submit, and for the process natstui starts.
+
+    spark-submit --py-files natstui.zip natstui/analysis/job.py SESSION… --out DIR
+
+With `--pipe` it speaks lines of JSON on stdout, `progress` … then one `result` or `failed`, and
+ends when its stdin ends. Everything Spark prints goes to the log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import sys
+import tempfile
+import threading
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
+from typing import Any, TextIO
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from natstui.analysis import gold, result, silver
+from natstui.analysis.explain import explain
+from natstui.analysis.java import check_java
+from natstui.analysis.places import check_sessions, prepare_out
+from natstui.analysis.progress import Progress
+from natstui.analysis.silver_layer import Thresholds
+from natstui.analysis.sources import find_sources
+from natstui.analysis.spark_session import SparkSettings, open_session, submitted_session
+from natstui.analysis.store import Store
+from natstui.errors import AnalysisError, NatstuiError
+
+CANCELLED = 130
+_SILVER_STEPS = 8
+Tell = Callable[[dict[str, Any]], None]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run; return the exit code."""
+    words = _parser().parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
+        tell = _pipe(Path(words.log or f"{scratch}/spark.log")) if words.pipe else _plain
+        try:
+            tell({"kind": "result", **run(words, Path(scratch), tell)})
+        except NatstuiError as error:
+            tell({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
+            return error.exit_code
+        except KeyboardInterrupt:
+            tell({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
+            return CANCELLED
+    return 0
+
+
+def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
+    """Start Spark, analyse, and return the result; raises NatstuiError."""
+    progress = Progress(tell, 2 + _SILVER_STEPS + len(gold.TABLES))
+    progress.step("starting Spark")
+    sessions = check_sessions(words.sessions)
+    out = prepare_out(words.out)
+    settings = SparkSettings(
+        scratch, words.master or "local[*]", words.remote, words.memory, words.partitions, words.ui
+    )
+    # spark-submit starts the JVM itself and leaves the port of it here.
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
+    try:
+        if not words.remote and not submitted:
+            check_java()
+        spark = submitted_session(settings) if submitted else open_session(settings)
+        return _analysed(spark, words, sessions, out, progress)
+    except (PySparkException, Py4JError, OSError, ImportError) as error:
+        raise explain(error) from error
+    finally:
+        progress.end()
+
+
+def _analysed(
+    spark: SparkSession,
+    words: argparse.Namespace,
+    sessions: list[str],
+    out: str,
+    progress: Progress,
+) -> dict[str, Any]:
+    _cancel_on_interrupt(spark)
+    progress.watch(spark)
+    store = Store(spark, out, uuid.uuid4().hex[:8])
+    try:
+        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
+    finally:
+        progress.end()
+        store.discard()
+        spark.stop()
+
+
+def analyse(
+    spark: SparkSession,
+    store: Store,
+    patterns: list[str],
+    thresholds: Thresholds,
+    progress: Progress,
+    rows_count: int,
+) -> dict[str, Any]:
+    """Bring silver up to date, compute gold, put it in place, and return its first rows."""
+    sources = find_sources(spark, patterns)
+    names = [source.session for source in sources]
+    unknown = set(thresholds.baseline) - set(names)
+    if unknown:
+        raise AnalysisError(f"the baseline {', '.join(sorted(unknown))} is not among the sessions")
+    read_count = silver.build_silver(spark, store, sources, progress.step)
+    layer = gold.silver_layer(store, names)
+    gold.build_gold(spark, store, layer, thresholds, progress.step)
+    progress.step("collecting the results")
+    collected = result.collect(store, rows_count)
+    store.publish(gold.TABLES)
+    return {"out": store.root, "sessions": names, "read_sessions_count": read_count, **collected}
+
+
+def _thresholds(words: argparse.Namespace) -> Thresholds:
+    return Thresholds(
+        bucket_s=words.bucket, stuck_after_s=words.stuck_after, baseline=tuple(words.baseline)
+    )
+
+
+def _cancel_on_interrupt(spark: SparkSession) -> None:
+    def interrupted(number: int, frame: FrameType | None) -> None:
+        if getattr(spark, "_jsc", None):
+            spark.sparkContext.cancelAllJobs()
+        else:
+            spark.interruptAll()
+        raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, interrupted)
+
+
+def _pipe(log: Path) -> Tell:
+    """Keep stdout for our lines, send what Spark prints to the log, end with stdin."""
+    ours = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    stdin = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    # The JVM would inherit our stdin and read from it.
+    os.dup2(null, 0)
+    os.close(null)
+    threading.Thread(target=_end_with, args=(stdin,), daemon=True).start()
+    lock = threading.Lock()
+
+    def tell(line: dict[str, Any]) -> None:
+        with lock:
+            _write(ours, line)
+
+    return tell
+
+
+def _write(ours: TextIO, line: dict[str, Any]) -> None:
+    try:
+        ours.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+        ours.flush()
+    except BrokenPipeError:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _end_with(stdin: int) -> None:
+    while os.read(stdin, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def _plain(line: dict[str, Any]) -> None:
+    """Tell a person, or the log of a cluster."""
+    if line["kind"] == "progress" or line["kind"] == "failed":
+        sys.stderr.write(f"natstui: {line['text']}\n")
+    else:
+        told = {name: len(table["rows"]) for name, table in line["tables"].items()}
+        sys.stdout.write(json.dumps({"out": line["out"], "rows": told}) + "\n")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="natstui-analysis", description=__doc__)
+    add = parser.add_argument
+    add("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
+    add("--out", required=True, help="folder or URL of the tables")
+    add("--master", help="Spark master; local[*] unless submitted")
+    add("--remote", help="Spark Connect server, sc://host:port")
+    add("--memory", default="1g", help="heap of driver and executors")
+    add("--partitions", type=int, default=4, help="parts a sort is cut into")
+    add("--scratch", default=None, help="folder for what Spark spills")
+    add("--ui", action="store_true", help="open Spark's own web page")
+    add("--bucket", type=int, default=60, help="seconds per bucket")
+    add("--stuck-after", type=float, default=30.0, help="seconds until a floor is stuck")
+    add("--baseline", action="append", default=[], help="session to compare the others with")
+    add("--rows", type=int, default=200, help="rows of each table in the result")
+    add("--pipe", action="store_true", help="speak lines of JSON")
+    add("--log", help="file for what Spark prints")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

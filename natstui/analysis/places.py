@@ -1,0 +1,73 @@
+"""Local paths, looked at before Spark starts: a wrong one is told at once and not in 10 s."""
+
+from __future__ import annotations
+
+import glob
+import os
+import tempfile
+from pathlib import Path
+
+from natstui.errors import AnalysisError
+
+
+def is_url(text: str) -> bool:
+    """Return whether Hadoop has to find it, and not the local file system."""
+    return "://" in text
+
+
+def check_sessions(patterns: list[str]) -> list[str]:
+    """Return the patterns, local ones as absolute folders; raise AnalysisError for a wrong one."""
+    found: list[str] = []
+    for pattern in patterns:
+        if is_url(pattern):
+            found.append(pattern)
+            continue
+        path = os.path.abspath(os.path.expanduser(pattern))
+        folders = [path] if os.path.isdir(path) else sorted(glob.glob(path))
+        sessions = [folder for folder in folders if os.path.isfile(f"{folder}/session.json")]
+        if not sessions:
+            raise AnalysisError(_why_not(pattern, folders))
+        for folder in sessions:
+            _check_readable(folder)
+        found += [glob_escaped(folder) for folder in sessions]
+    return found
+
+
+def _why_not(pattern: str, folders: list[str]) -> str:
+    if not folders:
+        return f"no recorded session matches {pattern}"
+    for folder in folders:
+        if os.path.isdir(folder) and not os.access(folder, os.R_OK | os.X_OK):
+            return f"no permission to read {folder}"
+    return f"{pattern} is not a recorded session: it has no session.json"
+
+
+def _check_readable(folder: str) -> None:
+    if not os.access(folder, os.R_OK | os.X_OK):
+        raise AnalysisError(f"no permission to read {folder}")
+    names = ["session.json", *(n for n in os.listdir(folder) if n.startswith("records-"))]
+    for name in names:
+        if not os.access(f"{folder}/{name}", os.R_OK):
+            raise AnalysisError(f"no permission to read {folder}/{name}")
+    if len(names) == 1:
+        raise AnalysisError(f"the session {folder} is empty: it has no records")
+
+
+def glob_escaped(folder: str) -> str:
+    """Return a folder's name as Hadoop's globs read it literally."""
+    return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in folder)
+
+
+def prepare_out(out: str) -> str:
+    """Return where the tables go, made if it is local; raise AnalysisError when it cannot be."""
+    if is_url(out):
+        return out
+    path = Path(out).expanduser().absolute()
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        # The only honest test of a folder is to write into it.
+        with tempfile.TemporaryFile(dir=path) as file:
+            file.write(b"x")
+    except OSError as error:
+        raise AnalysisError(f"cannot write the tables to {path}: {error.strerror}") from error
+    return str(path)

@@ -9,11 +9,17 @@ from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis import (
     gold_availability,
-    gold_bench,
+    gold_bench_account,
+    gold_bench_knee,
     gold_bench_latency,
+    gold_bench_steady,
+    gold_bench_throughput,
     gold_capacity,
     gold_compare,
     gold_lag,
+    gold_lag_period,
+    gold_load,
+    gold_poison,
     gold_rates,
     gold_redelivery,
     gold_session,
@@ -31,21 +37,21 @@ TABLES: tuple[Table, ...] = (
     gold_rates.STREAM_RATE,
     gold_rates.CONSUMER_RATE,
     gold_lag.LAG,
-    gold_lag.LAG_PERIOD,
+    gold_lag_period.LAG_PERIOD,
     gold_stuck.STUCK,
     gold_redelivery.REDELIVERY,
     gold_redelivery.HOT_SPOT,
-    gold_redelivery.POISON,
+    gold_poison.POISON,
     gold_availability.AVAILABILITY,
     gold_capacity.CAPACITY,
     gold_capacity.ACCOUNT_CAPACITY,
-    gold_capacity.LOAD,
-    gold_capacity.BUSIEST,
-    gold_bench.BENCH_STEADY,
-    gold_bench.BENCH_THROUGHPUT,
+    gold_load.LOAD,
+    gold_load.BUSIEST,
+    gold_bench_steady.BENCH_STEADY,
+    gold_bench_throughput.BENCH_THROUGHPUT,
     gold_bench_latency.BENCH_LATENCY_SUMMARY,
-    gold_bench_latency.BENCH_ACCOUNT,
-    gold_bench_latency.BENCH_KNEE,
+    gold_bench_account.BENCH_ACCOUNT,
+    gold_bench_knee.BENCH_KNEE,
     gold_compare.COMPARISON,
 )
 
@@ -79,12 +85,12 @@ def build_gold(
             (gold_rates.CONSUMER_RATE, lambda: gold_rates.consumer_rate(silver, thresholds)),
         ],
     )
-    slotted = gold_bench.slots(silver)
+    slotted = gold_bench_steady.slots(silver)
     loads, steady = _together(
         write,
         [
-            (gold_capacity.LOAD, lambda: gold_capacity.load(streams, consumers)),
-            (gold_bench.BENCH_STEADY, lambda: gold_bench.bench_steady(slotted)),
+            (gold_load.LOAD, lambda: gold_load.load(streams, consumers)),
+            (gold_bench_steady.BENCH_STEADY, lambda: gold_bench_steady.bench_steady(slotted)),
         ],
     )
     values = gold_compare.block_values(silver, loads, slotted)
@@ -112,14 +118,17 @@ def _of_consumers(
 ) -> list[Answer]:
     return [
         (gold_stuck.STUCK, lambda: gold_stuck.stuck(silver, consumers, thresholds)),
-        (gold_lag.LAG_PERIOD, lambda: gold_lag.lag_period(silver, consumers, thresholds)),
+        (
+            gold_lag_period.LAG_PERIOD,
+            lambda: gold_lag_period.lag_period(silver, consumers, thresholds),
+        ),
         (gold_lag.LAG, lambda: gold_lag.lag(consumers, streams, thresholds)),
         (gold_redelivery.REDELIVERY, lambda: gold_redelivery.redelivery(silver, consumers)),
         (
             gold_redelivery.HOT_SPOT,
             lambda: gold_redelivery.hot_spot(silver, consumers, thresholds),
         ),
-        (gold_redelivery.POISON, lambda: gold_redelivery.poison(silver)),
+        (gold_poison.POISON, lambda: gold_poison.poison(silver)),
     ]
 
 
@@ -141,15 +150,18 @@ def _of_streams(
         ),
         (gold_capacity.CAPACITY, lambda: gold_capacity.capacity(silver, streams)),
         (gold_capacity.ACCOUNT_CAPACITY, lambda: gold_capacity.account_capacity(silver)),
-        (gold_capacity.BUSIEST, lambda: gold_capacity.busiest(loads)),
+        (gold_load.BUSIEST, lambda: gold_load.busiest(loads)),
     ]
 
 
 def _of_benchmarks(silver: Silver, slotted: DataFrame, steady: DataFrame) -> list[Answer]:
     latency = gold_bench_latency
     return [
-        (gold_bench.BENCH_THROUGHPUT, lambda: gold_bench.bench_throughput(slotted, steady)),
+        (
+            gold_bench_throughput.BENCH_THROUGHPUT,
+            lambda: gold_bench_throughput.bench_throughput(slotted, steady),
+        ),
         (latency.BENCH_LATENCY_SUMMARY, lambda: latency.bench_latency_summary(silver)),
-        (latency.BENCH_ACCOUNT, lambda: latency.bench_account(silver)),
-        (latency.BENCH_KNEE, lambda: latency.bench_knee(silver, slotted)),
+        (gold_bench_account.BENCH_ACCOUNT, lambda: gold_bench_account.bench_account(silver)),
+        (gold_bench_knee.BENCH_KNEE, lambda: gold_bench_knee.bench_knee(silver, slotted)),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver_layer import Silver, Thresholds
+from natstui.analysis.silver_layer import Thresholds
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 
 RECENT_BUCKETS = 5
@@ -28,20 +28,6 @@ LAG = Table(
         ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
         ("behind_estimate_s", "double", "Pending at the end over what its stream then stored"),
         ("never_caught_up", "boolean", "Something was pending at every sample"),
-    ),
-)
-
-LAG_PERIOD = Table(
-    "lag_period",
-    "Every stretch of time in which a consumer had unprocessed messages without a break.",
-    CONSUMER_IDENTITY
-    + columns(
-        ("start_at_us", "bigint", "First sample with messages pending"),
-        ("end_at_us", "bigint", "Last sample with messages pending"),
-        ("duration_s", "double", "Between the two"),
-        ("pending_max_msgs", "bigint", "Most unprocessed"),
-        ("pending_end_msgs", "bigint", "Unprocessed at its last sample"),
-        ("open", "boolean", "It lasted until the recording of the consumer ended"),
     ),
 )
 
@@ -82,22 +68,3 @@ def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
         F.col("published_per_s") > 0, pending / F.col("published_per_s")
     )
     return rows.withColumns({"drain_s": drain, "behind_estimate_s": estimate})
-
-
-def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
-    """Return the table `lag_period`: runs of samples with messages pending."""
-    runs = (
-        silver.consumer_sample.where(F.col("behind_since_us").isNotNull())
-        .groupBy("series_id", F.col("behind_since_us").alias("start_at_us"))
-        .agg(
-            *(F.any_value(c.name).alias(c.name) for c in CONSUMER_IDENTITY),
-            F.max("at_us").alias("end_at_us"),
-            F.max("pending_msgs").alias("pending_max_msgs"),
-            F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
-        )
-    )
-    runs = runs.withColumn("duration_s", (F.col("end_at_us") - F.col("start_at_us")) / 1e6)
-    runs = runs.where(F.col("duration_s") >= thresholds.behind_after_s)
-    last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
-    runs = runs.join(F.broadcast(last), "series_id")
-    return LAG_PERIOD.contract(runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us")))

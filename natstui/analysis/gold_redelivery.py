@@ -8,13 +8,10 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold_rates import bucket_start
 from natstui.analysis.silver_events import latest_configuration
 from natstui.analysis.silver_layer import Silver, Thresholds
-from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
+from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000
 """A configuration change this long before a hot spot is named with it."""
-POISON_LEAST_COUNT = 3
-"""A message delivered this often, or given up, is poison."""
-
 REDELIVERY = Table(
     "redelivery",
     "Repeated deliveries of each consumer over the whole session.",
@@ -43,24 +40,8 @@ HOT_SPOT = Table(
     ),
 )
 
-POISON = Table(
-    "poison",
-    "Messages that were delivered again and again, or given up.",
-    columns(
-        SESSION,
-        ("stream", "string", "Name of the stream"),
-        ("consumer", "string", "Name of the consumer"),
-        ("stream_seq", "bigint", "The message"),
-        ("deliveries_count", "bigint", "Most deliveries announced"),
-        ("naks_count", "bigint", "Negative acknowledgements announced"),
-        ("given_up", "boolean", "It was delivered too often, or terminated"),
-        ("acked", "boolean", "A sampled acknowledgement shows that it was settled"),
-        ("first_at_us", "bigint", "First announcement"),
-        ("last_at_us", "bigint", "Last announcement"),
-    ),
-)
-
-_GIVEN_UP = ("max_deliver", "terminated")
+GIVEN_UP = ("max_deliver", "terminated")
+"""Advisories that say that a message is not delivered any more."""
 _ELECTED = ("stream_leader_elected", "consumer_leader_elected")
 
 
@@ -74,7 +55,7 @@ def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     )
     told = silver.advisory.groupBy("session", "stream", "consumer").agg(
         F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.count_if(F.col("kind").isin(*_GIVEN_UP)).alias("given_up_count"),
+        F.count_if(F.col("kind").isin(*GIVEN_UP)).alias("given_up_count"),
     )
     rows = rows.join(F.broadcast(told), ["session", "stream", "consumer"], "left")
     rows = rows.na.fill(0, ["naks_count", "given_up_count"])
@@ -92,7 +73,7 @@ def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -
     bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
     around = silver.advisory.groupBy("session", "stream", "consumer", bucket).agg(
         F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.count_if(F.col("kind").isin(*_GIVEN_UP)).alias("given_up_count"),
+        F.count_if(F.col("kind").isin(*GIVEN_UP)).alias("given_up_count"),
         F.count_if(F.col("kind").isin(*_ELECTED)).alias("own_count"),
     )
     of_consumer = around.where(F.col("consumer").isNotNull())
@@ -119,25 +100,3 @@ def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> Dat
     end_us = F.col("bucket_at_us") + thresholds.bucket_s * 1_000_000
     near = F.filter("at", lambda at: (at < end_us) & (at >= end_us - CHANGE_WINDOW_US))
     return rows.withColumn("configured_at_us", F.array_max(near))
-
-
-def poison(silver: Silver) -> DataFrame:
-    """Return the table `poison`, from advisories and sampled acknowledgements."""
-    told = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
-        "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind"
-    )
-    acked = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
-        "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us",
-        F.lit("ack").alias("kind"),
-    )  # fmt: skip
-    rows = told.unionAll(acked).groupBy("session", "stream", "consumer", "stream_seq")
-    messages = rows.agg(
-        F.max("deliveries_count").alias("deliveries_count"),
-        F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.bool_or(F.col("kind").isin(*_GIVEN_UP)).alias("given_up"),
-        F.bool_or(F.col("kind") == "ack").alias("acked"),
-        F.min("at_us").alias("first_at_us"),
-        F.max("at_us").alias("last_at_us"),
-    )
-    often = F.col("deliveries_count") >= POISON_LEAST_COUNT
-    return POISON.contract(messages.where(often | F.col("given_up")))

@@ -1,7 +1,7 @@
 """Synthetic sessions: a fleet simulated second by second, with faults planted where asked.
 
 Written through the product's own codec, so a change of the records reaches them too. Everything
-follows from the seed. `python -m benchmarks.sessions DIR --hours 1` makes the big ones.
+follows from the seed. `python -m benchmarks._sessions DIR --hours 1` makes the big ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from benchmarks.fleet import Fault, Fleet
+from benchmarks._fleet import Fault, Fleet
 from natstui.lines import SCHEMA_VERSION, encode_record
 from natstui.model.record import (
     AckSample,

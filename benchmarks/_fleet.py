@@ -20,7 +20,7 @@ from natstui.model.snapshot import (
 )
 
 if TYPE_CHECKING:
-    from benchmarks.sessions import Plan
+    from benchmarks._sessions import Plan
 
 _KINDS = ("ORDERS", "EVENTS", "METRICS", "AUDIT", "JOBS", "KV_sessions", "LOGS", "BILLING")
 _WORK = ("billing", "mailer", "indexer", "archiver", "fraud", "search", "report", "webhook")
@@ -125,7 +125,7 @@ class Fleet:
         return capacity
 
     def _strike(self, tick: int, at_us: int) -> Iterator[Record]:
-        from benchmarks.sessions import advisory
+        from benchmarks._sessions import advisory
 
         for fault in self._plan.faults:
             index = fault.index
@@ -143,7 +143,7 @@ class Fleet:
                 yield self._poisoned(fault, tick, at_us)
 
     def _poisoned(self, fault: Fault, tick: int, at_us: int) -> Record:
-        from benchmarks.sessions import advisory
+        from benchmarks._sessions import advisory
 
         last = tick + 2 >= fault.to_tick
         return advisory(at_us, "max_deliver" if last else "nak", self._owners[fault.index],
@@ -165,7 +165,7 @@ class Fleet:
 
     def events(self, tick: int, at_us: int) -> Iterator[Record]:
         """Yield acknowledgement samples: one a second, of a consumer drawn at random."""
-        from benchmarks.sessions import ack_sample
+        from benchmarks._sessions import ack_sample
 
         who = int(self._random.integers(len(self.owner)))
         seq = max(int(self.floor[who]), 1)

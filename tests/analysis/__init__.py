@@ -1,0 +1,1 @@
+"""The analysis, held to sums made in plain Python."""

@@ -1,0 +1,53 @@
+"""One small Spark session for all tests of the room, and one pipeline run they look at."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from natstui.analysis import gold, silver
+from natstui.analysis.silver_layer import Thresholds
+from natstui.analysis.sources import find_sources
+from natstui.analysis.spark_session import SparkSettings, open_session
+from natstui.analysis.store import Store
+from tests.analysis.planted import Analysed, write_first, write_second
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """A session on two threads that says nothing."""
+    scratch = tmp_path_factory.mktemp("spark")
+    kept, log = os.dup(2), os.open(scratch / "log", os.O_WRONLY | os.O_CREAT)
+    os.dup2(log, 2)
+    try:
+        session = open_session(SparkSettings(scratch, "local[2]", partitions_count=2))
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(log)
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysed:
+    """Two sessions with planted truths, through the whole pipeline."""
+    folder = tmp_path_factory.mktemp("sessions")
+    folders = (write_first(folder), write_second(folder))
+    store = Store(spark, str(tmp_path_factory.mktemp("tables")), "run")
+    sources = find_sources(spark, [f"{folder}/*"])
+    silver.build_silver(spark, store, sources, str)
+    layer = gold.silver_layer(store, [source.session for source in sources])
+    gold.build_gold(spark, store, layer, Thresholds(), str)
+    rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
+    return Analysed(folders, layer, rows, store)
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Path:
+    """A folder for the sessions of one test."""
+    return tmp_path / "sessions"

@@ -1,0 +1,106 @@
+"""The sessions the tests look at: what is planted in them, and their records read again."""
+
+from __future__ import annotations
+
+import gzip
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from benchmarks._bench_run import bench_records
+from benchmarks._fleet import Fault
+from benchmarks._sessions import START_AT_US, Plan, write_session
+from natstui.analysis.silver_layer import Silver
+from natstui.analysis.store import Store
+from natstui.lines import decode_record
+from natstui.model.record import Record
+from natstui.model.snapshot import Snapshot
+
+FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
+TICKS = 400
+FAULTS = (
+    Fault("ack_limit", 3, 100, 320),
+    Fault("no_pull", 5, 120, 300),
+    Fault("paused", 7, 50, 200),
+    Fault("no_leader", 1, 150, 260),
+    Fault("poison", 9, 60, 140),
+    Fault("slow", 11, 0, 400),
+    Fault("recreate_stream", 12, 200),
+    Fault("reset_consumer", 14, 220),
+    Fault("leader_change", 0, 170),
+    Fault("replica_lag", 1, 20, 60),
+)
+GAP = (320, 350)
+WEEK_US = 7 * 86_400_000_000
+
+
+def write_first(folder: Path) -> Path:
+    """Write a session with every fault and a benchmark."""
+    bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
+    plan = Plan(20, 40, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
+    return write_session(folder / FIRST, plan, lines_per_segment=100)
+
+
+def write_second(folder: Path) -> Path:
+    """Write a session without faults, a week later: its API and benchmark are 10 % slower."""
+    start = START_AT_US + WEEK_US
+    bench = bench_records(start + 410_000_000, "run-2", 12, slower=1.1)
+    plan = Plan(20, 40, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=bench)
+    return write_session(folder / SECOND, plan, lines_per_segment=100)
+
+
+@dataclass(frozen=True)
+class Analysed:
+    """A finished run: the recordings, the silver frames and every gold row."""
+
+    folders: tuple[Path, Path]
+    silver: Silver
+    gold: dict[str, list[dict[str, Any]]]
+    store: Store
+
+    @cached_property
+    def first(self) -> list[Record]:
+        """The records of the first session."""
+        return read(self.folders[0])
+
+    @cached_property
+    def polls(self) -> list[Snapshot]:
+        """The polls of the first session, in order."""
+        polls = [record for record in self.first if isinstance(record, Snapshot)]
+        return sorted(polls, key=lambda poll: poll.taken_mono_us)
+
+    def rows(self, table: str, session: str = FIRST) -> list[dict[str, Any]]:
+        """The gold rows of one session."""
+        return [row for row in self.gold[table] if row["session"] == session]
+
+
+def read(folder: Path) -> list[Record]:
+    """Return every record of a session."""
+    lines: list[bytes] = []
+    for path in sorted(folder.glob("records-*")):
+        content = path.read_bytes()
+        text = gzip.decompress(content) if path.suffix == ".gz" else content
+        lines += text.splitlines(keepends=True)
+    return [decode_record(line) for line in lines]
+
+
+def consumer_series(polls: list[Snapshot]) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+    """Return every consumer's samples by identity, in order of time."""
+    return _series(polls, "consumers", ("stream", "name", "created_at_us"))
+
+
+def stream_series(polls: list[Snapshot]) -> dict[tuple[str, str, int], list[dict[str, Any]]]:
+    """Return every stream's samples by identity, in order of time."""
+    return _series(polls, "streams", ("name", "created_at_us"))
+
+
+def _series(polls: list[Snapshot], where: str, key: tuple[str, ...]) -> dict[Any, Any]:
+    found: dict[Any, list[dict[str, Any]]] = {}
+    for poll in polls:
+        columns = getattr(poll, where)
+        for place in range(len(columns.name)):
+            row = {name: getattr(columns, name)[place] for name in columns.__slots__}
+            row["at_us"] = poll.taken_at_us + row["sampled_mono_us"] - poll.taken_mono_us
+            found.setdefault(tuple(row[name] for name in key), []).append(row)
+    return found

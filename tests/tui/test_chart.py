@@ -11,9 +11,10 @@ from textual.app import App, ComposeResult
 
 from natstui.tui.themes import register_themes
 from natstui.tui.widgets.chart import Chart, ChartData, Plotter, Series
-from natstui.tui.widgets.plot_frame import plot_frame, runs
+from natstui.tui.widgets.plot_frame import plot_frame
 from natstui.tui.widgets.plotter import parse_line
 from natstui.tui.widgets.strip_chart import StripChart
+from natstui.tui.widgets.thinning import runs
 
 AT_S = [float(second) for second in range(-99, 1)]
 

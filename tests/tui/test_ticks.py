@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.tui.widgets.ticks import Unit, age_ticks, clock_ticks, value_ticks
+from natstui.tui.widgets.ticks import Unit, value_ticks
+from natstui.tui.widgets.time_ticks import age_ticks, clock_ticks
 
 
 def labels(ticks: tuple[tuple[float, str], ...]) -> list[str]:

@@ -7,16 +7,17 @@ import json
 from collections.abc import Iterable
 from typing import ClassVar
 
-from textual import getters
+from textual import getters, on
 from textual.binding import Binding, BindingType
-from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.record import Describe, Outcome
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
-from natstui.tui.text import safe, safe_copy, safe_lines
+from natstui.tui.text import safe
+from natstui.tui.widgets.command_line import CommandLine
+from natstui.tui.widgets.raw_view import RawView
 
 _command_ids = itertools.count(1_000_000)
 
@@ -26,12 +27,12 @@ class RawScreen(LiveScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "reformat", "JSON/YAML", id="raw.format"),
-        Binding("c", "copy", "Copy", id="raw.copy"),
+        Binding("slash", "search", "Search", key_display="/", id="raw.search"),
         Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="raw.refresh"),
     ]
 
     caption = getters.query_one("#caption", Static)
-    raw = getters.query_one("#raw", Static)
+    raw = getters.query_one(RawView)
 
     def __init__(self, stream: str, consumer: str | None) -> None:
         super().__init__()
@@ -39,17 +40,21 @@ class RawScreen(LiveScreen):
         self._asked_id = 0
         self._body: object = None
         self._as_yaml = False
-        self._text = ""
+        self._told = "asking …"
 
     def body(self) -> Iterable[Widget]:
         """A caption and the text."""
         yield Static(id="caption", markup=False)
-        yield VerticalScroll(Static(id="raw", markup=False))
+        yield RawView()
 
     def on_mount(self) -> None:
         """Ask for the INFO."""
-        self.caption.update(safe(self._title() + "  ·  asking …"))
+        self._tell("asking …")
         self.action_ask()
+
+    def _tell(self, words: str, style: str = "") -> None:
+        self._told = words
+        self.caption.update(safe(f"{self._title()}  ·  {words}", style))
 
     def _title(self) -> str:
         return self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
@@ -65,7 +70,7 @@ class RawScreen(LiveScreen):
             if isinstance(event, Outcome) and event.command_id == self._asked_id:
                 self._asked_id = -1
                 if event.body_json is None:
-                    self.caption.update(safe(f"{self._title()}  ·  {event.text}", "$text-error"))
+                    self._tell(event.text, "$text-error")
                 else:
                     self._body = json.loads(event.body_json)
                     self._draw()
@@ -76,12 +81,12 @@ class RawScreen(LiveScreen):
             # Imported here: it is a tenth of the start, for a view that few open.
             import yaml
 
-            self._text = yaml.safe_dump(self._body, sort_keys=False, allow_unicode=True)
+            text = yaml.safe_dump(self._body, sort_keys=False, allow_unicode=True)
+            self._tell("YAML of what the server writes")
+            self.raw.show(text, "yaml")
         else:
-            self._text = json.dumps(self._body, indent=2, ensure_ascii=False)
-        kind = "YAML" if self._as_yaml else "JSON"
-        self.caption.update(safe(f"{self._title()}  ·  {kind} as the server writes it"))
-        self.raw.update(safe_lines(self._text))
+            self._tell("JSON as the server writes it")
+            self.raw.show(json.dumps(self._body, indent=2, ensure_ascii=False), "json")
 
     def action_reformat(self) -> None:
         """Change between JSON and YAML."""
@@ -89,7 +94,27 @@ class RawScreen(LiveScreen):
         if self._body is not None:
             self._draw()
 
-    def action_copy(self) -> None:
-        """Copy the whole text to the clipboard."""
-        self.app.copy_to_clipboard(safe_copy(self._text))
+    def action_search(self) -> None:
+        """Search in the text; n and N go to the next match and the one before."""
+        self.command_line.open("/")
+
+    @on(CommandLine.Edited)
+    @on(CommandLine.Entered)
+    def _search(self, message: CommandLine.Edited | CommandLine.Entered) -> None:
+        if message.prefix == "/":
+            self.raw.search(message.text)
+
+    @on(CommandLine.Cancelled)
+    def _stop_searching(self) -> None:
+        self.raw.search("")
+
+    @on(RawView.Searched)
+    def _say_where(self, message: RawView.Searched) -> None:
+        found = f"match {message.at} of {message.count}" if message.count else "no match"
+        words = f"{self._told}  ·  {found}" if message.wanted else self._told
+        self.caption.update(safe(f"{self._title()}  ·  {words}"))
+
+    @on(RawView.CopyAsked)
+    def _copy(self, message: RawView.CopyAsked) -> None:
+        self.app.copy_to_clipboard(message.text)
         self.notify("copied", timeout=2)

@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from natstui.tui.widgets.ticks import (
-    Tick,
-    Unit,
-    age_ticks,
-    clock_ticks,
-    label_width,
-    value_ticks,
-)
+from natstui.tui.widgets.thinning import Run, runs
+from natstui.tui.widgets.ticks import Unit, label_width, value_ticks
+from natstui.tui.widgets.time_ticks import Tick, age_ticks, clock_ticks
 
 MARKERS = ("", "●", "◆", "▲", "■", "+")
 """What is set upon each line here and there, so that lines differ without colour too."""
 
 AXES_ROLE = 16
 """Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
-
-Run = tuple[list[float], list[float]]
-"""A part of a line without a gap: x and y."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,34 +81,3 @@ def _extent(data: ChartData) -> tuple[float, float]:
         return 0.0, 1.0
     low, high = min(values), max(values)
     return (min(0.0, low), max(0.0, high)) if data.from_zero else (low, high)
-
-
-def runs(
-    at_s: Sequence[float], values: Sequence[float | None], window_s: float, columns: int
-) -> Iterator[Run]:
-    """Yield the gapless parts of a line: the mean of each column, at most one point in each.
-
-    A column that holds only gaps ends a part; one without any sample does not.
-    """
-    sums: dict[int, tuple[float, float, int]] = {}
-    for x, value in zip(at_s, values, strict=False):
-        if not -window_s <= x <= 0:
-            continue
-        column = int((x + window_s) / window_s * columns)
-        x_sum, y_sum, count = sums.get(column, (0.0, 0.0, 0))
-        if value is not None and math.isfinite(value):
-            sums[column] = (x_sum + x, y_sum + value, count + 1)
-        else:
-            sums[column] = (x_sum, y_sum, count)
-    xs: list[float] = []
-    ys: list[float] = []
-    for column in sorted(sums):
-        x_sum, y_sum, count = sums[column]
-        if count:
-            xs.append(x_sum / count)
-            ys.append(y_sum / count)
-        elif xs:
-            yield xs, ys
-            xs, ys = [], []
-    if xs:
-        yield xs, ys

@@ -13,7 +13,8 @@ from textual.scroll_view import ScrollView
 from textual.strip import Strip
 
 from natstui.clean import clean_text
-from natstui.tui.widgets.raw_lines import Language, Row, matches_of, rows_of, spans_of
+from natstui.tui.widgets.raw_colors import Language, matches_of, spans_of
+from natstui.tui.widgets.raw_lines import Row, rows_of
 
 _MOST_CHARACTERS = 1024 * 1024
 
@@ -68,10 +69,11 @@ class RawView(ScrollView, can_focus=True):
             self.text = text
 
     class Searched(Message):
-        """A search was made or another match is looked at: its number from 1, and how many."""
+        """A search was made, or another match is looked at: its number from 1, of how many."""
 
-        def __init__(self, at: int, count: int) -> None:
+        def __init__(self, wanted: str, at: int, count: int) -> None:
             super().__init__()
+            self.wanted = wanted
             self.at = at
             self.count = count
 
@@ -153,7 +155,8 @@ class RawView(ScrollView, can_focus=True):
         if self._matches:
             self._scroll_to_line(*self._matches[self._at])
         self.refresh()
-        self.post_message(self.Searched(self._at + 1 if self._matches else 0, len(self._matches)))
+        at = self._at + 1 if self._matches else 0
+        self.post_message(self.Searched(self._wanted, at, len(self._matches)))
 
     def _scroll_to_line(self, line: int, character: int) -> None:
         """Scroll so that a place in the text is in the upper third, if it is not in view."""

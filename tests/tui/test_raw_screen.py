@@ -1,0 +1,29 @@
+"""The INFO of a stream as the server writes it: JSON, YAML, searched, copied."""
+
+from __future__ import annotations
+
+import json
+
+import nats
+
+from natstui.jetstream.broker import Broker
+from tests.tui.viewer import viewing
+
+
+async def test_a_stream_is_shown_raw_searched_and_copied(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    await nc.jetstream().add_stream(name="ORDERS", subjects=["orders.>"])
+    await nc.close()
+    async with viewing(nats_server.url, size=(100, 30)) as viewer:
+        await viewer.until(lambda: "ORDERS" in viewer.rows(), "no stream in the table")
+        await viewer.press("y")
+        await viewer.until(lambda: '"name": "ORDERS"' in viewer.text, "no JSON")
+        await viewer.press("slash", *"subjects", "enter")
+        await viewer.until(lambda: "match 1 of" in viewer.text, "no match")
+        await viewer.press("c")
+        copied = json.loads(viewer.app.clipboard)
+        assert copied["config"]["subjects"] == ["orders.>"]
+        await viewer.press("y")
+        await viewer.until(lambda: "name: ORDERS" in viewer.text, "no YAML")
+        await viewer.press("escape")
+        await viewer.until(lambda: "STREAM" in viewer.text, "not back")

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from natstui.cli.watch_rows_assets import ConsumerRow, StreamRow
+from natstui.cli.watch_rows_consumer import ConsumerRow
 from natstui.cli.watch_rows_events import RemovedRow
+from natstui.cli.watch_rows_stream import StreamRow
 from natstui.cli.watch_values import unknown, values, values_at
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.diagnosis import consumer_verdict, stale_after_us

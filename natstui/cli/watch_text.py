@@ -7,10 +7,12 @@ from datetime import datetime
 
 from natstui.clean import clean_line
 from natstui.cli.watch_rows import Row
-from natstui.cli.watch_rows_assets import ConsumerRow, StreamRow
+from natstui.cli.watch_rows_consumer import ConsumerRow
 from natstui.cli.watch_rows_events import AdvisoryRow, RemovedRow, RestoredRow, UnavailableRow
 from natstui.cli.watch_rows_server import AccountRow, ServerRow
-from natstui.cli.watch_tables import consumer_table, stream_table
+from natstui.cli.watch_rows_stream import StreamRow
+from natstui.cli.watch_table_consumers import consumer_table
+from natstui.cli.watch_table_streams import stream_table
 from natstui.units import UNKNOWN, bytes_text, count_text
 
 

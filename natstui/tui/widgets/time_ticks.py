@@ -38,7 +38,9 @@ def time_step_s(rough_s: float) -> float:
 
 def age_ticks(window_s: float, width: int) -> tuple[Tick, ...]:
     """Return ticks of an axis that ends now: -10m, -5m, now; x is seconds from now."""
-    step = time_step_s(window_s / max(1, min(8, width // 14)))
+    rough_s = window_s / max(1, min(8, width // 10))
+    even = (step for step in _TIME_STEPS_S if step >= rough_s * 0.999 and window_s % step == 0)
+    step = next(even, time_step_s(rough_s))
     count = math.floor(window_s / step + 1e-9)
     ages = [(-index * step, "-" + _short(index * step)) for index in range(count, 0, -1)]
     return (*ages, (0.0, "now"))

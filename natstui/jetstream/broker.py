@@ -24,6 +24,7 @@ from natstui.errors import BrokerFailed, MissingExtra
 
 _START_S = 15.0
 _STOP_S = 5.0
+_FREEZE_S = 1.0
 _LOOK_AGAIN_S = 0.005
 _PR_SET_PDEATHSIG = 1
 
@@ -54,6 +55,15 @@ def _die_with_parent() -> Callable[[], None] | None:
             os._exit(1)
 
     return arm
+
+
+def _all_stopped(pid: int) -> bool:
+    """Return whether every thread of a process has stopped; False where that cannot be seen."""
+    threads = Path(f"/proc/{pid}/task")
+    if not threads.is_dir():
+        return False
+    states = [(thread / "stat").read_text().rpartition(")")[2] for thread in threads.iterdir()]
+    return all(state.split()[0] == "T" for state in states)
 
 
 class Broker:
@@ -164,6 +174,10 @@ class Broker:
     def freeze(self) -> None:
         """Make it hang: connections stay open and nobody answers."""
         os.kill(self.pid, signal.SIGSTOP)
+        # Its threads stop one after the other, and until then may still answer.
+        give_up_at = time.monotonic() + _FREEZE_S
+        while not _all_stopped(self.pid) and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_AGAIN_S)
 
     def thaw(self) -> None:
         """Let a frozen server go on."""

@@ -21,6 +21,7 @@ from natstui.jetstream.client import connect
 from natstui.model.benchmark import BenchmarkFinished, BenchmarkPlanned
 from natstui.model.benchmark_result import BenchmarkResult, EndedHow
 from natstui.model.benchmark_role import SENDERS, BenchmarkPlan, Fault
+from natstui.model.record import LinkChanged
 
 _START_S = 30.0
 _LAST_WORD_S = 5.0
@@ -34,6 +35,8 @@ class Benchmark:
     def __init__(self, plan: BenchmarkPlan, connection: Connection, sink: Sink) -> None:
         self.plan = plan
         self.run_id = new_run_id()
+        self.link: LinkChanged | None = None
+        """The server it runs against."""
         self._connection = connection
         self._floor = Floor(plan, self.run_id, sink)
         self._hired = {role.name: role.workers_count for role in plan.roles}
@@ -51,6 +54,7 @@ class Benchmark:
         """
         floor = self._floor
         client = await connect(self._connection)
+        self.link = client.link
         stage = floor.stage = Stage(client, self.plan, self.run_id)
         floor.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
         floor.enter("starting")

@@ -34,7 +34,7 @@ class Watcher:
 
     async def watch(self) -> None:
         """Return when every sender is done, or it is over before its time."""
-        while not self._floor.over and not self._all_sent():
+        while not self._floor.over and not await self._finished():
             self._floor.enter(self._phase())
             await self._floor.changes(_LOOK_S)
             await self._look()
@@ -44,6 +44,8 @@ class Watcher:
 
     async def drain(self) -> None:
         """Return when everything sent has arrived, or does not come any more."""
+        if not any(role.pattern in SENDERS for role in self._floor.plan.roles):
+            return
         give_up = time.monotonic() + self._floor.plan.drain_s
         self._floor.last_report_ns = max(self._floor.last_report_ns, time.monotonic_ns())
         while not self._floor.over and time.monotonic() < give_up:
@@ -52,13 +54,20 @@ class Watcher:
             await self._floor.changes(_LOOK_S)
             await self._look()
 
-    def _all_sent(self) -> bool:
-        members = self._floor.crew.members
+    async def _finished(self) -> bool:
+        """Tell whether every sender is done; without one, whether the receivers have enough."""
+        members, plan = self._floor.crew.members, self._floor.plan
         senders = [one for one in members if one.orders.role.pattern in SENDERS | READERS]
-        late = self._floor.end_ns is not None and time.monotonic_ns() > self._floor.end_ns
-        if not senders:
-            return late or self._floor.plan.duration_s is None
-        return all(one.over for one in senders)
+        if senders:
+            return all(one.over for one in senders)
+        if self._floor.end_ns is not None and time.monotonic_ns() > self._floor.end_ns:
+            return True
+        receivers = [one for one in members if one.orders.role.pattern in RECEIVERS]
+        goals = [role.total_msgs for role in plan.roles if role.total_msgs is not None]
+        if goals:
+            return self._received_at_least(receivers, sum(goals))
+        consume = any(one.orders.role.pattern in CONSUMERS for one in receivers)
+        return consume and plan.duration_s is None and await self._all_consumed(receivers)
 
     def _phase(self) -> PhaseName:
         plan, elapsed_s = self._floor.plan, self._floor.elapsed_s()

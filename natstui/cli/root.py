@@ -15,6 +15,7 @@ from natstui.errors import NatstuiError
 COMMANDS: dict[str, str] = {
     # command → "module:function". Loaded when used, so that no command pays for another's imports.
     "analyze": "natstui.cli.analyze:analyze",
+    "bench": "natstui.cli.bench:bench",
     "check": "natstui.cli.check:check",
     "config": "natstui.cli.config:config",
     "engine": "natstui.cli.engine:engine",

@@ -1,0 +1,60 @@
+"""`natstui bench runs | show | compare | scenarios`: what was measured, and what can be."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command()
+def runs() -> None:
+    """List saved runs, oldest first."""
+    from natstui.bench import library
+
+    for name in library.runs(library.library_folder()):
+        click.echo(name)
+
+
+@click.command()
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="The whole object.")
+def show(*, run: str, as_json: bool) -> None:
+    """Show a saved run: its name, a part of it, a file, or -1 for the newest."""
+    from natstui.bench import library
+    from natstui.cli.bench_text import summary_text
+
+    found = library.load(run, library.library_folder())
+    click.echo(library.encode(found).decode() if as_json else summary_text(found))
+
+
+@click.command("compare", context_settings={"ignore_unknown_options": True})
+@click.argument("names", nargs=-1, required=True)
+def compare_runs(*, names: tuple[str, ...]) -> None:
+    """Compare two or more saved runs: the first with each of the others."""
+    from natstui.bench import library
+    from natstui.bench.compare import compare
+    from natstui.cli.bench_text import comparison_text
+    from natstui.errors import UsageError
+
+    if len(names) < 2:
+        raise UsageError("compare needs two runs or more: see natstui bench runs")
+    folder = library.library_folder()
+    first, *others = (library.load(name, folder) for name in names)
+    for other in others:
+        click.echo(comparison_text(first, other, compare(first, other)))
+
+
+@click.command()
+@click.argument("name", required=False)
+def scenarios(*, name: str | None) -> None:
+    """List the ready scenarios, or print one as a start for your own file."""
+    from natstui.bench.scenario import read_scenario, ready_scenarios
+    from natstui.errors import NotFound
+
+    ready = ready_scenarios()
+    if name is None:
+        for one, text in ready.items():
+            click.echo(f"{one:<16}{read_scenario(text, one).title}")
+    elif name in ready:
+        click.echo(ready[name], nl=False)
+    else:
+        raise NotFound(f"no ready scenario {name!r}: there are {', '.join(ready)}")

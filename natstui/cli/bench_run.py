@@ -1,0 +1,119 @@
+"""Runs a plan as often as asked, tells how it goes, saves it, and checks what it must hold."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from dataclasses import replace
+
+import click
+
+from natstui.bench import library
+from natstui.bench.assertions import Check, parse_check
+from natstui.bench.compare import compare
+from natstui.bench.controller import Benchmark
+from natstui.bench.environment import environment
+from natstui.bench.metrics import metrics_names
+from natstui.bench.overrides import overridden
+from natstui.cli.bench_options import RunOptions
+from natstui.cli.bench_progress import ProgressLine
+from natstui.cli.bench_text import comparison_text, summary_text
+from natstui.config import Connection
+from natstui.errors import AssertionFailed, NatstuiError, Refused
+from natstui.model.benchmark_result import BenchmarkResult
+from natstui.model.benchmark_role import BenchmarkPlan
+
+
+def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
+    """Run, print, save and check. Raises what ended a run, after its partial result is saved."""
+    if connection.read_only:
+        raise Refused("this connection is read-only: a benchmark writes")
+    checks = [parse_check(text, dict.fromkeys(metrics_names())) for text in options.checks]
+    plan = overridden(plan, options.changes)
+    variants = [overridden(plan, {"client": client}) for client in options.clients] or [plan]
+    results: list[list[BenchmarkResult]] = [[] for _ in variants]
+    line, failure = ProgressLine(), None
+    for _ in range(options.repeat_count):
+        for number, variant in enumerate(variants):
+            result, failure = _once(variant, connection, line)
+            results[number].append(result)
+            if failure is not None or result.verdict == "stopped":
+                break
+        else:
+            continue
+        break
+    saved = _save(variants, results, line, options)
+    _tell(saved, options)
+    if failure is not None:
+        raise failure
+    _hold(saved, checks)
+
+
+def _once(
+    plan: BenchmarkPlan, connection: Connection, line: ProgressLine
+) -> tuple[BenchmarkResult, NatstuiError | None]:
+    """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result."""
+
+    async def run() -> tuple[BenchmarkResult, NatstuiError | None]:
+        benchmark = Benchmark(plan, connection, line)
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, benchmark.stop)
+        result = await benchmark.run()
+        line.link = benchmark.link
+        return result, benchmark.failure
+
+    try:
+        return asyncio.run(run())
+    finally:
+        line.end()
+
+
+def _save(
+    variants: list[BenchmarkPlan],
+    results: list[list[BenchmarkResult]],
+    line: ProgressLine,
+    options: RunOptions,
+) -> list[library.SavedRun]:
+    saved = []
+    for plan, some in zip(variants, results, strict=True):
+        if some:
+            titled = plan if len(variants) == 1 else _titled(plan)
+            run = library.saved_run(titled, tuple(some), environment(line.link))
+            saved.append(run)
+            if options.save:
+                path = library.save(run, library.library_folder())
+                click.echo(f"saved as {path.stem}", err=True)
+    return saved
+
+
+def _titled(plan: BenchmarkPlan) -> BenchmarkPlan:
+    return replace(plan, title=f"{plan.title} ({plan.roles[0].client})")
+
+
+def _tell(saved: list[library.SavedRun], options: RunOptions) -> None:
+    if options.json:
+        texts = [library.encode(run).decode() for run in saved]
+        click.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
+        return
+    for run in saved:
+        click.echo(summary_text(run))
+    if len(saved) == 2:
+        click.echo(comparison_text(saved[0], saved[1], compare(saved[0], saved[1])))
+
+
+def _hold(saved: list[library.SavedRun], checks: list[Check]) -> None:
+    """Raise AssertionFailed with every check that fails, or sums that do not close."""
+    failed = [
+        sentence
+        for run in saved
+        for check in checks
+        if (sentence := check.failure(run.metrics)) is not None
+    ]
+    if failed:
+        raise AssertionFailed("; ".join(failed))
+    for run in saved:
+        for result in run.results:
+            if result.verdict == "incomplete":
+                missing = "; ".join(result.accounting.missing)
+                raise AssertionFailed(f"not every message is accounted for: {missing}")

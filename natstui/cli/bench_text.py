@@ -1,0 +1,105 @@
+"""A benchmark's result as text for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from natstui.bench.assertions import is_latency
+from natstui.bench.compare import Difference
+from natstui.bench.library import SavedRun
+from natstui.bench.metrics import LATENCIES, Metrics
+from natstui.clean import clean_line
+from natstui.model.benchmark_result import BenchmarkResult, WorkerResult
+from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+
+_PARTS = ("p50", "p90", "p99", "p999", "max")
+
+
+def summary_text(run: SavedRun) -> str:
+    """Return the summary of a run and its repetitions."""
+    return "\n".join(_summary(run))
+
+
+def _summary(run: SavedRun) -> Iterator[str]:
+    last, figures = run.results[-1], run.metrics
+    clients = sorted({role.client for role in run.plan.roles})
+    yield ""
+    times = f", median of {len(run.results)}" if len(run.results) > 1 else ""
+    yield f"{clean_line(run.title)} · client {' and '.join(clients)}{times}"
+    partial = " · PARTIAL" if run.partial else ""
+    yield f"  verdict    {last.verdict}{partial} in {duration_text(last.duration_s)}"
+    yield f"  rates      {_rates(last, figures)}"
+    yield f"  messages   {_messages(last, figures)}"
+    yield from _latencies(figures)
+    for worker in last.workers:
+        yield f"  worker     {_worker(worker)}"
+    for note in last.notes:
+        yield f"  note       {clean_line(note)}"
+
+
+def _rates(result: BenchmarkResult, figures: Metrics) -> str:
+    publish, receive = figures["publish_rate"], figures["receive_rate"]
+    parts = [f"published {rate_text(publish)}/s", f"received {rate_text(receive)}/s"]
+    if result.fan_out_ratio is not None:
+        parts.append(f"fan-out {result.fan_out_ratio:.4g}")
+    if figures["fairness"] is not None:
+        parts.append(f"fairness {figures['fairness']:.3f}")
+    return ", ".join(parts)
+
+
+def _messages(result: BenchmarkResult, figures: Metrics) -> str:
+    names = ("sent", "acked", "stored", "received", "lost", "duplicates", "redelivered", "missed")
+    texts = [f"{name} {_whole(figures[name])}" for name in names]
+    closes = "every message accounted for" if result.accounting.closes else "SUMS DO NOT CLOSE"
+    return ", ".join(texts) + f" · {closes}"
+
+
+def _whole(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def _latencies(figures: Metrics) -> Iterator[str]:
+    shown = [
+        name
+        for base in LATENCIES
+        for name in (base, f"{base}.uncorrected")
+        if figures.get(f"{name}.p50") is not None
+    ]
+    if shown:
+        heads = "".join(f"{part:>10}" for part in _PARTS)
+        yield f"  latency    {'':<16}{heads}   (ms)"
+    for name in shown:
+        values = "".join(f"{_ms(figures[f'{name}.{part}']):>10}" for part in _PARTS)
+        yield f"             {name:<16}{values}"
+
+
+def _ms(latency_ns: float | None) -> str:
+    return UNKNOWN if latency_ns is None else f"{latency_ns / 1e6:.4g}"
+
+
+def _worker(worker: WorkerResult) -> str:
+    cpu = UNKNOWN if worker.cpu_ratio is None else f"{worker.cpu_ratio:.0%}"
+    counts = worker.counts
+    ended = "" if worker.ended == "done" else f", {worker.ended}"
+    name = f"{worker.role}/{worker.worker_id} ({worker.pattern})"
+    return (
+        f"{name}: sent {count_text(counts.sent_msgs)},"
+        f" received {count_text(counts.received_msgs)},"
+        f" {rate_text(worker.rate_per_s)}/s, CPU {cpu}{ended}"
+    )
+
+
+def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:
+    """Return a table of what changed from one run to another."""
+    lines = [f"\n{clean_line(before.name)} → {clean_line(after.name)}"]
+    for one in differences:
+        left, right = (_figure(one.metric, value) for value in (one.before, one.after))
+        change = f"{one.change_ratio:+.1%}"
+        lines.append(f"  {one.metric:<22}{left:>12} → {right:<12}{change:>8}  {one.verdict}")
+    return "\n".join(lines)
+
+
+def _figure(name: str, value: float) -> str:
+    if is_latency(name):
+        return f"{_ms(value)} ms"
+    return f"{value:.3f}" if name == "fairness" else f"{rate_text(value)}/s"

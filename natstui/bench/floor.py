@@ -16,6 +16,8 @@ from natstui.model.benchmark_counts import LATENCY_FIELDS, Counts, Latencies, to
 from natstui.model.benchmark_role import RECEIVERS, BenchmarkPlan
 from natstui.model.latency import from_counts
 
+_NOTHING = Counts()
+
 
 class WorkerFailed(NatstuiError):
     """A worker said why it cannot go on."""
@@ -122,7 +124,8 @@ class Floor:
     def _report(self, member: Member, report: Report) -> None:
         if report.counts.received_msgs and member.orders.role.pattern in RECEIVERS:
             self.last_report_ns = time.monotonic_ns()
-        if self.phase in ("steady", "drain"):
+        # Somebody who waits for the others to end does not say how busy it was.
+        if self.phase in ("steady", "drain") and report.counts != _NOTHING:
             member.steady_cpu_s += report.cpu_s
             member.steady_s += report.interval_s
         for name, total in self._latencies.items():

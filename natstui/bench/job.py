@@ -97,7 +97,7 @@ class Pace:
         """Count what the schedule owed and was not sent."""
         if self._job.schedule.is_open:
             until_ns = min(time.monotonic_ns(), self._job.end_ns or 1 << 62) - self._job.go_ns
-            owed = self._job.schedule.due_count(max(until_ns - 1, 0))
+            owed = self._job.schedule.due_before(until_ns)
             share = self._job.orders.share_msgs
             owed = owed if share is None else min(owed, share)
             self._job.tally.add("missed_msgs", max(owed - self.taken, 0))

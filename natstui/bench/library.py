@@ -5,7 +5,6 @@ A file holds the plan, every repetition's result, the medians of its figures and
 
 from __future__ import annotations
 
-import os
 import re
 import time
 from dataclasses import dataclass
@@ -42,9 +41,8 @@ class SavedRun:
     environment: Environment
 
 
-def library_folder() -> Path:
-    """Return where runs are saved: $NATSTUI_BENCHMARKS, or natstui's data folder."""
-    named = os.environ.get("NATSTUI_BENCHMARKS")
+def library_folder(named: str | None) -> Path:
+    """Return where runs are saved: the folder of the settings, or natstui's data folder."""
     return Path(named).expanduser() if named else user_data_path("natstui") / "benchmarks"
 
 

@@ -92,6 +92,13 @@ class Schedule:
                 due = min(due, math.ceil(stretch.after - 1e-6))
         return max(-(-(due - self._which) // self._of), 0)
 
+    def due_before(self, elapsed_ns: int) -> int:
+        """Return how many messages are due earlier than `elapsed_ns` after the start."""
+        due = self.due_count(elapsed_ns)
+        while due and int(self.due_ns(due - 1, 1)[0]) >= elapsed_ns:
+            due -= 1
+        return due
+
     def due_ns(self, first: int, count: int) -> Int64s:
         """Return when messages `first` … of this worker are due, in ns after the start."""
         wanted = (np.arange(first, first + count) * self._of + self._which).astype(np.float64)

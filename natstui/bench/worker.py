@@ -68,6 +68,7 @@ class Worker:
         self._job: Job | None = None
         self._tally = Tally()
         self._schedule = schedule
+        self._was_lost = False
 
     async def live(self) -> None:
         """Do everything from the connection to the last word."""
@@ -188,9 +189,13 @@ class Worker:
             self._job.stopping.set()
 
     def _on_link(self, change: LinkChanged) -> None:
-        if self._job is not None and not self._orphaned.is_set():
-            reason = f": {change.reason}" if change.reason else ""
-            say(protocol.Log(text=f"{change.state}{reason}"))
+        """Say when the connection is lost, and when it is back."""
+        lost = change.state in ("reconnecting", "failed")
+        if self._orphaned.is_set() or not (lost or self._was_lost):
+            return
+        self._was_lost = lost
+        reason = f": {change.reason}" if change.reason else ""
+        say(protocol.Log(text=f"{change.state}{reason}"))
 
 
 async def _clean_up(client: Client, verbs: tuple[str, ...]) -> None:

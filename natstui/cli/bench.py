@@ -9,7 +9,6 @@ import click
 from natstui.cli.bench_js import js
 from natstui.cli.bench_library import compare_runs, runs, scenarios, show
 from natstui.cli.bench_options import RunOptions, run_options
-from natstui.cli.options import connection_options
 
 
 class ScenarioGroup(click.Group):
@@ -35,10 +34,8 @@ def bench() -> None:
 @bench.command()
 @click.argument("scenario")
 @run_options
-@connection_options
-def run(*, scenario: str, options: RunOptions, connection: Any, settings: Any) -> None:
+def run(*, scenario: str, options: RunOptions, connection: Any) -> None:
     """Run a scenario: a ready one or a TOML file."""
-    del settings
     from natstui.bench.scenario import find_scenario
     from natstui.cli.bench_run import run_benchmark
 
@@ -48,10 +45,8 @@ def run(*, scenario: str, options: RunOptions, connection: Any, settings: Any) -
 @bench.command()
 @click.argument("subject")
 @run_options
-@connection_options
-def pub(*, subject: str, options: RunOptions, connection: Any, settings: Any) -> None:
+def pub(*, subject: str, options: RunOptions, connection: Any) -> None:
     """Publish to a subject without acknowledgement."""
-    del settings
     from natstui.bench.short import core_plan
     from natstui.cli.bench_run import run_benchmark
 
@@ -61,10 +56,8 @@ def pub(*, subject: str, options: RunOptions, connection: Any, settings: Any) ->
 @bench.command()
 @click.argument("subject")
 @run_options
-@connection_options
-def sub(*, subject: str, options: RunOptions, connection: Any, settings: Any) -> None:
+def sub(*, subject: str, options: RunOptions, connection: Any) -> None:
     """Receive what others publish to a subject, until --msgs, --duration or Ctrl-C."""
-    del settings
     from natstui.bench.short import core_plan
     from natstui.cli.bench_run import run_benchmark
 
@@ -74,10 +67,8 @@ def sub(*, subject: str, options: RunOptions, connection: Any, settings: Any) ->
 @bench.command()
 @click.argument("subject")
 @run_options
-@connection_options
-def pubsub(*, subject: str, options: RunOptions, connection: Any, settings: Any) -> None:
+def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
     """Publish and receive in one run: --pubs 1 --subs 3."""
-    del settings
     from natstui.bench.short import core_plan
     from natstui.cli.bench_run import run_benchmark
 
@@ -88,12 +79,8 @@ def pubsub(*, subject: str, options: RunOptions, connection: Any, settings: Any)
 @click.argument("subject")
 @click.option("--servers", type=click.IntRange(0, 256), default=1, help="0: others answer.")
 @run_options
-@connection_options
-def request(
-    *, subject: str, servers: int, options: RunOptions, connection: Any, settings: Any
-) -> None:
+def request(*, subject: str, servers: int, options: RunOptions, connection: Any) -> None:
     """Send requests, one in flight per worker, and answer them with --servers of our own."""
-    del settings
     from natstui.bench.short import service_plan
     from natstui.cli.bench_run import run_benchmark
 
@@ -103,10 +90,8 @@ def request(
 @bench.command()
 @click.argument("subject")
 @run_options
-@connection_options
-def serve(*, subject: str, options: RunOptions, connection: Any, settings: Any) -> None:
+def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
     """Answer requests of others, until --duration or Ctrl-C."""
-    del settings
     from natstui.bench.short import service_plan
     from natstui.cli.bench_run import run_benchmark
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.cli.bench_options import RunOptions, run_options
-from natstui.cli.options import connection_options
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -55,7 +54,6 @@ def _publisher(mode: str, text: str) -> None:
     @click.option("--create", is_flag=True, help="Make the stream that --stream names.")
     @click.option("--keep", is_flag=True, help="Leave the stream behind.")
     @run_options
-    @connection_options
     def publish(
         *,
         subject: str,
@@ -63,9 +61,7 @@ def _publisher(mode: str, text: str) -> None:
         keep: bool,
         options: RunOptions,
         connection: Any,
-        settings: Any,
     ) -> None:
-        del settings
         from natstui.bench.short import publish_plan
         from natstui.cli.bench_run import run_benchmark
 
@@ -77,9 +73,7 @@ def _publisher(mode: str, text: str) -> None:
 def _reader(name: str, pattern: str, text: str) -> None:
     @js.command(name, help=text)
     @run_options
-    @connection_options
-    def read(*, options: RunOptions, connection: Any, settings: Any) -> None:
-        del settings
+    def read(*, options: RunOptions, connection: Any) -> None:
         from natstui.bench import short
         from natstui.cli.bench_run import run_benchmark
 
@@ -104,7 +98,6 @@ _reader("get-batch", "js-get-batch", "Get stored messages in batches.")
 @click.option("--create", is_flag=True, help="Make the stream that --stream names.")
 @click.option("--keep", is_flag=True, help="Leave the stream behind.")
 @run_options
-@connection_options
 def js_pubsub(
     *,
     subject: str,
@@ -112,10 +105,8 @@ def js_pubsub(
     keep: bool,
     options: RunOptions,
     connection: Any,
-    settings: Any,
 ) -> None:
     """Publish and consume in one run."""
-    del settings
     from natstui.bench.short import stream_plan
     from natstui.cli.bench_run import run_benchmark
 

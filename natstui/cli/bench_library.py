@@ -2,33 +2,56 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
 import click
 
 
+def _library(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `folder: Path`, the run library."""
+
+    @click.option("--config", metavar="FILE", help="Configuration file.")
+    @functools.wraps(command)
+    def with_library(*, config: str | None, **others: Any) -> Any:
+        from natstui.bench.library import library_folder
+        from natstui.config.load import load
+
+        settings = load(Path(config) if config else None).settings
+        return command(folder=library_folder(settings.benchmark.folder), **others)
+
+    return with_library
+
+
 @click.command()
-def runs() -> None:
+@_library
+def runs(*, folder: Path) -> None:
     """List saved runs, oldest first."""
     from natstui.bench import library
 
-    for name in library.runs(library.library_folder()):
+    for name in library.runs(folder):
         click.echo(name)
 
 
-@click.command()
+@click.command(context_settings={"ignore_unknown_options": True})
 @click.argument("run")
 @click.option("--json", "as_json", is_flag=True, help="The whole object.")
-def show(*, run: str, as_json: bool) -> None:
+@_library
+def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run: its name, a part of it, a file, or -1 for the newest."""
     from natstui.bench import library
     from natstui.cli.bench_text import summary_text
 
-    found = library.load(run, library.library_folder())
+    found = library.load(run, folder)
     click.echo(library.encode(found).decode() if as_json else summary_text(found))
 
 
 @click.command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True)
-def compare_runs(*, names: tuple[str, ...]) -> None:
+@_library
+def compare_runs(*, names: tuple[str, ...], folder: Path) -> None:
     """Compare two or more saved runs: the first with each of the others."""
     from natstui.bench import library
     from natstui.bench.compare import compare
@@ -37,7 +60,6 @@ def compare_runs(*, names: tuple[str, ...]) -> None:
 
     if len(names) < 2:
         raise UsageError("compare needs two runs or more: see natstui bench runs")
-    folder = library.library_folder()
     first, *others = (library.load(name, folder) for name in names)
     for other in others:
         click.echo(comparison_text(first, other, compare(first, other)))

@@ -81,8 +81,8 @@ def _save(
             titled = plan if len(variants) == 1 else _titled(plan)
             run = library.saved_run(titled, tuple(some), environment(line.link))
             saved.append(run)
-            if options.save:
-                path = library.save(run, library.library_folder())
+            if options.library is not None:
+                path = library.save(run, options.library)
                 click.echo(f"saved as {path.stem}", err=True)
     return saved
 

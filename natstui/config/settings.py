@@ -116,6 +116,13 @@ class Session(Part):
     """Folder of the recordings; without it, natstui's data folder of this platform."""
 
 
+class BenchmarkLibrary(Part):
+    """Where results of benchmarks are kept."""
+
+    folder: str | None = Field(default=None, examples=["~/nats-benchmarks"])
+    """Folder of the saved runs; without it, natstui's data folder of this platform."""
+
+
 class Settings(BaseSettings):
     """All settings; the file `config.toml` has one table per part."""
 
@@ -140,3 +147,5 @@ class Settings(BaseSettings):
     """How the screen looks and behaves."""
     session: Session = Session()
     """Where recordings are kept."""
+    benchmark: BenchmarkLibrary = BenchmarkLibrary()
+    """Where results of benchmarks are kept."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natstui.bench.buckets import Recorder, buckets_of
@@ -13,6 +13,7 @@ from natstui.bench.stamps import StampPlace, place_for, read_stamps, write_stamp
 from natstui.model import latency
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**18), min_size=1))
 def test_digits_come_back(numbers: list[int]) -> None:
     columns = np.zeros((len(numbers), 19), np.uint8)
@@ -43,6 +44,7 @@ def test_a_small_payload_has_a_short_stamp_or_none() -> None:
     assert (stamps.due_ns[0], stamps.sent_ns) == (5, None)
 
 
+@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 200_000), min_size=1)))
 def test_a_seen_set_is_a_set(batches: list[list[int]]) -> None:
     seen, truth = SeenSeqs(), set()
@@ -69,6 +71,7 @@ def test_repeats_and_wrong_order_are_found_by_publisher() -> None:
     assert (together[0].seen_count, together[1].seen_count) == (4, 1)
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(-5, 2**52), min_size=1))
 def test_array_buckets_are_those_of_the_model(values: list[int]) -> None:
     assert buckets_of(np.array(values)).tolist() == [latency.bucket_of(v) for v in values]

@@ -1,7 +1,7 @@
 """Due times are a pure function of the plan."""
 
 import numpy as np
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from natstui.bench.schedule import Schedule
@@ -19,6 +19,7 @@ def test_at_a_fixed_rate_message_i_is_due_at_i_over_rate() -> None:
     assert schedule.due_ns(0, 3).tolist() == [0, 1_000_000, 2_000_000]
     assert schedule.due_count(0) == 1
     assert schedule.due_count(SECOND) == 1001
+    assert schedule.due_before(SECOND) == 1000
     assert schedule.total_count() is None
 
 
@@ -42,6 +43,7 @@ def test_steps_follow_each_other() -> None:
     assert schedule.due_ns(10, 2).tolist() == [SECOND, SECOND + SECOND // 100]
 
 
+@settings(deadline=None)
 @given(_segments, st.floats(0, 1))
 def test_what_is_due_agrees_with_the_due_times(segments: list[RateSegment], part: float) -> None:
     schedule = Schedule(segments)

@@ -47,11 +47,10 @@ def main() -> None:
     try:
         with lock(store or scratch):
             asyncio.run(_serve(store))
-    except NatstuiError as error:
+    except (NatstuiError, OSError) as error:
         _say({"error": str(error)})
-        sys.exit(error.exit_code)
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
+    # Not after a crash: what its traceback says is in there, and the other process tidies up.
+    shutil.rmtree(scratch, ignore_errors=True)
 
 
 @contextmanager

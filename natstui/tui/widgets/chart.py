@@ -142,12 +142,14 @@ class Chart(Widget):
         """Lines above the axes: the legend gets its own when it does not fit beside the title."""
         width, height = self.size
         wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
-        return 2 if wide > width and height >= _LEAST_HEIGHT + 2 else 1
+        return 2 if wide > width and height >= _LEAST_HEIGHT + 1 else 1
 
     def _heading(self, y: int) -> Strip:
         """Write the title at the left and the legend at the right, or below it."""
         width = self.size.width
         legend = legend_runs(self._data, width) if y == self._head - 1 else []
+        if self._head == 1 and cells_of(legend) + cell_len(title_text(self._data)) > width:
+            legend = legend_runs(self._data, width // 2)
         title = fit("" if y else title_text(self._data), max(0, width - cells_of(legend)))
         segments = [Segment(title, self._style(0) + self._ink("chart--title"))]
         segments += [Segment(text, self._style(role)) for text, role in legend]

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
+from natstui.tui.text import fit
 from natstui.tui.widgets.plot_frame import AXES_ROLE, MARKERS, ChartData
 from natstui.tui.widgets.ticks import value_text
+
+_BESIDE_LABEL = 6
+"""Cells of a legend's part beside its label: two spaces, the sample, a space."""
 
 Runs = list[tuple[str, int]]
 """Texts of one line, each with its palette number; 0 is the ground."""
@@ -20,20 +26,27 @@ def title_text(data: ChartData | None) -> str:
 
 
 def legend_runs(data: ChartData | None, room: int) -> Runs:
-    """Return each line's sample, label and newest value; no values where they do not fit."""
+    """Return each line's sample, label and newest value; without values where they do not fit."""
     if data is None:
         return []
+    labels = [clean_line(series.label) for series in data.series]
+    values = [series.values[-1] if series.values else None for series in data.series]
+    texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
+    whole = _runs(labels, texts)
+    if cells_of(whole) <= room:
+        return whole
+    share = max(1, room // max(1, len(labels)) - _BESIDE_LABEL)
+    short = [fit(label, share) if cell_len(label) > share else label for label in labels]
+    return _runs(short, [""] * len(labels))
+
+
+def _runs(labels: Sequence[str], values: Sequence[str]) -> Runs:
+    """Join samples, labels and values."""
     runs: Runs = []
-    values: Runs = []
-    for index, series in enumerate(data.series):
-        newest = series.values[-1] if series.values else None
+    for index, (label, value) in enumerate(zip(labels, values, strict=True)):
         role = index % len(MARKERS) + 1
-        sample = f"  ⠤{MARKERS[role - 1] or '⠤'}⠤"
-        label = " " + clean_line(series.label)
-        value = "–" if newest is None else value_text(newest, data.unit)
-        runs += [(sample, role), (label, AXES_ROLE)]
-        values += [(sample, role), (label, AXES_ROLE), (" " + value, 0)]
-    return values if cells_of(values) <= room else runs
+        runs += [(f"  ⠤{MARKERS[role - 1] or '⠤'}⠤", role), (f" {label}", AXES_ROLE), (value, 0)]
+    return runs
 
 
 def cells_of(runs: Runs) -> int:

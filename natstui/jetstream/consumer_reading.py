@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.availability import Availability
@@ -14,22 +13,12 @@ from natstui.jetstream.decode_stream import StreamRow
 from natstui.jetstream.listing import Listing, pages_count
 from natstui.jetstream.metered import MeteredApi
 from natstui.jetstream.poll_round import Round
+from natstui.jetstream.poll_snapshot import ConsumersSeen
 from natstui.jetstream.sweep_order import SweepOrder
 
 _LIST = "CONSUMER.LIST"
 _INFO = "CONSUMER.INFO"
 _MISSING_REST_S = 10.0
-
-
-@dataclass(slots=True)
-class ConsumersSeen:
-    """What one poll learned of the consumers."""
-
-    rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
-    swept: set[str] = field(default_factory=set)
-    missing: set[tuple[str, str]] = field(default_factory=set)
-    """Unreachable as far as is known, not only asked for in this poll."""
-    complete: bool = False
 
 
 class ConsumerReading:
@@ -82,7 +71,8 @@ class ConsumerReading:
         wanted = self._wanted(visible)
         kept_count = allowed.left_count * (2 if self._order.has_new else 1) // 3
         for turn_count in range(len(wanted)):
-            if turn_count and (allowed.left_count <= kept_count or not allowed.has_room):
+            # Not bound by work: a poll that was too much is followed by a longer pause.
+            if turn_count and (allowed.left_count <= kept_count or not allowed.in_time):
                 return
             stream, name = wanted[self._turn_count % len(wanted)]
             self._turn_count += 1

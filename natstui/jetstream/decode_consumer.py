@@ -1,22 +1,10 @@
-"""`CONSUMER.LIST` and `CONSUMER.INFO` → consumer columns and configurations."""
+"""`CONSUMER.LIST` and `CONSUMER.INFO` → rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from natstui.jetstream.decode_cluster import (
-    ClusterRow,
-    Page,
-    leader_of,
-    limit,
-    peers_of,
-    reading,
-)
-from natstui.jetstream.decode_time import time_or_never_us, time_us
-from natstui.model.configuration import ConsumerConfiguration
-from natstui.model.snapshot import ConsumerColumns
+from natstui.jetstream.decode_cluster import ClusterRow, Page, reading
 
 
 class _Place(msgspec.Struct):
@@ -60,28 +48,8 @@ class _Reply(msgspec.Struct):
     offline: dict[str, str] | None = None
 
 
-class _Config(msgspec.Struct):
-    name: str = ""
-    durable_name: str = ""
-    description: str = ""
-    deliver_policy: str = "all"
-    ack_policy: str = "none"
-    ack_wait: int = 0
-    max_deliver: int = -1
-    max_ack_pending: int = -1
-    max_waiting: int = 0
-    filter_subject: str = ""
-    filter_subjects: tuple[str, ...] | None = None
-    deliver_subject: str = ""
-    deliver_group: str = ""
-    inactive_threshold: int = 0
-    priority_policy: str = ""
-    num_replicas: int = 0
-
-
 _REPLY = msgspec.json.Decoder(_Reply)
 _ROW = msgspec.json.Decoder(ConsumerRow)
-_CONFIG = msgspec.json.Decoder(_Config)
 
 
 def read_consumers(data: bytes, mono_us: int) -> Page[ConsumerRow]:
@@ -105,70 +73,3 @@ def read_consumer(data: bytes, mono_us: int) -> ConsumerRow:
         row = _ROW.decode(data)
     row.sampled_mono_us = mono_us
     return row
-
-
-def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:
-    """Return the configuration of a row; raise RequestFailed when it cannot be read.
-
-    `stream_replicas_count` is what a consumer has that does not say its own.
-    """
-    raw = bytes(row.config)
-    with reading("CONSUMER.LIST"):
-        config = _CONFIG.decode(raw)
-        created_at_us = time_us(row.created)
-    filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
-    return ConsumerConfiguration(
-        stream=row.stream_name,
-        name=row.name,
-        created_at_us=created_at_us,
-        description=config.description,
-        durable=bool(config.durable_name),
-        pull=not config.deliver_subject,
-        deliver_policy=config.deliver_policy,
-        ack_policy=config.ack_policy,
-        ack_wait_ns=limit(config.ack_wait),
-        max_deliver_count=limit(config.max_deliver),
-        max_ack_pending_msgs=limit(config.max_ack_pending),
-        max_waiting_pulls_count=limit(config.max_waiting),
-        filter_subjects=filters,
-        deliver_subject=config.deliver_subject or None,
-        deliver_group=config.deliver_group or None,
-        inactive_threshold_ns=limit(config.inactive_threshold),
-        priority_policy=config.priority_policy or None,
-        replicas_count=config.num_replicas or stream_replicas_count,
-        config_json=raw.decode(),
-    )
-
-
-def _pinned(row: ConsumerRow) -> str | None:
-    groups = row.priority_groups or ()
-    return next((group.pinned_client_id for group in groups if group.pinned_client_id), None)
-
-
-def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> ConsumerColumns:
-    """Return rows as columns; `server_name` leads what has no cluster section.
-
-    Raises ValueError for a time that is none.
-    """
-    return ConsumerColumns(
-        stream=tuple(row.stream_name for row in rows),
-        name=tuple(row.name for row in rows),
-        created_at_us=tuple(time_us(row.created) for row in rows),
-        sampled_mono_us=tuple(row.sampled_mono_us for row in rows),
-        delivered_consumer_seq=tuple(row.delivered.consumer_seq for row in rows),
-        delivered_stream_seq=tuple(row.delivered.stream_seq for row in rows),
-        ack_floor_consumer_seq=tuple(row.ack_floor.consumer_seq for row in rows),
-        ack_floor_stream_seq=tuple(row.ack_floor.stream_seq for row in rows),
-        delivered_at_us=tuple(time_or_never_us(row.delivered.last_active) for row in rows),
-        acked_at_us=tuple(time_or_never_us(row.ack_floor.last_active) for row in rows),
-        pending_msgs=tuple(row.num_pending for row in rows),
-        ack_pending_msgs=tuple(row.num_ack_pending for row in rows),
-        redelivered_msgs=tuple(row.num_redelivered for row in rows),
-        waiting_pulls_count=tuple(row.num_waiting for row in rows),
-        push_bound=tuple(row.push_bound for row in rows),
-        paused=tuple(row.paused for row in rows),
-        pinned_client=tuple(map(_pinned, rows)),
-        next_at_us=tuple(row.next_at_us for row in rows),
-        leader=tuple(leader_of(row.cluster, server_name) for row in rows),
-        peers=tuple(peers_of(row.cluster) for row in rows),
-    )

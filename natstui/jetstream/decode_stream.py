@@ -1,22 +1,10 @@
-"""`STREAM.LIST` and `STREAM.INFO` → stream columns and configurations."""
+"""`STREAM.LIST` and `STREAM.INFO` → rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import msgspec
 
-from natstui.jetstream.decode_cluster import (
-    ClusterRow,
-    Page,
-    leader_of,
-    limit,
-    peers_of,
-    reading,
-)
-from natstui.jetstream.decode_time import time_or_never_us, time_us
-from natstui.model.configuration import StreamConfiguration, StreamKind
-from natstui.model.snapshot import StreamColumns, Upstream
+from natstui.jetstream.decode_cluster import ClusterRow, Page, reading
 
 
 class _Lost(msgspec.Struct):
@@ -40,7 +28,9 @@ class _Error(msgspec.Struct):
     description: str = ""
 
 
-class _Upstream(msgspec.Struct):
+class UpstreamRow(msgspec.Struct):
+    """`mirror`, or one of `sources[]`."""
+
     name: str = ""
     lag: int = 0
     active: int = -1
@@ -54,8 +44,8 @@ class StreamRow(msgspec.Struct):
     created: str
     state: _State
     cluster: ClusterRow | None = None
-    mirror: _Upstream | None = None
-    sources: tuple[_Upstream, ...] | None = None
+    mirror: UpstreamRow | None = None
+    sources: tuple[UpstreamRow, ...] | None = None
     name: str = ""
     """Filled in from the configuration."""
     sampled_mono_us: int = 0
@@ -70,35 +60,13 @@ class _Reply(msgspec.Struct):
     offline: dict[str, str] | None = None
 
 
-class _Named(msgspec.Struct):
+class _NamedRow(msgspec.Struct):
     name: str = ""
-
-
-class _Config(msgspec.Struct):
-    name: str
-    description: str = ""
-    subjects: tuple[str, ...] | None = None
-    storage: str = "file"
-    retention: str = "limits"
-    discard: str = "old"
-    max_msgs: int = -1
-    max_bytes: int = -1
-    max_age: int = 0
-    max_msgs_per_subject: int = -1
-    max_msg_size: int = -1
-    max_consumers: int = -1
-    duplicate_window: int = 0
-    num_replicas: int = 1
-    sealed: bool = False
-    allow_direct: bool = False
-    mirror: _Named | None = None
-    sources: tuple[_Named, ...] | None = None
 
 
 _REPLY = msgspec.json.Decoder(_Reply)
 _ROW = msgspec.json.Decoder(StreamRow)
-_NAMED = msgspec.json.Decoder(_Named)
-_CONFIG = msgspec.json.Decoder(_Config)
+_NAMED = msgspec.json.Decoder(_NamedRow)
 
 
 def read_streams(data: bytes, mono_us: int) -> Page[StreamRow]:
@@ -124,80 +92,3 @@ def _named(row: StreamRow, mono_us: int) -> StreamRow:
     row.name = _NAMED.decode(row.config).name
     row.sampled_mono_us = mono_us
     return row
-
-
-def stream_kind(name: str) -> StreamKind:
-    """Tell a KV bucket and an object store by the convention of their stream's name."""
-    if name.startswith("KV_"):
-        return "kv"
-    return "object" if name.startswith("OBJ_") else "stream"
-
-
-def stream_configuration(row: StreamRow) -> StreamConfiguration:
-    """Return the configuration of a row; raise RequestFailed when it cannot be read."""
-    raw = bytes(row.config)
-    with reading("STREAM.LIST"):
-        config = _CONFIG.decode(raw)
-        created_at_us = time_us(row.created)
-    return StreamConfiguration(
-        name=config.name,
-        created_at_us=created_at_us,
-        kind=stream_kind(config.name),
-        description=config.description,
-        subjects=config.subjects or (),
-        storage=config.storage,
-        retention=config.retention,
-        discard=config.discard,
-        max_msgs=limit(config.max_msgs),
-        max_bytes=limit(config.max_bytes),
-        max_age_ns=limit(config.max_age),
-        max_msgs_per_subject=limit(config.max_msgs_per_subject),
-        max_msg_size_bytes=limit(config.max_msg_size),
-        max_consumers_count=limit(config.max_consumers),
-        duplicate_window_ns=limit(config.duplicate_window),
-        replicas_count=config.num_replicas,
-        sealed=config.sealed,
-        allow_direct=config.allow_direct,
-        mirror=config.mirror.name if config.mirror else None,
-        sources=tuple(source.name for source in config.sources or ()),
-        config_json=raw.decode(),
-    )
-
-
-def _upstream(told: _Upstream, mirror: bool) -> Upstream:
-    error = told.error.description or "unknown" if told.error else None
-    # `active` -1 is "nothing ever came".
-    return Upstream(told.name, told.lag, told.active if told.active >= 0 else None, error, mirror)
-
-
-def _upstreams(row: StreamRow) -> tuple[Upstream, ...]:
-    mirror = (_upstream(row.mirror, True),) if row.mirror else ()
-    return mirror + tuple(_upstream(source, False) for source in row.sources or ())
-
-
-def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> StreamColumns:
-    """Return rows as columns; `server_name` leads what has no cluster section.
-
-    Raises ValueError for a time that is none.
-    """
-    states = [row.state for row in rows]
-    return StreamColumns(
-        name=tuple(row.name for row in rows),
-        created_at_us=tuple(time_us(row.created) for row in rows),
-        sampled_mono_us=tuple(row.sampled_mono_us for row in rows),
-        stored_msgs=tuple(state.messages for state in states),
-        stored_bytes=tuple(state.bytes for state in states),
-        first_seq=tuple(state.first_seq for state in states),
-        last_seq=tuple(state.last_seq for state in states),
-        first_at_us=tuple(
-            time_or_never_us(state.first_ts) if state.messages else None for state in states
-        ),
-        last_at_us=tuple(time_or_never_us(state.last_ts) for state in states),
-        deleted_msgs=tuple(state.num_deleted for state in states),
-        lost_msgs=tuple(len(state.lost.msgs or ()) if state.lost else 0 for state in states),
-        subjects_count=tuple(state.num_subjects for state in states),
-        consumers_count=tuple(state.consumer_count for state in states),
-        leader=tuple(leader_of(row.cluster, server_name) for row in rows),
-        peers=tuple(peers_of(row.cluster) for row in rows),
-        upstreams=tuple(_upstreams(row) for row in rows),
-    )

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable
 
-from natstui.jetstream.decode_consumer import ConsumerRow, consumer_configuration
-from natstui.jetstream.decode_stream import StreamRow, stream_configuration
+from natstui.jetstream.decode_consumer import ConsumerRow
+from natstui.jetstream.decode_consumer_configuration import consumer_configuration
+from natstui.jetstream.decode_stream import StreamRow
+from natstui.jetstream.decode_stream_configuration import stream_configuration
+from natstui.jetstream.poll_snapshot import ConsumersSeen, StreamsSeen
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.record import Configured
 
 
 class KnownConfigurations:
@@ -16,6 +21,26 @@ class KnownConfigurations:
         self._streams: dict[str, tuple[str, int]] = {}
         self._consumers: dict[str, dict[str, tuple[str, int]]] = {}
         self._replicas_count: dict[str, int] = {}
+
+    def take_up(
+        self, streams: StreamsSeen, consumers: ConsumersSeen, living: set[str]
+    ) -> Configured | None:
+        """Return what is new in a poll, if anything is, and forget what is gone.
+
+        `living` are all streams that exist, as far as is known.
+        """
+        new_streams = self.new_streams(streams.rows)
+        new_consumers = self.new_consumers(consumers.rows.values())
+        if streams.complete:
+            self.keep_streams(living)
+        listed: dict[str, set[str]] = {stream: set() for stream in consumers.swept}
+        for stream, name in consumers.rows.keys() | consumers.missing:
+            listed.get(stream, set()).add(name)
+        for stream, names in listed.items():
+            self.keep_consumers(stream, names)
+        if not new_streams and not new_consumers:
+            return None
+        return Configured(time.time_ns() // 1000, new_streams, new_consumers)
 
     def new_streams(self, rows: Iterable[StreamRow]) -> tuple[StreamConfiguration, ...]:
         """Return the configurations that changed or are new, and remember them."""

@@ -6,11 +6,13 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Mapping
+from statistics import median_low
 from typing import Any
 
 from natstui.jetstream.client import Client
 
-_FLOOR_WINDOW_COUNT = 60
+_INFO = "INFO"
+_RECENT_COUNT = 5
 _LONGEST_WORK_US = 300_000
 """An answer that took longer was waiting, for a frozen server or an election, not working."""
 
@@ -38,7 +40,7 @@ class MeteredApi:
     def __init__(self, client: Client, limiter: RequestLimiter) -> None:
         self._client = client
         self._limiter = limiter
-        self._shortest_us: deque[int] = deque(maxlen=_FLOOR_WINDOW_COUNT)
+        self._trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
         self.begin_round()
 
     def begin_round(self) -> None:
@@ -57,7 +59,8 @@ class MeteredApi:
         reply = await self._client.request(verb, body, timeout_s=timeout_s)
         asked_us = (time.monotonic_ns() - started_ns) // 1000
         self._asked_us.append(asked_us)
-        self._shortest_us.append(asked_us)
+        if verb == _INFO or not self._trips_us:
+            self._trips_us.append(asked_us)
         self.received_bytes += len(reply)
         return reply, asked_us
 
@@ -68,6 +71,13 @@ class MeteredApi:
 
     @property
     def server_us(self) -> int:
-        """The server's work in this round: what answers took beyond a short round trip."""
-        floor_us = min(self._shortest_us, default=0)
-        return sum(min(asked_us - floor_us, _LONGEST_WORK_US) for asked_us in self._asked_us)
+        """The server's work in this round: what answers took beyond a round trip of INFO.
+
+        INFO costs nearly nothing, so its recent round trips hold what network and busy machines
+        add to every answer.
+        """
+        if not self._trips_us:
+            return 0
+        trip_us = median_low(self._trips_us)
+        over_us = (max(0, asked_us - trip_us) for asked_us in self._asked_us)
+        return sum(min(us, _LONGEST_WORK_US) for us in over_us)

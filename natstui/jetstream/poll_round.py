@@ -31,10 +31,14 @@ class Round:
         return max(0, self.allowance_count - self.api.requests_count)
 
     @property
+    def in_time(self) -> bool:
+        """Tell whether the next poll is not due yet."""
+        return time.monotonic() < self.end_mono_s
+
+    @property
     def has_room(self) -> bool:
         """Tell whether one more optional request is within the allowance."""
-        in_time = time.monotonic() < self.end_mono_s
-        return in_time and self.left_count > 0 and self.api.server_us < self.work_us
+        return self.in_time and self.left_count > 0 and self.api.server_us < self.work_us
 
     @property
     def has_half(self) -> bool:

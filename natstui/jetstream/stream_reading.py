@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from dataclasses import dataclass, field
 
 from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.availability import Availability
@@ -12,20 +11,11 @@ from natstui.jetstream.decode_stream import StreamRow, read_stream, read_streams
 from natstui.jetstream.listing import Listing
 from natstui.jetstream.metered import MeteredApi
 from natstui.jetstream.poll_round import Round
+from natstui.jetstream.poll_snapshot import StreamsSeen
 
 _LIST = "STREAM.LIST"
 _INFO = "STREAM.INFO"
 _PATIENCE_S = 0.7
-
-
-@dataclass(slots=True)
-class StreamsSeen:
-    """What one poll learned of the streams."""
-
-    rows: list[StreamRow] = field(default_factory=list)
-    complete: bool = False
-    missing: set[str] = field(default_factory=set)
-    """Unreachable as far as is known, not only asked for in this poll."""
 
 
 class StreamReading:

@@ -10,16 +10,12 @@ import pytest
 from natstui.errors import RequestFailed
 from natstui.jetstream.decode_account import read_account
 from natstui.jetstream.decode_advisory import read_ack_sample, read_advisory
-from natstui.jetstream.decode_consumer import (
-    consumer_columns,
-    consumer_configuration,
-    read_consumers,
-)
-from natstui.jetstream.decode_stream import (
-    read_streams,
-    stream_columns,
-    stream_configuration,
-)
+from natstui.jetstream.decode_consumer import read_consumers
+from natstui.jetstream.decode_consumer_columns import consumer_columns
+from natstui.jetstream.decode_consumer_configuration import consumer_configuration
+from natstui.jetstream.decode_stream import read_streams
+from natstui.jetstream.decode_stream_columns import stream_columns
+from natstui.jetstream.decode_stream_configuration import stream_configuration
 from natstui.jetstream.decode_time import time_or_never_us, time_us
 from natstui.model.snapshot import Peer
 

@@ -33,9 +33,9 @@ async def test_many_streams_cost_less_than_20_requests_a_second(nats_server: Bro
         before, started_s = (await js.account_info()).api.total, time.monotonic()
         await asyncio.sleep(6)
         requests = (await js.account_info()).api.total - before - 1
-        assert requests / (time.monotonic() - started_s) < 20
-        assert requests > 30
+        elapsed_s = time.monotonic() - started_s
         await watcher.close()
+        assert 0 < requests < 20 * elapsed_s
 
 
 async def test_a_small_server_is_listed_whole_with_every_poll(nats_server: Broker) -> None:

@@ -103,7 +103,7 @@ async def test_a_narrow_chart_names_its_lines_and_cuts_no_number() -> None:
     async with app.run_test(size=(24, 24)) as pilot:
         app.chart.show(data())
         text = await until(app, pilot, "now")
-        assert "⠤●⠤ removed" in text
+        assert "⠤●⠤ remov…" in text
         assert "in 100" not in text
 
 

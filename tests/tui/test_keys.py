@@ -141,10 +141,10 @@ async def test_names_and_rows_are_copied(
 
 async def test_a_terminal_that_is_too_small_says_so_and_recovers(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(59, 19)) as viewer:
-        assert "enlarge the terminal" in viewer.text
+        await viewer.until(lambda: "enlarge the terminal" in viewer.text)
         await viewer.pilot.resize_terminal(60, 20)
         await viewer.pilot.pause()
-        assert "enlarge" not in viewer.text
+        await viewer.until(lambda: "enlarge" not in viewer.text)
         assert "STREAM" in viewer.text
 
 

@@ -93,7 +93,7 @@ async def viewing(
     link = Link(argv)
     app = NatstuiApp(await asyncio.to_thread(link.wait_started), lambda: Link(argv), link)
     try:
-        async with app.run_test(size=size) as pilot:
+        async with app.run_test(size=size, notifications=True) as pilot:
             viewer = Viewer(app, pilot)
             if polled:
                 await viewer.until(lambda: app.state.costs, "no poll yet")

@@ -79,7 +79,8 @@ class CommandLine(Horizontal):
         with line.prevent(Input.Changed):
             line.value = text
         line.cursor_position = len(text)
-        line.focus()
+        # Not line.focus(), which waits its turn: the next key must already come here.
+        self.screen.set_focus(line)
 
     def close(self) -> None:
         """Hide the line and give the keys back."""

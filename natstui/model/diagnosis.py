@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from natstui.model.rates import counter_per_s, trend_per_s
+from natstui.model.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.state import State
 from natstui.model.table import Key
 
@@ -36,7 +36,35 @@ def stale_after_us(state: State) -> int:
     return max(5_000_000, STALE_AFTER_POLLS * interval_us)
 
 
-def consumer_verdict(state: State, row: int) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class Motion:
+    """How a consumer moves: what the rules need besides its counters."""
+
+    pending_per_s: float | None
+    redelivered_per_s: float | None
+    delivered_per_s: float | None
+
+
+def motion(state: State, row: int) -> Motion:
+    """Return how one consumer moves."""
+    history, key = state.consumer_history, state.consumers.roster.keys[row]
+    return Motion(
+        trend_per_s(history, key, "pending_msgs"),
+        trend_per_s(history, key, "redelivered_msgs"),
+        counter_per_s(history, key, "delivered_consumer_seq"),
+    )
+
+
+def motions(state: State) -> list[Motion]:
+    """Return how every consumer moves, column by column: for sorting many of them."""
+    history = state.consumer_history
+    pending = trend_column(history, "pending_msgs")
+    redelivered = trend_column(history, "redelivered_msgs")
+    delivered = rate_column(history, "delivered_consumer_seq")
+    return list(map(Motion, pending, redelivered, delivered))
+
+
+def consumer_verdict(state: State, row: int, moves: Motion | None = None) -> Verdict:
     """Return why the consumer in `row` of `state.consumers` stands where it does."""
     columns = state.consumers.columns
     key = state.consumers.roster.keys[row]
@@ -46,7 +74,7 @@ def consumer_verdict(state: State, row: int) -> Verdict:
         return Verdict("bad", "no leader", "the cluster has elected no leader for it")
     if columns.paused[row]:
         return Verdict("warn", "paused", "delivery is paused until it is resumed or expires")
-    return _held_back(state, row, key) or _moving(state, row, key)
+    return _held_back(state, row, key) or _moving(state, row, moves or motion(state, row))
 
 
 def _held_back(state: State, row: int, key: Key) -> Verdict | None:
@@ -73,22 +101,21 @@ def _held_back(state: State, row: int, key: Key) -> Verdict | None:
     return None
 
 
-def _moving(state: State, row: int, key: Key) -> Verdict:
+def _moving(state: State, row: int, moves: Motion) -> Verdict:
     """Name how a consumer that can deliver is doing."""
     columns = state.consumers.columns
     pending, outstanding = columns.pending_msgs[row], columns.ack_pending_msgs[row]
     redelivered = columns.redelivered_msgs[row]
-    history = state.consumer_history
-    redeliveries = trend_per_s(history, key, "redelivered_msgs")
+    redeliveries = moves.redelivered_per_s
     if redelivered and redeliveries is not None and redeliveries > 0:
         return Verdict("warn", "redelivering", f"{redelivered} messages were delivered again")
-    trend = trend_per_s(history, key, "pending_msgs")
+    trend = moves.pending_per_s
     if pending and trend is not None and trend > 0:
         return Verdict("warn", "falling behind", f"{pending} pending, {trend:+.1f} a second")
     if pending and trend is not None and trend < 0:
         return Verdict("ok", "catching up", f"{pending} pending, {trend:+.1f} a second")
     if pending == 0 and outstanding == 0:
-        busy = counter_per_s(history, key, "delivered_consumer_seq")
+        busy = moves.delivered_per_s
         word = "up to date" if busy else "idle"
         return Verdict("ok" if busy else "idle", word, "nothing pending, nothing unacknowledged")
     return Verdict("ok", "working", f"{pending} pending, {outstanding} waiting for their ack")

@@ -151,7 +151,17 @@ def trend_column(history: History, name: str) -> list[float | None]:
     """Return `trend_per_s` of every row of the newest sample."""
     if not history.recent:
         return []
-    return [trend_per_s(history, key, name) for key in history.recent[-1].roster.keys]
+    newest = history.recent[-1]
+    horizon_us = newest.mono_us - TREND_S * 1_000_000
+    start = next(sample for sample in history.recent if sample.mono_us >= horizon_us)
+    if start.roster is not newest.roster:
+        return [trend_per_s(history, key, name) for key in newest.roster.keys]
+    times = zip(start.columns["sampled_mono_us"], newest.columns["sampled_mono_us"], strict=True)
+    values = zip(start.columns[name], newest.columns[name], strict=True)
+    return [
+        (new - old) * 1e6 / (now - then) if now > then else None
+        for (then, now), (old, new) in zip(times, values, strict=True)
+    ]
 
 
 def time_to_drain_s(pending_msgs: int, trend_msgs_per_s: float | None) -> float | None:

@@ -26,6 +26,9 @@ from natstui.tui.widgets.table_messages import HeaderSelected
 IN_A_THREAD_FROM = 5_000
 """Rows from which sorting leaves the event loop: it would block it for tens of milliseconds."""
 
+SORTED_AGAIN_AFTER_US = 10_000_000
+"""So long such a table keeps its order while its values move on."""
+
 
 class TableScreen(LiveScreen):
     """One table over a view of the state; subclasses name its columns and where rows lead."""
@@ -48,6 +51,7 @@ class TableScreen(LiveScreen):
         self.order = memory.recall_order(self.NOUN, self.START)
         self.rows: Rows[Any] | None = None
         self._before: Sequence[int] = ()
+        self._arranged: tuple[object, Order, int] | None = None
 
     def body(self) -> Iterable[Widget]:
         """A caption line and the table."""
@@ -66,9 +70,22 @@ class TableScreen(LiveScreen):
         """Arrange the newer rows and show them."""
         view = self.view()
         if len(view) >= IN_A_THREAD_FROM:
-            self._arrange_aside(view)
+            if self._still_arranged(view):
+                self._show(view, self._before)
+            else:
+                self._arrange_aside(view)
         else:
             self._show(view, in_order(view, self.SPECS, self.order, self._before))
+
+    def _still_arranged(self, view: Any) -> bool:
+        """Tell whether the last order still serves: same rows, same wish, not long ago."""
+        known, self._arranged = self._arranged, (view.roster, self.order, view.now_mono_us)
+        if known is None or known[:2] != self._arranged[:2]:
+            return False
+        if view.now_mono_us - known[2] >= SORTED_AGAIN_AFTER_US:
+            return False
+        self._arranged = known
+        return True
 
     @work(exclusive=True, group="arrange")
     async def _arrange_aside(self, view: Any) -> None:

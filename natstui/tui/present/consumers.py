@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
-from natstui.model.rates import rate_column
+from natstui.model.diagnosis import consumer_verdict, motions
+from natstui.model.rates import rate_column, time_to_drain_s, trend_column
 from natstui.tui.present import consumer_cells as cells
 from natstui.tui.present.columns import ColumnSpec
 from natstui.tui.present.view import ConsumerView
@@ -28,7 +29,8 @@ def _by_config(name: str) -> Sort:
 
 
 def _by_status(view: ConsumerView) -> Sequence[object]:
-    verdicts = (view.verdict(row) for row in range(len(view)))
+    state = view.state
+    verdicts = (consumer_verdict(state, row, moves) for row, moves in enumerate(motions(state)))
     return [(_SEVERITY[verdict.level], verdict.word) for verdict in verdicts]
 
 
@@ -37,7 +39,8 @@ def _by_lag(view: ConsumerView) -> Sequence[object]:
 
 
 def _by_drain(view: ConsumerView) -> Sequence[object]:
-    return [cells.drain_s(view, row) for row in range(len(view))]
+    changes = trend_column(view.state.consumer_history, "pending_msgs")
+    return list(map(time_to_drain_s, view.columns.pending_msgs, changes))
 
 
 def _by_activity(view: ConsumerView) -> Sequence[object]:

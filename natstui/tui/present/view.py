@@ -12,7 +12,7 @@ from natstui.model.history import Point
 from natstui.model.rates import StreamRates, counter_per_s, stream_rates, trend_per_s
 from natstui.model.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.state import State
-from natstui.model.table import Key
+from natstui.model.table import Key, Roster
 from natstui.units import duration_text
 
 
@@ -52,6 +52,11 @@ class StreamView(View):
     def rows(self) -> Sequence[int]:
         """Return the rows the view is about."""
         return range(len(self))
+
+    @property
+    def roster(self) -> Roster:
+        """Who stands in which row."""
+        return self.state.streams.roster
 
     def key(self, row: int) -> Key:
         """Return the identity of a row."""
@@ -128,6 +133,11 @@ class ConsumerView(View):
 
     def __len__(self) -> int:
         return len(self.state.consumers)
+
+    @property
+    def roster(self) -> Roster:
+        """Who stands in which row."""
+        return self.state.consumers.roster
 
     def key(self, row: int) -> Key:
         """Return the identity of a row."""

@@ -18,10 +18,17 @@ from natstui.units import duration_text
 _AUTH = re.compile("authorization|authentication|credentials|auth callout|expired|revoked")
 
 
-def explain(place: str, step: Step, error: BaseException) -> NatstuiError:
-    """Return our error for an attempt to connect to `place` (host:port) that failed at `step`."""
+def explain(
+    place: str, step: Step, error: BaseException, refusal: str | None = None
+) -> NatstuiError:
+    """Return our error for an attempt to connect to `place` (host:port) that failed at `step`.
+
+    `refusal` is what the server said before it hung up.
+    """
     if isinstance(error, OurSideFailed):
         return error.cause
+    if refusal is not None:
+        return _refusal(place, nats.errors.Error(refusal))
     if isinstance(error, nats.errors.SecureConnWantedError):
         reason = f"{place} offers no TLS, and TLS is asked for: nothing was sent to it"
         return ConnectionFailed(reason, step="TLS")

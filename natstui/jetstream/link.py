@@ -93,7 +93,7 @@ class Link:
             self._deny(violation)
         elif not self.nc.is_connected:
             place = urlsplit(self.nc.tried_url or "").netloc
-            reason = explain(place, self.nc.step, error)
+            reason = explain(place, self.nc.step, error, self.nc.refusal)
             reason = explain_refusal(place, reason, self._connection)
             refused = isinstance(reason, AuthenticationFailed)
             self.nc.options["reconnect_time_wait"] = _RETRY_REFUSED_S if refused else RETRY_S

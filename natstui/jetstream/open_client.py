@@ -10,7 +10,7 @@ from typing import Any
 import nats.errors
 
 from natstui.config import Connection
-from natstui.errors import AuthenticationFailed, ConnectionFailed, UsageError
+from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.auth import auth_options, tls_options
 from natstui.jetstream.explain import explain, explain_refusal, handshake_not_first
 from natstui.jetstream.probe import guess_speaker
@@ -89,19 +89,27 @@ async def attempt(plan: Plan, address: Address) -> GuardedClient:
         await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
         connected = True
     except (OSError, nats.errors.Error) as error:
-        if client.step == "greeting" and plan.connection.tls_first:
-            raise handshake_not_first(address.place) from error
-        if client.step == "greeting":
-            await dispose(client)
-            if speaker := await guess_speaker(address.host, address.port):
-                reason = f"{address.place} does not greet as a NATS server does; {speaker}"
-                raise ConnectionFailed(reason, step="greeting") from error
-        failure = explain(address.place, client.step, error)
+        await dispose(client)
+        failure = await _failure(plan.connection, address, client, error)
         raise explain_refusal(address.place, failure, plan.connection) from error
     finally:
         if not connected:
             await dispose(client)
     return client
+
+
+async def _failure(
+    connection: Connection, address: Address, client: GuardedClient, error: Exception
+) -> NatstuiError:
+    """Return why an attempt failed, from all that can be known about it."""
+    place, step = address.place, client.step
+    silent = step == "greeting" and client.refusal is None
+    if silent and connection.tls_first:
+        return handshake_not_first(place)
+    if silent and (speaker := await guess_speaker(address.host, address.port)):
+        reason = f"{place} does not greet as a NATS server does; {speaker}"
+        return ConnectionFailed(reason, step=step)
+    return explain(place, step, error, client.refusal)
 
 
 async def _raise(error: Exception) -> None:

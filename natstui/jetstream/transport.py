@@ -47,11 +47,13 @@ class Transport(TcpTransport):  # type: ignore[misc]
     """A socket that knows how far it came, and whose closing always ends."""
 
     step: Step = "address"
+    refusal: str | None = None
+    """What the server said before it hung up."""
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
         """Find the address, then open the socket."""
         self.abort()
-        self.step = "address"
+        self.step, self.refusal = "address", None
         host, port = uri.hostname or "", uri.port or 0
         ips = await asyncio.wait_for(lookup(host, port), connect_timeout)
         self.step = "TCP"
@@ -78,6 +80,25 @@ class Transport(TcpTransport):  # type: ignore[misc]
         self.step = "TLS"
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
         self.step = "greeting"
+
+    async def readline(self) -> bytes:
+        """Read a line of the handshake; keep one that says why there will be none."""
+        line: bytes = await super().readline()
+        self._keep_refusal(line)
+        return line
+
+    def _keep_refusal(self, line: bytes) -> None:
+        if line.startswith(b"-ERR "):
+            self.refusal = line[5:].decode(errors="replace").strip().strip("'")
+
+    async def drain(self) -> None:
+        """Send what was written; a server that hung up may have said why."""
+        try:
+            await super().drain()
+        except ConnectionError:
+            # A reset makes the reader raise, but what came before it is still there.
+            self._keep_refusal(bytes(self._io_reader._buffer).partition(b"\r\n")[0])
+            raise
 
     @property
     def encrypted(self) -> bool:
@@ -195,6 +216,11 @@ class GuardedClient(StrictClient):
     def step(self) -> Step:
         """Return how far the last attempt to connect came."""
         return self._transport.step
+
+    @property
+    def refusal(self) -> str | None:
+        """Return what the server said before it hung up, as that it is full."""
+        return self._transport.refusal
 
     @property
     def encrypted(self) -> bool:

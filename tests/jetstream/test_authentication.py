@@ -151,6 +151,16 @@ async def test_a_jwt_that_expires_is_said_so_and_a_renewed_one_is_used(
     await client.close()
 
 
+async def test_a_server_that_is_full_says_so(nats_server_factory: Factory) -> None:
+    url = nats_server_factory("max_connections: 1\n").url
+    first = await connect(Connection(servers=(url,)))
+    place = url.removeprefix("nats://")
+    assert str(await failure_of(url)) == (
+        f"authentication: {place} refuses the connection (maximum connections exceeded)"
+    )
+    await first.close()
+
+
 async def test_files_that_are_missing_or_wrong_are_named(tmp_path: Path) -> None:
     url = "nats://127.0.0.1:1"
     with pytest.raises(UsageError, match=r"none\.creds cannot be read: No such file"):

@@ -239,6 +239,24 @@ async def test_titles_sort_rows_open_and_the_arrow_shows_the_way() -> None:
         assert opened == ["S00003", "S00004"]
 
 
+async def test_the_pointer_lights_one_row_and_the_wheel_leaves_the_cursor() -> None:
+    app = TableApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.table.show(Rows(names(500)))
+        await pilot.pause()
+        plain = app.table.render_line(6)
+        await pilot.hover(BigTable, offset=(10, 6))
+        await pilot.pause()
+        lit = app.table.render_line(6)
+        assert [s.style for s in lit] != [s.style for s in plain]
+        assert lit.text == plain.text
+        app.table.scroll_to(y=100, animate=False)
+        await pilot.pause()
+        app.table.show(Rows(names(500), order=range(499, -1, -1)))
+        await pilot.pause()
+        assert app.table.scroll_y == 100
+
+
 @pytest.mark.parametrize(("width", "height"), [(60, 20), (80, 24), (200, 60)])
 async def test_every_column_is_reachable_at_every_size(width: int, height: int) -> None:
     app = TableApp()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
 import signal
+import subprocess
 import sys
+from pathlib import Path
 
 from textual.app import App, ComposeResult
 
@@ -165,6 +168,42 @@ async def test_the_drawing_process_ends_with_the_app() -> None:
     except ProcessLookupError:
         return
     raise AssertionError("the drawing process outlived the app")
+
+
+async def test_the_drawing_process_ends_when_its_app_is_killed() -> None:
+    code = """
+import asyncio
+from natstui.tui.widgets.chart import ChartData, Plotter, Series
+from natstui.tui.widgets.plot_frame import plot_frame
+async def main():
+    plotter = Plotter()
+    data = ChartData("x", "msgs", [-1.0, 0.0], (Series("a", [1.0, 2.0]),), 1)
+    await plotter.draw(plot_frame(data, 40, 10))
+    print(plotter.pid, flush=True)
+    await asyncio.sleep(60)
+asyncio.run(main())
+"""
+    parent = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", code, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
+    )
+    assert parent.stdout is not None
+    child = int(await parent.stdout.readline())
+    os.kill(child, 0)
+    parent.kill()
+    await parent.wait()
+    for _ in range(100):
+        if not is_running(child):
+            return
+        await asyncio.sleep(0.1)
+    raise AssertionError("the drawing process outlived its app")
+
+
+def is_running(pid: int) -> bool:
+    """Tell whether a process runs; one that ended and waits for its new parent does not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
 
 
 async def test_a_strip_shows_its_newest_and_greatest_value() -> None:

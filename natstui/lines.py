@@ -13,6 +13,9 @@ from typing import Any, get_args
 import msgspec
 
 from natstui.errors import NatstuiError
+from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
+from natstui.model.benchmark_counts import LATENCY_FIELDS, Latencies
+from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS
 from natstui.model.record import Command, Record
 from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
@@ -20,9 +23,10 @@ SCHEMA_VERSION = 1
 """Of the records; a reader checks it before it reads."""
 
 _SIGNED_MAX = 2**63 - 1
+_BUCKETS = 8192
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
 _CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
-_STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|\d{19,20}')
+_STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,20}')
 
 
 class BadLine(NatstuiError):
@@ -43,11 +47,47 @@ def _may_hold_huge(value: Any) -> bool:
     return any(max(column, default=0) > _SIGNED_MAX for column in columns)
 
 
-def _ragged(snapshot: Snapshot) -> bool:
-    """Tell whether columns of one table differ in length, which no poll makes."""
-    streams, consumers = snapshot.streams, snapshot.consumers
-    return any(len(getattr(streams, name)) != len(streams.name) for name in _STREAMS) or any(
-        len(getattr(consumers, name)) != len(consumers.name) for name in _CONSUMERS
+def _ragged(value: Any) -> bool:
+    """Tell whether columns that belong together differ in length, which none of ours do."""
+    if isinstance(value, Snapshot):
+        tables: list[tuple[Any, tuple[str, ...]]] = [
+            (value.streams, _STREAMS),
+            (value.consumers, _CONSUMERS),
+        ]
+    elif isinstance(value, BenchmarkReport):
+        tables = _histograms(value.latencies)
+    elif isinstance(value, BenchmarkFinished):
+        tables = _histograms(value.result.latencies)
+    else:
+        return False
+    return any(
+        len(getattr(table, name)) != len(getattr(table, names[0]))
+        for table, names in tables
+        for name in names
+    )
+
+
+def _impossible(latencies: Latencies) -> bool:
+    """Tell whether a bucket stands for a latency that no 64-bit number holds."""
+    histograms = (getattr(latencies, name) for name in LATENCY_FIELDS)
+    return any(not 0 <= bucket < _BUCKETS for each in histograms for bucket in each.buckets)
+
+
+def _histograms(latencies: Latencies) -> list[tuple[Any, tuple[str, ...]]]:
+    return [(getattr(latencies, name), ("buckets", "counts")) for name in LATENCY_FIELDS]
+
+
+def _negative(snapshot: Snapshot, line: bytes) -> bool:
+    """Tell whether a counter or the engine's clock is below zero; searching text is cheaper."""
+    if not any(sign in line for sign in (b":-", b"[-", b",-")):
+        return False
+    return any(
+        min(getattr(table, name), default=0) < 0
+        for table, names in (
+            (snapshot.streams, STREAM_COLUMNS),
+            (snapshot.consumers, CONSUMER_COLUMNS),
+        )
+        for name in names
     )
 
 
@@ -94,10 +134,16 @@ class Codec:
             raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
         try:
             value = self._decoder(kind).decode(line)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
-        if isinstance(value, Snapshot) and _ragged(value):
-            raise BadLine("a snapshot line has columns of different lengths")
+        if _ragged(value):
+            raise BadLine(f"a {kind.decode()} line has columns of different lengths")
+        if isinstance(value, BenchmarkReport) and _impossible(value.latencies):
+            raise BadLine("a benchmark_report line has impossible latencies")
+        if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
+            raise BadLine("a benchmark_finished line has impossible latencies")
+        if isinstance(value, Snapshot) and _negative(value, line):
+            raise BadLine("a snapshot line has counters below zero")
         return value
 
 

@@ -181,6 +181,10 @@ class Disk:
             write_info(self.folder, info)
             self.info = info
 
+    def abandon(self) -> None:
+        """Leave everything as it is, as a kill does."""
+        self._let_go()
+
     def finish(self, ended_at_us: int) -> None:
         """Seal everything and say that the recording is whole."""
         self._there()

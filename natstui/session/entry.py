@@ -222,7 +222,7 @@ def _joined(lines: list[bytes]) -> bytes:
             tables = [_WHOLE.decode(part[table]) for part in parts]
             whole[table] = _joined_columns(tables)
         return msgspec.json.encode(whole) + b"\n"
-    except (msgspec.DecodeError, KeyError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, KeyError, RecursionError) as error:
         raise BadLine(f"the parts of a poll do not belong together: {error}") from error
 
 

@@ -75,7 +75,7 @@ def read_index(folder: Path) -> dict[int, SegmentIndex]:
 def _decoded(line: bytes) -> SegmentIndex | None:
     try:
         index = _DECODER.decode(line)
-    except (msgspec.DecodeError, RecursionError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
     return index if _plausible(index) else None
 

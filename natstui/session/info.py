@@ -107,7 +107,7 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
                 f" schema {SCHEMA_VERSION}: update natstui"
             )
         info = msgspec.json.decode(content, type=SessionInfo)
-    except (msgspec.DecodeError, RecursionError) as error:
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SessionError(f"{what} is damaged: {error}") from error
     if not 0 <= info.started_at_us < _YEAR_9999_US:
         raise SessionError(f"{what} is damaged: the session began at no possible time")

@@ -12,11 +12,21 @@ from natstui.model.record import (
     LinkChanged,
     Permitted,
     Record,
+    Restored,
     Unavailable,
 )
 from natstui.model.snapshot import Snapshot
 from natstui.model.state import State
 
+_KNOWLEDGE = (
+    EngineStarted,
+    LinkChanged,
+    Permitted,
+    Configured,
+    Snapshot,
+    Unavailable,
+    Restored,
+)
 _NO_STREAM_HISTORY = History(STREAM_COLUMNS)
 _NO_CONSUMER_HISTORY = History(CONSUMER_COLUMNS)
 
@@ -57,6 +67,8 @@ class Memory:
 
     def add(self, record: Record) -> None:
         """Take one record; costs no more than comparing the names of its rows."""
+        if not isinstance(record, _KNOWLEDGE):
+            return
         state = self._state.after(record)
         # Only the present belongs into a keyframe, and a long past would cost memory here.
         self._state = replace(

@@ -1,0 +1,85 @@
+"""Whatever a record holds, it comes back the same."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from natstui.lines import encode_record
+from natstui.model.record import Outcome, Record
+from natstui.session.entry import Splitter, entry_of, piece_of
+from natstui.session.keyframe import Memory
+from natstui.session.recording import Recording
+from natstui.session.redact import REDACTED, Pseudonyms
+from natstui.session.rows import rows
+from tests.session.any_record import KINDS, any_record, fields_of
+from tests.session.making import made
+from tests.session.scenario import START_US, Scenario
+
+SLOW = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+
+
+@SLOW
+@given(st.lists(any_record(), max_size=8), st.integers(1, 3))
+def test_records_of_every_kind_come_back_the_same(
+    records: list[Record], polls_per_segment: int
+) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        recording = Recording(made(Path(folder), records, polls_per_segment))
+        assert list(recording.records()) == records
+
+
+@pytest.mark.parametrize("cls", KINDS)
+@settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataObject) -> None:
+    record = data.draw(fields_of(cls))
+    entry = entry_of([piece_of(encode_record(record)[:-1], 0)])
+    assert entry is not None
+    assert entry.record() == record
+    assert entry.at_us == (record.taken_at_us if entry.is_poll else record.at_us)
+
+
+@SLOW
+@given(any_record())
+def test_a_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Record) -> None:
+    redacted = Pseudonyms().value(record)
+    entry = entry_of([piece_of(encode_record(redacted)[:-1], 0)])
+    assert entry is not None and entry.record() == redacted
+
+
+@SLOW
+@given(any_record())
+def test_every_record_fits_the_exported_columns(record: Record) -> None:
+    for table, values in rows(record):
+        assert len(values) == len(table.columns)
+
+
+def test_a_poll_of_many_rows_is_cut_and_joined() -> None:
+    poll = Scenario(streams=70, consumers=900).poll(3)
+    lines = Splitter().lines(poll, 5)
+    assert len(lines) > 4
+    assert max(map(len, lines)) < 32_768
+    entry = entry_of([piece_of(line[:-1], 0) for line in lines])
+    assert entry is not None and entry.record() == poll
+    assert entry_of([piece_of(line[:-1], 0) for line in lines[:-1]]) is None
+
+
+def test_free_text_is_redacted() -> None:
+    assert Pseudonyms().value(Outcome(START_US, 1, "done", "deleted ORDERS")).text == REDACTED
+
+
+def test_a_keyframe_is_complete_after_any_history() -> None:
+    scenario, memory = Scenario(), Memory()
+    for record in [*scenario.beginning(), *scenario.records(0, 300)]:
+        memory.add(record)
+    keyframe = memory.keyframe(START_US)
+    again = Memory()
+    for record in keyframe.records():
+        again.add(record)
+    assert again.keyframe(START_US) == keyframe

@@ -1,0 +1,266 @@
+"""Cut, damaged and hostile recordings: a sentence, no traceback, nothing written outside."""
+
+from __future__ import annotations
+
+import gzip
+import random
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from natstui.errors import SessionError
+from natstui.lines import SCHEMA_VERSION
+from natstui.model.record import Noted
+from natstui.session import segment, ustar
+from natstui.session.folder import is_recording, segments
+from natstui.session.info import read_info
+from natstui.session.library import seal_left_open, summaries
+from natstui.session.pack import pack, unpack
+from natstui.session.recording import Recording
+from natstui.session.seek import lines_until
+from natstui.session.segment import read_content
+from natstui.session.verify import verify
+from tests.session.making import Maker, made
+from tests.session.scenario import START_US, Scenario
+
+QUIET = lambda done, total: None  # noqa: E731
+
+
+def cut_off(sessions: Path, polls: int = 3) -> Path:
+    """Return a session whose recorder vanished: nobody holds it, one segment is open."""
+    scenario = Scenario(streams=1, consumers=2)
+    maker = Maker(sessions, polls_per_segment=2)
+    for record in [*scenario.beginning(), *scenario.records(0, polls)]:
+        maker.add(record)
+    maker.disk.abandon()
+    return maker.disk.folder
+
+
+def test_a_cut_at_every_byte_of_the_last_segment_is_survived(tmp_path: Path) -> None:
+    folder = cut_off(tmp_path)
+    whole = list(Recording(folder).records())
+    path = segments(folder)[-1].path
+    content = path.read_bytes()
+    ends = [n + 1 for n, byte in enumerate(content) if byte == 10]
+    before = len(whole) - (len(ends) - 1)
+    for size in range(len(content) + 1):
+        path.write_bytes(content[:size])
+        entries = read_content(path, sealed=False).entries
+        # The first line is the keyframe, and the lines that are whole are there.
+        complete = max(1, sum(end <= size for end in ends))
+        assert [entry.record() for entry in entries] == whole[before : before + complete - 1]
+        if size % 200 == 0:
+            assert list(Recording(folder).records()) == whole[: before + complete - 1]
+
+
+def test_the_next_start_seals_what_was_left_open(tmp_path: Path) -> None:
+    folder = cut_off(tmp_path)
+    whole = list(Recording(folder).records())
+    path = segments(folder)[-1].path
+    path.write_bytes(path.read_bytes() + b'{"kind":"noted","at_us":17')
+    notes = [finding.text for finding in verify(folder).findings]
+    assert "of a record that was being written; it is left out" in notes[0]
+    assert "the recorder was cut off: the last record is of" in notes[1]
+    assert seal_left_open(tmp_path) == [folder]
+    assert all(segment.sealed for segment in segments(folder))
+    assert list(Recording(folder).records()) == whole
+    info = read_info(folder)
+    assert info.cut_off and info.ended_at_us == Recording(folder).end_us
+    assert not verify(folder).damaged
+    assert seal_left_open(tmp_path) == []
+
+
+def test_a_kill_between_sealing_and_removing_the_plain_file_does_no_harm(tmp_path: Path) -> None:
+    folder = made(tmp_path, Scenario().records(0, 5), polls_per_segment=2)
+    whole = list(Recording(folder).records())
+    sealed = segments(folder)[0].path
+    sealed.with_suffix("").write_bytes(gzip.decompress(sealed.read_bytes())[:100])
+    assert list(Recording(folder).records()) == whole
+
+
+def test_verify_names_the_segment_that_is_missing(tmp_path: Path) -> None:
+    folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=2)
+    segments(folder)[2].path.unlink()
+    verdict = verify(folder)
+    assert verdict.damaged
+    assert verdict.findings[0].text == "segment 3 is missing"
+
+
+def test_verify_finds_a_byte_that_changed(tmp_path: Path) -> None:
+    folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=20)
+    path = segments(folder)[0].path
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert verify(folder).damaged
+
+
+def open_everything(folder: Path) -> None:
+    """Do with a folder all that one can do."""
+    verify(folder)
+    recording = Recording(folder)
+    recording.marks()
+    list(recording.records())
+    for at_us in (0, recording.start_us, recording.end_us, 2**62):
+        list(lines_until(recording, at_us))
+
+
+def mutated(content: bytes, chance: random.Random) -> bytes:
+    """Return bytes with a few changes."""
+    changed = bytearray(content)
+    for _ in range(chance.randrange(1, 4)):
+        place = chance.randrange(len(changed) or 1)
+        match chance.randrange(5):
+            case 0:
+                del changed[place:]
+            case 1:
+                changed[place : place + 1] = bytes([chance.randrange(256)])
+            case 2:
+                changed[place:place] = chance.choice([b"9" * 30, b"null", b"\x00", b'"', b"[[[["])
+            case 3:
+                del changed[place : place + chance.randrange(40)]
+            case 4:
+                changed[place:place] = changed[max(0, place - 30) : place]
+    return bytes(changed)
+
+
+def test_ten_thousand_fuzzed_folders_give_sentences(tmp_path: Path) -> None:
+    chance = random.Random(5)
+    scenario = Scenario(streams=1, consumers=1)
+    source = made(tmp_path / "source", [*scenario.beginning(), *scenario.records(3, 7)], 2)
+    last = segments(source)[-1].path
+    last.with_suffix("").write_bytes(gzip.decompress(last.read_bytes()))
+    last.unlink()
+    files = {path.name: path.read_bytes() for path in source.iterdir()}
+    plain = {name: gzip.decompress(c) for name, c in files.items() if name.endswith(".gz")}
+    folder = tmp_path / "fuzzed"
+    folder.mkdir()
+    refused = 0
+    for number in range(10_000):
+        name = chance.choice(sorted(files))
+        content = mutated(plain.get(name, files[name]), chance)
+        if name in plain:
+            content = gzip.compress(content, 1) if number % 2 else mutated(files[name], chance)
+        for path, original in files.items():
+            (folder / path).write_bytes(content if path == name else original)
+        try:
+            open_everything(folder)
+        except SessionError as error:
+            refused += 1
+            assert "\n" not in str(error)
+    assert 500 < refused < 9_500
+
+
+def packed(tmp_path: Path) -> Path:
+    folder = made(tmp_path / "packing", Scenario(streams=1, consumers=1).records(3, 7), 2)
+    return pack(folder, tmp_path / "a.natstui", redact=False, progress=QUIET)
+
+
+def test_a_packed_session_comes_back_the_same(tmp_path: Path) -> None:
+    file = packed(tmp_path)
+    with tarfile.open(file) as archive:
+        assert "session.json" in archive.getnames()
+    folder = unpack(file, tmp_path / "sessions")
+    original = next((tmp_path / "packing").iterdir())
+    assert list(Recording(folder).records()) == list(Recording(original).records())
+    assert unpack(file, tmp_path / "sessions") != folder
+
+
+def test_ten_thousand_fuzzed_packs_leave_nothing_behind(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    original = packed(tmp_path).read_bytes()
+    file, sessions = tmp_path / "fuzzed.natstui", tmp_path / "sessions"
+    opened = 0
+    for _ in range(10_000):
+        file.write_bytes(mutated(original, chance))
+        try:
+            shutil.rmtree(unpack(file, sessions))
+            opened += 1
+        except SessionError as error:
+            assert "\n" not in str(error)
+        assert list(sessions.iterdir()) == []
+    assert opened < 2_000
+
+
+def member(name: str, content: bytes = b"x", **changes: object) -> bytes:
+    """Return a tar member as Python's tarfile writes it, links and devices included."""
+    info = tarfile.TarInfo(name)
+    info.size = len(content)
+    for key, value in changes.items():
+        setattr(info, key, value)
+    if info.type != tarfile.REGTYPE:
+        info.size, content = 0, b""
+    return info.tobuf(tarfile.USTAR_FORMAT) + content + b"\0" * (-len(content) % 512)
+
+
+def start(tmp_path: Path) -> bytes:
+    """Return the good beginning of a pack: session.json."""
+    size = int(packed(tmp_path).read_bytes()[124:135], 8)
+    return (tmp_path / "a.natstui").read_bytes()[: 512 + size + -size % 512]
+
+
+BOMB = gzip.compress(b"\n" * (segment.MOST_BYTES + 1), 9)
+GOOD = "records-000001.jsonl.gz"
+HOSTILE: dict[str, Callable[[], bytes]] = {
+    "a path upwards": lambda: member("../../evil", b"x"),
+    "an absolute path": lambda: member("/tmp/evil", b"x"),
+    "a segment elsewhere": lambda: member("../records-000001.jsonl.gz", b"x"),
+    "a symbolic link": lambda: member(GOOD, type=tarfile.SYMTYPE, linkname="/etc/passwd"),
+    "a hard link": lambda: member(GOOD, type=tarfile.LNKTYPE, linkname="/etc/passwd"),
+    "a device": lambda: member(GOOD, type=tarfile.CHRTYPE, devmajor=1, devminor=5),
+    "a folder": lambda: member("records", type=tarfile.DIRTYPE),
+    "another file": lambda: member("index.jsonl", b"x"),
+    "the same name twice": lambda: ustar.header(GOOD, 0) * 2,
+    "a huge size": lambda: ustar.header(GOOD, 8**11 - 1) + b"x",
+    "a bomb": lambda: ustar.header(GOOD, len(BOMB)) + BOMB + ustar.padding(len(BOMB)),
+    "many bombs": lambda: member(GOOD, gzip.compress(b"", 9) * 5000),
+    "a long name": lambda: member("x" * 99, b"x"),
+    "nothing at all": lambda: b"",
+}
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_a_hostile_pack_is_refused_with_a_sentence(tmp_path: Path, what: str) -> None:
+    beginning = start(tmp_path)
+    file, sessions = tmp_path / "evil.natstui", tmp_path / "deep" / "in" / "sessions"
+    file.write_bytes(beginning + HOSTILE[what]() + ustar.end())
+    before = sorted(path for path in tmp_path.rglob("*") if sessions not in path.parents)
+    with pytest.raises(SessionError):
+        unpack(file, sessions)
+    after = sorted(path for path in tmp_path.rglob("*") if sessions not in path.parents)
+    assert [path for path in after if path not in before and path not in sessions.parents] == [
+        sessions
+    ]
+    assert list(sessions.iterdir()) == []
+
+
+def test_a_session_of_a_newer_natstui_is_refused(tmp_path: Path) -> None:
+    folder = made(tmp_path, [Noted(START_US, "x")])
+    info = folder / "session.json"
+    text = info.read_text().replace(f'"schema_version": {SCHEMA_VERSION}', '"schema_version": 99')
+    info.write_text(text)
+    with pytest.raises(SessionError, match=r"newer natstui \(schema 99\)"):
+        Recording(folder)
+
+
+def test_the_library_lists_damaged_sessions_too(tmp_path: Path) -> None:
+    made(tmp_path, [Noted(START_US, "x")])
+    broken = made(tmp_path, [Noted(START_US, "x")])
+    (broken / "session.json").write_text("{")
+    listed = list(summaries(tmp_path))
+    assert [summary.problem is None for summary in listed].count(False) == 1
+
+
+def test_reading_needs_no_room_for_a_bomb(tmp_path: Path) -> None:
+    folder = made(tmp_path, [Noted(START_US, "x")])
+    path = segments(folder)[0].path
+    path.write_bytes(BOMB)
+    with pytest.raises(SessionError, match="inflates to more than any segment holds"):
+        Recording(folder)
+
+
+def test_nobody_records_a_finished_session(tmp_path: Path) -> None:
+    assert not is_recording(made(tmp_path, [Noted(START_US, "x")]))

@@ -107,7 +107,7 @@ CONSUMER_CONFIGURATION: Fields = {
 
 ADVISORY: Fields = {
     "at_us": "bigint",
-    "kind": "string",
+    "type": "string",
     "stream": "string?",
     "consumer": "string?",
     "text": "string",

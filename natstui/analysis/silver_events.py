@@ -17,6 +17,7 @@ def advisories(index: DataFrame) -> DataFrame:
         rows.select(
             "session",
             "line.*",
+            F.col("line.type").alias("kind"),
             F.get_json_object("line.body_json", "$.stream_seq").alias("stream_seq"),
             F.get_json_object("line.body_json", "$.deliveries").alias("deliveries_count"),
             F.get_json_object("line.body_json", "$.leader").alias("leader"),

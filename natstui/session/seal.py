@@ -36,6 +36,10 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
         return None
     with plain.open("rb") as file:
         content = parse(file.read(MOST_BYTES))
+    if not content.keyframe_line and not content.entries:
+        # Made, and killed before its first line was whole: there is nothing in it.
+        plain.unlink()
+        return None
     polls = polls_of(content)
     members = pack(content, polls)
     index = describe(number, content, members, sum(map(len, members)), polls)

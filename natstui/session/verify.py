@@ -141,7 +141,7 @@ def _verify_segment(file: SegmentFile, check: _Check) -> None:
     except SessionError as error:
         check.tell(str(error), damage=True)
         return
-    if content.keyframe is None:
+    if content.keyframe is None and file.sealed:
         check.tell(f"{file.path.name} does not begin with a keyframe", damage=True)
     if content.damaged_lines_count and file.sealed:
         check.tell(

@@ -1,0 +1,70 @@
+"""A recorder that is killed loses at most its last second, and nothing before it."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from natstui.model.record import Noted
+from natstui.session.folder import segments
+from natstui.session.library import seal_left_open
+from natstui.session.recording import Recording
+from natstui.session.verify import verify
+
+ROOT = Path(__file__).resolve().parents[2]
+KILLS = 50
+AT_ONCE = 4
+
+
+@dataclass(frozen=True)
+class Killed:
+    folder: Path
+    added: list[tuple[int, int]]
+    """Number of the newest note, and when it had been added."""
+
+
+def killed(sessions: Path, after_s: float) -> Killed:
+    """Record, and kill -9 the recorder some time after it began."""
+    child = subprocess.Popen(
+        [sys.executable, "-m", "tests.session.recording_child", str(sessions), "2000"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )
+    with child:
+        assert child.stdout is not None
+        folder = Path(child.stdout.readline().strip())
+        time.sleep(after_s)
+        child.kill()
+        lines = [line.split() for line in child.stdout.read().splitlines()]
+    return Killed(folder, [(int(line[0]), int(line[1])) for line in lines if len(line) == 2])
+
+
+def test_a_kill_at_fifty_random_moments_loses_at_most_a_second(tmp_path: Path) -> None:
+    chance = random.Random(11)
+    jobs = [(tmp_path / str(n), chance.uniform(0.0, 1.2)) for n in range(KILLS)]
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        results = list(pool.map(lambda job: killed(*job), jobs))
+    sealed_before = 0
+    for result in results:
+        before = list(Recording(result.folder).records())
+        numbers = [int(record.text) for record in before if isinstance(record, Noted)]
+        assert numbers == list(range(len(numbers))), "something in the middle is missing"
+        last_us = result.added[-1][1] if result.added else 0
+        owed = [number for number, at_us in result.added if at_us <= last_us - 1_000_000]
+        assert len(numbers) > (owed[-1] if owed else -1)
+        verdict = verify(result.folder)
+        assert not verdict.damaged, verdict.findings
+        assert any("was cut off: the last record is of" in f.text for f in verdict.findings)
+        sealed_before += len(segments(result.folder)) > 1
+        assert seal_left_open(result.folder.parent) == [result.folder]
+        assert list(Recording(result.folder).records()) == before
+        assert all(segment.sealed for segment in segments(result.folder))
+    assert sealed_before > 10

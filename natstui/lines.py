@@ -7,7 +7,7 @@ a signed 64-bit number are written as strings, because JSON readers elsewhere lo
 from __future__ import annotations
 
 import re
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any, get_args
 
 import msgspec
@@ -24,6 +24,17 @@ SCHEMA_VERSION = 1
 
 _SIGNED_MAX = 2**63 - 1
 _BUCKETS = 8192
+_LATER: dict[str, Any] = {
+    column.name: ()
+    if "Peer" in str(column.type) or "Upstream" in str(column.type)
+    else None
+    if "None" in str(column.type)
+    else False
+    for table in (StreamColumns, ConsumerColumns)
+    for column in fields(table)
+    if not str(column.type).startswith(("tuple[int,", "tuple[str,"))
+}
+"""Column → what it holds where it was not recorded; counters and names have no such value."""
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
 _CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
 _STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,20}')
@@ -65,6 +76,22 @@ def _ragged(value: Any) -> bool:
         for table, names in tables
         for name in names
     )
+
+
+def _with_later_columns(snapshot: Snapshot) -> Snapshot:
+    """Fill in columns that an older recording does not have yet, with what says nothing."""
+    streams = _filled(snapshot.streams, _STREAMS)
+    consumers = _filled(snapshot.consumers, _CONSUMERS)
+    if streams is snapshot.streams and consumers is snapshot.consumers:
+        return snapshot
+    return replace(snapshot, streams=streams, consumers=consumers)
+
+
+def _filled(table: Any, names: tuple[str, ...]) -> Any:
+    rows_count = len(table.name)
+    absent = [name for name in names if rows_count and not getattr(table, name)]
+    known = [name for name in absent if name in _LATER]
+    return replace(table, **{n: (_LATER[n],) * rows_count for n in known}) if known else table
 
 
 def _impossible(latencies: Latencies) -> bool:
@@ -136,6 +163,8 @@ class Codec:
             value = self._decoder(kind).decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
+        if isinstance(value, Snapshot):
+            value = _with_later_columns(value)
         if _ragged(value):
             raise BadLine(f"a {kind.decode()} line has columns of different lengths")
         if isinstance(value, BenchmarkReport) and _impossible(value.latencies):

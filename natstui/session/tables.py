@@ -52,6 +52,8 @@ class Table:
 
 def unit_of(name: str) -> str:
     """Return the unit a column's name ends with; `text` when it is no number."""
+    if name == "number":
+        return "number"
     if name == "at_us":
         return _UNITS["_at_us"]
     for suffix in sorted(_UNITS, key=len, reverse=True):

@@ -1,0 +1,95 @@
+"""A process that records while its disk gets in its way; it prints what the recorder tells.
+
+quota        no file may grow beyond 64 KiB for a while
+permissions  the folder may not be written for a while
+mounted      the folder is on a small file system; it is filled, then made read-only
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from natstui.model.record import Noted
+from natstui.model.recording import RecordingChanged
+from natstui.session.disk import RecorderSettings
+from natstui.session.keyframe import Memory
+from natstui.session.recorder import Recorder
+from natstui.session.start import start_recording
+from tests.session.making import wait_until
+
+NOBODY = 65_534
+_told: list[RecordingChanged] = []
+
+
+def in_trouble() -> bool:
+    return bool(_told and _told[-1].reason)
+
+
+def record(recorder: Recorder, text: str, notes: int = 20) -> None:
+    for number in range(notes):
+        recorder.add(Noted(time.time_ns() // 1000, f"{text} {number} " + "x" * 5000))
+
+
+def tell(change: RecordingChanged) -> None:
+    if not _told or _told[-1].reason != change.reason:
+        print("reason:", change.reason, flush=True)
+    _told.append(change)
+
+
+def quota(recorder: Recorder) -> None:
+    record(recorder, "before", 5)
+    wait_until(lambda: not recorder.is_behind)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (65_536, limits[1]))
+    record(recorder, "meanwhile")
+    wait_until(in_trouble)
+    resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def permissions(recorder: Recorder) -> None:
+    record(recorder, "before", 5)
+    wait_until(lambda: not recorder.is_behind)
+    recorder.folder.chmod(0o500)
+    wait_until(in_trouble)
+    record(recorder, "meanwhile")
+    recorder.folder.chmod(0o700)
+
+
+def mounted(recorder: Recorder) -> None:
+    record(recorder, "before", 5)
+    wait_until(lambda: not recorder.is_behind)
+    filler = recorder.folder.parent / "filler"
+    subprocess.run(["dd", "if=/dev/zero", f"of={filler}"], capture_output=True, check=False)
+    record(recorder, "meanwhile")
+    wait_until(in_trouble)
+    filler.unlink()
+
+
+def main(hurdle: str) -> None:
+    if hurdle == "permissions" and os.getuid() == 0:
+        # Permissions do not hold root back.
+        os.setgid(NOBODY)
+        os.setuid(NOBODY)
+    folder = Path(tempfile.mkdtemp())
+    if hurdle == "mounted":
+        size = ["-o", "size=400k"]
+        subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", str(folder)], check=True)
+    recorder = start_recording(RecorderSettings(folder), Memory(), tell)
+    globals()[hurdle](recorder)
+    wait_until(lambda: not in_trouble())
+    record(recorder, "after", 3)
+    recorder.stop()
+    # Out of what was mounted, which nobody else can see.
+    result = shutil.copytree(recorder.folder, Path(tempfile.mkdtemp()) / recorder.folder.name)
+    print("folder:", result, flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

@@ -1,0 +1,76 @@
+"""The format is documented as it is, and version 1 stays readable."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import msgspec
+
+from natstui.lines import decode_record
+from natstui.model.record import Noted
+from natstui.session.folder import segments
+from natstui.session.format import documented, format_text
+from natstui.session.recording import Recording
+from natstui.session.tables import TABLES
+from natstui.session.verify import verify
+from tests.session.making import fold, made
+from tests.session.scenario import START_US, Scenario
+
+VERSION_1 = Path(__file__).parent / "data" / "version-1"
+
+
+def test_the_documentation_is_that_of_the_dataclasses() -> None:
+    assert documented().read_text(encoding="utf-8") == format_text(), (
+        "write it again: natstui sessions format > natstui/session/FORMAT.md"
+    )
+
+
+def test_every_number_in_the_documentation_has_a_unit() -> None:
+    rows = [line for line in format_text().splitlines() if line.startswith("| `")]
+    bare = [row for row in rows if row.split(" | ")[1] in ("int", "float") and "| text |" in row]
+    assert [row for row in bare if "`max_msgs_per_subject`" not in row] == []
+
+
+def test_a_session_of_version_1_opens(tmp_path: Path) -> None:
+    folder = shutil.copytree(VERSION_1, tmp_path / "version-1")
+    assert verify(folder).findings == ()
+    records = list(Recording(folder).records())
+    expected = json.loads((VERSION_1 / "expected.json").read_text())
+    kinds: dict[str, int] = {}
+    for record in records:
+        kinds[type(record).__name__] = kinds.get(type(record).__name__, 0) + 1
+    assert kinds == expected["records"]
+    state = fold(records)
+    assert list(state.streams.columns.last_seq) == expected["last_seq"]
+    assert list(state.consumers.columns.pending_msgs) == expected["pending_msgs"]
+    assert Noted(START_US + 40_001_002, "note at 40") in records
+
+
+def test_a_column_that_came_later_is_unknown_in_old_recordings() -> None:
+    poll = Scenario().poll(1)
+    content = msgspec.json.decode(msgspec.json.encode(poll), type=dict)
+    for later in ("next_at_us", "pinned_client", "peers", "paused"):
+        del content["consumers"][later]
+    old = b'{"kind":"snapshot",' + msgspec.json.encode(content)[1:] + b"\n"
+    read = decode_record(old)
+    assert read == poll
+
+
+def test_the_lines_are_read_by_zcat(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=2)
+    folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 40)])
+    path = segments(folder)[0].path
+    text = subprocess.run(["zcat", str(path)], check=True, capture_output=True).stdout
+    kinds = [json.loads(line)["kind"] for line in text.splitlines()]
+    assert kinds[0] == "keyframe"
+    assert kinds.count("snapshot") == 40 and kinds.count("advisory") == 2
+
+
+def test_every_exported_column_has_a_unit_and_a_meaning() -> None:
+    for table in TABLES:
+        assert len(set(table.names)) == len(table.names)
+        for column in table.columns:
+            assert column.unit and column.text, (table.name, column.name)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import random
+import time
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -173,6 +174,7 @@ def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -
         config = {"name": "S", "subjects": ["s.>"], "storage": "memory", "no_ack": True}
         session.request("STREAM.CREATE.S", config)
         session.run(flood(session.writer.client, 50_001))
-        session.run(session.writer.client.nc.flush(10))
+        while session.request("STREAM.INFO.S")["state"]["messages"] < 50_001:
+            time.sleep(0.05)
         with pytest.raises(RequestFailed, match="too many to list"):
             session.run(count_subjects(session.writer.client, "S", ">"))

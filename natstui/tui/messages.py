@@ -49,3 +49,12 @@ class Open(Message):
     what: str
     stream: str
     consumer: str | None = None
+
+
+@dataclass
+class Manage(Message):
+    """The user wants to make, change or remove something, or to see the journal."""
+
+    what: str
+    """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`."""
+    targets: tuple[tuple[str, str | None], ...] = ()

@@ -1,0 +1,71 @@
+"""Which screen makes, changes, removes or looks inside; imported when one is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from natstui.errors import UsageError
+from natstui.model.state import State
+from natstui.tui.messages import Manage
+
+if TYPE_CHECKING:
+    from natstui.tui.live import LiveScreen
+    from natstui.tui.present.actions import ActionSpec, Target
+
+
+def managing_screen(message: Manage, state: State) -> LiveScreen:
+    """Return the screen for what was asked; raises UsageError when it cannot be."""
+    if message.what == "journal":
+        from natstui.tui.screens.journal import JournalScreen
+
+        return JournalScreen()
+    if message.what == "undo":
+        from natstui.tui.screens.journal import JournalScreen
+
+        return JournalScreen(undo_last=True)
+    if state.started is not None and state.started.read_only:
+        raise UsageError("read-only: nothing is changed on this server")
+    return _form(message, state)
+
+
+def _form(message: Manage, state: State) -> LiveScreen:
+    from natstui.tui.screens.consumer_form import ConsumerForm
+    from natstui.tui.screens.stream_form import StreamForm
+
+    stream, consumer = message.targets[0] if message.targets else ("", None)
+    match message.what:
+        case "add-stream":
+            return StreamForm.new()
+        case "clone-stream":
+            return StreamForm.clone(stream_json(state, stream))
+        case "edit-stream":
+            return StreamForm.edit(stream_json(state, stream))
+        case "add-consumer":
+            return ConsumerForm.new(stream, stream_json(state, stream))
+        case "edit-consumer":
+            config = state.consumer_configurations.get((stream, consumer or ""))
+            if config is None:
+                raise UsageError(f"the configuration of {consumer} is not known yet")
+            return ConsumerForm.edit(stream, stream_json(state, stream), config.config_json)
+        case _:
+            return action_screen(message.what, message.targets, state)
+
+
+def action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:
+    """Return the screen that asks before an action is done."""
+    from natstui.tui.present.actions import SPECS
+    from natstui.tui.screens.action import ActionScreen
+
+    spec: ActionSpec | None = next((s for name, s in SPECS.items() if name == action), None)
+    if spec is None or not targets:
+        raise UsageError(f"there is nothing to {action}")
+    return ActionScreen(spec, targets, state.started is not None and state.started.production)
+
+
+def stream_json(state: State, stream: str) -> str:
+    """Return a stream's configuration as the server wrote it; raises UsageError."""
+    config = state.stream_configurations.get(stream)
+    if config is None:
+        raise UsageError(f"the configuration of {stream} is not known yet")
+    return config.config_json

@@ -1,0 +1,66 @@
+"""A list to pick one thing from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from natstui.tui.text import safe
+
+
+class Pick(ModalScreen[str | None]):
+    """Dismisses with the word picked, or None when it was cancelled."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "Cancel", id="pick.cancel"),
+        Binding("j", "down", "Down", show=False, id="pick.down"),
+        Binding("k", "up", "Up", show=False, id="pick.up"),
+    ]
+    DEFAULT_CSS = """
+    Pick { align: center middle; background: $background 60%; }
+    Pick > Vertical {
+        width: 80%; max-width: 90; height: auto; max-height: 80%; padding: 1 2;
+        background: $panel; border: round $primary;
+    }
+    Pick OptionList { height: auto; max-height: 16; border: none; background: $panel; padding: 0; }
+    """
+
+    def __init__(self, title: str, words: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._title, self._words = title, list(words)
+
+    def compose(self) -> ComposeResult:
+        """The title above the words, each with its explanation."""
+        width = max((len(word) for word, _ in self._words), default=0) + 2
+        options = [
+            Option(Content.assemble(safe(word.ljust(width), "bold"), safe(text, "$text-muted")))
+            for word, text in self._words
+        ]
+        with Vertical():
+            yield Static(safe(self._title, "bold $text-accent"), markup=False)
+            yield OptionList(*options)
+
+    def on_mount(self) -> None:
+        """Give the keys to the list."""
+        self.query_one(OptionList).focus()
+
+    @on(OptionList.OptionSelected)
+    def _picked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._words[event.option_index][0])
+
+    def action_down(self) -> None:
+        """Go to the next word."""
+        self.query_one(OptionList).action_cursor_down()
+
+    def action_up(self) -> None:
+        """Go to the word before."""
+        self.query_one(OptionList).action_cursor_up()

@@ -1,0 +1,160 @@
+"""A form's texts → the configuration they mean, what is wrong with it, and what will happen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from natstui.model.config_change import AssetKind, changed, differences, fields_of
+from natstui.model.config_field import Config, Field, read, text_at
+from natstui.model.config_rules import Problem, newer_server
+from natstui.model.config_text import parsed, shown
+from natstui.model.consumer_rules import consumer_problems
+from natstui.model.consumer_warnings import consumer_warnings
+from natstui.model.nats_command import consumer_command, stream_command
+from natstui.model.store_size import size_estimate
+from natstui.model.stream_rules import stream_problems
+from natstui.model.stream_warnings import stream_warnings
+from natstui.model.surroundings import Surroundings
+from natstui.units import parse_bytes, parse_count
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a form is about."""
+
+    kind: AssetKind
+    stream: str
+    base: Mapping[str, object]
+    """What the form starts with: a template, or the configuration to edit."""
+    editing: bool
+    owner: Mapping[str, object] | None = None
+    """The configuration of the consumer's stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What the texts of a form mean now."""
+
+    config: Config
+    problems: tuple[Problem, ...]
+    warnings: tuple[str, ...]
+    command: str
+    changes: tuple[tuple[str, str], ...]
+    """Of an edit: line and why it is refused, or an empty text."""
+
+
+def form_fields(subject: Subject) -> tuple[Field, ...]:
+    """Return the fields of a form; being durable is yes or no."""
+    return tuple(
+        replace(field, kind="switch", default=True) if field.path == "durable_name" else field
+        for field in fields_of(subject.kind)
+    )
+
+
+def start_text(subject: Subject, field: Field) -> str:
+    """Return what a field shows before anybody typed."""
+    if field.path == "durable_name":
+        return "yes" if "durable_name" in subject.base else "no"
+    value = read(subject.base, field.path)
+    if field.path == "filter_subjects" and value is None:
+        value = [text_at(subject.base, "filter_subject")]
+        value = value if value[0] else None
+    return shown(field, value)
+
+
+def locked(subject: Subject, field: Field, api_level: int | None) -> str | None:
+    """Return why a field cannot be changed here; None when it can."""
+    if api_level is not None and field.api_level_count > api_level:
+        return newer_server(field)
+    if subject.editing and not (field.path == "mirror" and read(subject.base, "mirror")):
+        return field.fixed
+    return None
+
+
+def drafted(
+    subject: Subject, texts: Mapping[str, str], around: Surroundings, estimate: str = ""
+) -> Drafted:
+    """Return the meaning of the texts that were changed, by path."""
+    config, problems = _config(subject, texts)
+    found = list(problems)
+    wrong = {problem.path for problem in problems}
+    checks = _checks(subject, config, around.api_level)
+    found += [problem for problem in checks if problem.path not in wrong]
+    return Drafted(
+        config,
+        tuple(found),
+        (*_warnings(subject, config, around), *_estimated(subject, config, estimate)),
+        _command(subject, config),
+        _changes(subject, config),
+    )
+
+
+def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Problem]]:
+    config: Config = dict(subject.base)
+    problems = []
+    for field in form_fields(subject):
+        if field.path not in texts or field.path == "durable_name":
+            continue
+        try:
+            config = changed(config, field, parsed(field, texts[field.path]))
+        except ValueError as error:
+            problems.append(Problem(field.path, str(error)))
+    if subject.kind == "consumer" and not subject.editing:
+        durable = texts.get("durable_name", start_text(subject, _DURABLE)) == "yes"
+        name = text_at(config, "name")
+        config = changed(config, _DURABLE, name if durable else None)
+        if durable and not name:
+            problems.append(Problem("name", "a durable consumer needs a name"))
+    return config, problems
+
+
+_DURABLE = Field("durable_name", "Durable", "text", "Consumer", "")
+
+
+def _checks(subject: Subject, config: Config, api_level: int | None) -> Sequence[Problem]:
+    if subject.kind == "stream":
+        return stream_problems(config, api_level, creating=not subject.editing)
+    return consumer_problems(config, subject.owner, api_level)
+
+
+def _warnings(subject: Subject, config: Config, around: Surroundings) -> tuple[str, ...]:
+    if subject.kind == "stream":
+        wanted = [one for filters in around.consumer_filters.values() for one in filters]
+        return stream_warnings(config, around, wanted)
+    own = text_at(config, "name")
+    others = {name: f for name, f in around.consumer_filters.items() if name != own}
+    return consumer_warnings(config, subject.owner or {}, others)
+
+
+def _estimated(subject: Subject, config: Config, estimate: str) -> tuple[str, ...]:
+    """Return how much room `1M x 1KB` takes; nothing for another text."""
+    count, sign, size = estimate.partition("x")
+    if subject.kind != "stream" or not sign:
+        return ()
+    try:
+        return (size_estimate(config, parse_count(count), parse_bytes(size)),)
+    except ValueError as error:
+        return (f"Estimate: {error}",)
+
+
+def _command(subject: Subject, config: Config) -> str:
+    base = subject.base if subject.editing else None
+    if subject.kind == "stream":
+        return stream_command(config, base)
+    return consumer_command(subject.stream, config, base)
+
+
+def _changes(subject: Subject, config: Config) -> tuple[tuple[str, str], ...]:
+    if not subject.editing:
+        return ()
+    return tuple(
+        (f"{d.label}: {d.before or 'unset'} → {d.after or 'unset'}", d.refused or "")
+        for d in differences(subject.kind, subject.base, config)
+    )
+
+
+def config_text(config: Mapping[str, object]) -> str:
+    """Return the JSON that will be sent."""
+    return json.dumps(config, indent=2, ensure_ascii=False)

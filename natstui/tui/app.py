@@ -17,7 +17,8 @@ from natstui.model.state import State
 from natstui.tui import commands
 from natstui.tui.link import Link
 from natstui.tui.live import LiveScreen
-from natstui.tui.messages import Asked, CameIntoView, Open, StateChanged, Typed
+from natstui.tui.managing import managing_screen
+from natstui.tui.messages import Asked, CameIntoView, Manage, Open, StateChanged, Typed
 from natstui.tui.opening import opened
 from natstui.tui.palette import NatstuiCommands
 from natstui.tui.rhythm import Rhythm
@@ -33,6 +34,9 @@ from natstui.tui.widgets.plotter import Plotter
 
 SHOW_AFTER_S = 0.05
 """Records that come together are shown together."""
+
+
+_LETTER_ACTIONS = {"switch_mode", "pause", "faster", "slower", "help", "leave"}
 
 
 class NatstuiApp(Rhythm):
@@ -139,12 +143,26 @@ class NatstuiApp(Rhythm):
     def _open(self, message: Open) -> None:
         self.push_screen(opened(message))
 
+    @on(Manage)
+    def _manage(self, message: Manage) -> None:
+        try:
+            self.push_screen(managing_screen(message, self.state))
+        except NatstuiError as error:
+            self.notify(safe_copy(str(error)), severity="error", markup=False)
+
     @on(Typed)
     def _run_typed(self, message: Typed) -> None:
         try:
             commands.run(self, message.line)
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Keep the letters for a screen that one types into."""
+        typing = self.screen_stack and isinstance(self.screen, LiveScreen) and self.screen.TYPING
+        if typing and action in _LETTER_ACTIONS:
+            return False
+        return super().check_action(action, parameters)
 
     def action_leave(self) -> None:
         """Close the screen on top, or the app."""

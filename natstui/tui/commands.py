@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from natstui.errors import UsageError
 from natstui.model.record import WriteNote
-from natstui.tui.messages import Open
+from natstui.tui.messages import Manage, Open
 from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
@@ -87,6 +87,13 @@ def _note(app: NatstuiApp, words: list[str]) -> None:
     app.link.send(WriteNote(0, " ".join(words)))
 
 
+def _manage(what: str) -> Callable[[NatstuiApp, list[str]], None]:
+    def run(app: NatstuiApp, _words: list[str]) -> None:
+        app.post_message(Manage(what))
+
+    return run
+
+
 def _action(name: str) -> Callable[[NatstuiApp, list[str]], None]:
     def run(app: NatstuiApp, _words: list[str]) -> None:
         app.call_later(app.run_action, name)
@@ -101,6 +108,9 @@ COMMANDS: tuple[Word, ...] = (
     Word(("server", "srv"), "", "server, account, permissions, cost", _mode("server")),
     Word(("stream",), "NAME", "describe one stream", _stream),
     Word(("consumer",), "STREAM NAME", "describe one consumer", _consumer),
+    Word(("journal", "jo"), "", "changes made from here, and the way back", _manage("journal")),
+    Word(("undo",), "", "take the last change back", _manage("undo")),
+    Word(("add",), "", "make a stream", _manage("add-stream")),
     Word(("interval",), "2s", "poll at this rhythm", _interval),
     Word(("pause",), "", "stop or resume polling", _action("pause")),
     Word(("refresh",), "", "poll at once", _action("poll_now")),

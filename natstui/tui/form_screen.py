@@ -21,7 +21,14 @@ from natstui.model.tail import Answered
 from natstui.tui.asking import answer_to, next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
-from natstui.tui.present.form import Subject, drafted, form_fields, locked, start_text
+from natstui.tui.present.form import (
+    Subject,
+    drafted,
+    form_fields,
+    locked,
+    start_text,
+    text_at_start,
+)
 from natstui.tui.present.form_preview import conflict_text, preview
 from natstui.tui.prompt import Prompt
 from natstui.tui.text import safe
@@ -36,13 +43,14 @@ _ESTIMATE = Field(
 class FormScreen(LiveScreen):
     """Create or edit; nothing is sent before ctrl+s."""
 
+    TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "send", "Send", id="form.send", priority=True),
         Binding("escape", "back", "Cancel", id="form.cancel"),
         Binding("ctrl+o", "preview", "Preview", id="form.preview", priority=True),
         Binding("ctrl+y", "copy", "Copy command", id="form.copy", priority=True),
-        Binding("down", "app.focus_next", "Next", show=False, id="form.down"),
-        Binding("up", "app.focus_previous", "Previous", show=False, id="form.up"),
+        Binding("down", "app.focus_next", "Next", show=False, id="form.down", priority=True),
+        Binding("up", "app.focus_previous", "Back", show=False, id="form.up", priority=True),
     ]
     DEFAULT_CSS = """
     FormScreen #form { height: 1fr; }
@@ -108,6 +116,8 @@ class FormScreen(LiveScreen):
     def _edited(self, message: FieldRow.Edited) -> None:
         if message.path == "":
             self.estimate = message.text
+        elif message.text == text_at_start(self.subject, message.path):
+            self.texts.pop(message.path, None)
         else:
             self.texts[message.path] = message.text
         self.redraft()
@@ -184,6 +194,7 @@ class FormScreen(LiveScreen):
             self.query_one("#plan", Static).update(shown)
             self.set_class(True, "-preview")
             self.subject = replace(self.subject, base=current)
+            self.draft = drafted(self.subject, self.texts, self.around, self.estimate)
 
     def action_send(self) -> None:
         """Send it, or go to the first field that is wrong."""

@@ -35,6 +35,9 @@ class LiveScreen(Screen[None]):
         (160, "-wide"),
     ]
 
+    TYPING: ClassVar[bool] = False
+    """Letters are typed here: the app's own letter keys are not offered."""
+
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
 
@@ -78,6 +81,12 @@ class LiveScreen(Screen[None]):
     def watch_rows(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
         """Ask the engine to poll these first."""
         self.post_message(Asked(Watch(0, streams, consumers)))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer no command line where letters are typed."""
+        if action == "command":
+            return not self.TYPING
+        return super().check_action(action, parameters)
 
     def action_command(self) -> None:
         """Open the command line."""

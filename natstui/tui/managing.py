@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from natstui.errors import UsageError
+from natstui.model.config_field import strings_at
 from natstui.model.state import State
 from natstui.tui.messages import Manage
 
@@ -24,9 +26,36 @@ def managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.screens.journal import JournalScreen
 
         return JournalScreen(undo_last=True)
+    if message.what in ("messages", "tail"):
+        return _looking(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
+    if message.what in ("publish", "pull"):
+        return _sending(message)
     return _form(message, state)
+
+
+def _looking(message: Manage, state: State) -> LiveScreen:
+    from natstui.tui.screens.messages import MessagesScreen
+    from natstui.tui.screens.tail import TailScreen
+
+    stream, consumer = message.targets[0]
+    if message.what == "messages":
+        return MessagesScreen(stream, consumer)
+    subjects = strings_at(json.loads(stream_json(state, stream)), "subjects")
+    if not subjects:
+        raise UsageError(f"{stream} stores no subjects of its own to follow")
+    return TailScreen(subjects)
+
+
+def _sending(message: Manage) -> LiveScreen:
+    from natstui.tui.screens.publish import PublishScreen
+    from natstui.tui.screens.pull import PullScreen
+
+    stream, second = message.targets[0]
+    if message.what == "pull":
+        return PullScreen(stream, second or "")
+    return PublishScreen(stream, "", int(second) if second else None)
 
 
 def _form(message: Manage, state: State) -> LiveScreen:
@@ -57,10 +86,12 @@ def action_screen(action: str, targets: Sequence[Target], state: State) -> LiveS
     from natstui.tui.present.actions import SPECS
     from natstui.tui.screens.action import ActionScreen
 
-    spec: ActionSpec | None = next((s for name, s in SPECS.items() if name == action), None)
+    word, _, number = action.partition(" ")
+    spec: ActionSpec | None = next((s for name, s in SPECS.items() if name == word), None)
     if spec is None or not targets:
         raise UsageError(f"there is nothing to {action}")
-    return ActionScreen(spec, targets, state.started is not None and state.started.production)
+    production = state.started is not None and state.started.production
+    return ActionScreen(spec, targets, production, int(number) if number else None)
 
 
 def stream_json(state: State, stream: str) -> str:

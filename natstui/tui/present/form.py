@@ -64,6 +64,11 @@ def start_text(subject: Subject, field: Field) -> str:
     return shown(field, value)
 
 
+def text_at_start(subject: Subject, path: str) -> str | None:
+    """Return the same by path: what is as it was is not sent anew."""
+    return next((start_text(subject, f) for f in form_fields(subject) if f.path == path), None)
+
+
 def locked(subject: Subject, field: Field, api_level: int | None) -> str | None:
     """Return why a field cannot be changed here; None when it can."""
     if api_level is not None and field.api_level_count > api_level:

@@ -32,6 +32,7 @@ from natstui.tui.widgets.field_row import FieldRow
 class ActionScreen(LiveScreen):
     """Nothing is sent before ctrl+s or enter, and nothing final without its name."""
 
+    TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "send", "Do it", id="action.send", priority=True),
         Binding("escape", "back", "Cancel", id="action.cancel"),

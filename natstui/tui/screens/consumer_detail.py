@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
+from textual.binding import BindingType
+
 from natstui.tui.detail_screen import DetailScreen
+from natstui.tui.manage_keys import CONSUMER_KEYS, Manages
+from natstui.tui.present.actions import Target
 from natstui.tui.present.charts import consumer_charts
 from natstui.tui.present.detail import consumer_sections
 from natstui.tui.present.sections import Section
@@ -13,9 +17,10 @@ from natstui.tui.present.view import ConsumerView
 from natstui.tui.widgets.chart import ChartData
 
 
-class ConsumerDetail(DetailScreen):
+class ConsumerDetail(DetailScreen, Manages):
     """Status with evidence, state, cluster, configuration and charts of one consumer."""
 
+    BINDINGS: ClassVar[list[BindingType]] = CONSUMER_KEYS
     CHARTS: ClassVar[int] = 4
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
@@ -26,6 +31,10 @@ class ConsumerDetail(DetailScreen):
                 sections = consumer_sections(view, row)
                 return sections, consumer_charts(view, row, self.window_s)
         return None
+
+    def targets(self) -> list[Target]:
+        """Return the consumer shown."""
+        return [(self.stream, self.consumer)]
 
     def on_mount(self) -> None:
         """Have it polled first."""

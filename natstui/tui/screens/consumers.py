@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from natstui.tui.manage_keys import CONSUMER_KEYS, Manages
 from natstui.tui.messages import Open
+from natstui.tui.present.actions import Target
 from natstui.tui.present.columns import ColumnSpec, Order
 from natstui.tui.present.consumers import CONSUMER_COLUMNS
 from natstui.tui.present.view import ConsumerView
@@ -16,12 +18,13 @@ from natstui.tui.table_screen import TableScreen
 from natstui.tui.widgets.table_messages import RowSelected, VisibleChanged
 
 
-class ConsumersScreen(TableScreen):
+class ConsumersScreen(TableScreen, Manages):
     """The consumers table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "open('consumer')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
+        *CONSUMER_KEYS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONSUMER_COLUMNS
     NOUN = "consumers"
@@ -43,6 +46,12 @@ class ConsumersScreen(TableScreen):
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumer")
+
+    def targets(self) -> list[Target]:
+        """Return the consumers that are marked, else the one under the cursor, else the stream."""
+        keys = self.table.marks or {self.table.cursor_key}
+        found = sorted((str(key[0]), str(key[1])) for key in keys if isinstance(key, tuple))
+        return [*found] or ([(self.stream, None)] if self.stream else [])
 
     def action_open(self, what: str) -> None:
         """Go to what belongs to the consumer under the cursor."""

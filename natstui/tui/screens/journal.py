@@ -75,8 +75,8 @@ class JournalScreen(LiveScreen):
             self._draw(answer.text)
         if answer := answer_to(self.state, self._undo_id):
             self._undo_id = -1
-            severity = "information" if answer.status == "done" else "error"
-            self.app.notify(answer.text, severity=severity, markup=False)
+            done = answer.status == "done"
+            self.app.notify(answer.text, severity="information" if done else "error", markup=False)
             self.action_ask()
 
     def _draw(self, text: str) -> None:

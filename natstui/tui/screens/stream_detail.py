@@ -8,7 +8,9 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from natstui.tui.detail_screen import DetailScreen
+from natstui.tui.manage_keys import STREAM_KEYS, Manages
 from natstui.tui.messages import Open
+from natstui.tui.present.actions import Target
 from natstui.tui.present.charts import stream_charts
 from natstui.tui.present.detail import stream_sections
 from natstui.tui.present.sections import Section
@@ -16,11 +18,12 @@ from natstui.tui.present.view import StreamView
 from natstui.tui.widgets.chart import ChartData
 
 
-class StreamDetail(DetailScreen):
+class StreamDetail(DetailScreen, Manages):
     """State, limits, cluster, configuration and charts of one stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "consumers", "Consumers", id="stream.consumers")
+        Binding("enter", "consumers", "Consumers", id="stream.consumers"),
+        *STREAM_KEYS,
     ]
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
@@ -30,6 +33,10 @@ class StreamDetail(DetailScreen):
         if not rows:
             return None
         return stream_sections(view, rows[-1]), stream_charts(view, rows[-1], self.window_s)
+
+    def targets(self) -> list[Target]:
+        """Return the stream shown."""
+        return [(self.stream, None)]
 
     def on_mount(self) -> None:
         """Have it polled first."""

@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from natstui.tui.manage_keys import STREAM_KEYS, Manages
 from natstui.tui.messages import Open
+from natstui.tui.present.actions import Target
 from natstui.tui.present.columns import ColumnSpec, Order
 from natstui.tui.present.streams import STREAM_COLUMNS
 from natstui.tui.present.view import StreamView
@@ -16,12 +18,13 @@ from natstui.tui.table_screen import TableScreen
 from natstui.tui.widgets.table_messages import RowSelected, VisibleChanged
 
 
-class StreamsScreen(TableScreen):
+class StreamsScreen(TableScreen, Manages):
     """The streams table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "open('stream')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
+        *STREAM_KEYS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"
@@ -34,6 +37,11 @@ class StreamsScreen(TableScreen):
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumers")
+
+    def targets(self) -> list[Target]:
+        """Return the streams that are marked, else the one under the cursor."""
+        keys = self.table.marks or {self.table.cursor_key}
+        return sorted((str(key[0]), None) for key in keys if isinstance(key, tuple))
 
     def action_open(self, what: str) -> None:
         """Go to what belongs to the stream under the cursor."""

@@ -1,0 +1,63 @@
+"""Stored messages as lines of a list, and one as a text to read."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC, datetime
+
+from textual.content import Content
+
+from natstui.model.payload import Look, one_line, reading
+from natstui.model.stored import MessagePage, StoredMessage
+from natstui.tui.text import safe
+from natstui.units import bytes_text
+
+
+def payload_of(message: StoredMessage) -> bytes:
+    """Return the payload, or its beginning."""
+    return base64.b64decode(message.payload_base64)
+
+
+def time_text(at_us: int, *, with_date: bool = False) -> str:
+    """Return the local time with milliseconds."""
+    at = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
+    day = f"{at:%Y-%m-%d} " if with_date else ""
+    return f"{day}{at:%H:%M:%S}.{at.microsecond // 1000:03d}"
+
+
+def message_line(message: StoredMessage) -> Content:
+    """Return one line of the list."""
+    return Content("  ").join(
+        [
+            safe("" if message.stream_seq is None else f"{message.stream_seq:>9}", "$text-accent"),
+            safe(time_text(message.stored_at_us), "$text-muted"),
+            safe(message.subject.ljust(24)),
+            safe(bytes_text(message.payload_bytes).rjust(8), "$text-muted"),
+            safe("▪" if message.headers else " ", "$text-warning"),
+            safe(one_line(payload_of(message))),
+        ]
+    )
+
+
+def page_text(page: MessagePage, what: str) -> str:
+    """Return the caption above a page."""
+    sequences = [message.stream_seq for message in page.messages if message.stream_seq]
+    span = f"{sequences[0]}…{sequences[-1]}" if sequences else "no messages here"
+    return f"{page.stream}  ·  {what}  ·  {span} of {page.first_seq}…{page.last_seq}"
+
+
+def message_text(message: StoredMessage, look: Look) -> tuple[str, Look, str]:
+    """Return a whole message to read: its text, what the payload is shown as, and a caption."""
+    read = reading(payload_of(message), look)
+    heads = [f"{name}: {text}" for name, text in message.headers]
+    parts = [
+        f"Subject: {message.subject}",
+        f"Stored:  {time_text(message.stored_at_us, with_date=True)}",
+        f"Size:    {message.payload_bytes:,} bytes",
+        *(["", *heads] if heads else []),
+        "",
+        read.text,
+    ]
+    packing = f", unpacked from {read.packing}" if read.packing else ""
+    where = f"message {message.stream_seq}" if message.stream_seq else "message"
+    return "\n".join(parts), read.look, f"{where}  ·  as {read.look}{packing}"

@@ -1,0 +1,124 @@
+"""One stored message in full."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.model.payload import LOOKS
+from natstui.model.stored import ReadMessage, StoredMessage
+from natstui.tui.asking import answer_to, next_command_id
+from natstui.tui.live import LiveScreen
+from natstui.tui.messages import Asked, Manage
+from natstui.tui.present.messages import message_text, payload_of
+from natstui.tui.prompt import Prompt
+from natstui.tui.text import safe
+from natstui.tui.widgets.raw_view import RawView
+
+_decoder = msgspec.json.Decoder(StoredMessage)
+
+
+class MessageScreen(LiveScreen):
+    """Headers and payload: JSON, text or bytes; search, save and copy."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "look", "As JSON/text/hex", id="message.look"),
+        Binding("slash", "search", "Search", key_display="/", id="message.search"),
+        Binding("ctrl+s", "save", "Save", id="message.save"),
+        Binding("R", "again", "Re-publish", id="message.again"),
+        Binding("right_square_bracket", "step(1)", "Next", key_display="]", id="message.next"),
+        Binding("left_square_bracket", "step(-1)", "Before", key_display="[", id="message.before"),
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    raw = getters.query_one(RawView)
+
+    def __init__(self, stream: str, seq: int) -> None:
+        super().__init__()
+        self.stream, self.seq = stream, seq
+        self.message: StoredMessage | None = None
+        self._looks = itertools.cycle(LOOKS)
+        self._look = next(self._looks)
+        self._asked_id = -1
+
+    def body(self) -> Iterable[Widget]:
+        """Caption and text."""
+        yield Static(id="caption", markup=False)
+        yield RawView()
+
+    def on_mount(self) -> None:
+        """Read the message."""
+        self.raw.focus()
+        self._read()
+
+    def _read(self) -> None:
+        self._asked_id = next_command_id()
+        self.post_message(Asked(ReadMessage(self._asked_id, self.stream, self.seq)))
+
+    def refresh_state(self) -> None:
+        """Take the message when it comes."""
+        if answer := answer_to(self.state, self._asked_id):
+            self._asked_id = -1
+            if answer.body_json is None:
+                self.caption.update(safe(answer.text, "$text-error"))
+            else:
+                self.message = _decoder.decode(answer.body_json)
+                self._draw()
+
+    def _draw(self) -> None:
+        if self.message is not None:
+            text, look, caption = message_text(self.message, self._look)
+            self.raw.show(text, "json" if look == "json" else "text")
+            self.caption.update(safe(f"{self.stream}  ·  {caption}"))
+
+    def action_look(self) -> None:
+        """Show the payload in another way."""
+        self._look = next(self._looks)
+        self._draw()
+
+    def action_step(self, step: int) -> None:
+        """Read the message with the next sequence, or the one before."""
+        self.seq = max(1, self.seq + step)
+        self._read()
+
+    def action_search(self) -> None:
+        """Search in the text shown."""
+
+        def find(text: str | None) -> None:
+            if text:
+                count = self.raw.search(text)
+                self.notify(f"{count} matches", timeout=2)
+
+        self.app.push_screen(Prompt("Search for"), find)
+
+    def action_save(self) -> None:
+        """Write the payload, byte by byte, to a file."""
+        name = f"{self.stream}-{self.seq}.bin"
+        self.app.push_screen(Prompt("Save the payload as", name), self._save)
+
+    def _save(self, name: str | None) -> None:
+        if not name or self.message is None:
+            return
+        try:
+            Path(name).expanduser().write_bytes(payload_of(self.message))
+        except OSError as error:
+            self.notify(f"{name}: {error.strerror}", severity="error", markup=False)
+            return
+        self.notify(f"saved {self.message.payload_bytes:,} bytes as {name}", markup=False)
+
+    @on(RawView.CopyAsked)
+    def _copy(self, message: RawView.CopyAsked) -> None:
+        self.app.copy_to_clipboard(message.text)
+        self.notify("copied", timeout=2)
+
+    def action_again(self) -> None:
+        """Publish this message elsewhere."""
+        self.post_message(Manage("publish", ((self.stream, str(self.seq)),)))

@@ -1,0 +1,272 @@
+"""Streams and consumers made, changed, deleted and brought back with keys alone, at 80×24."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client
+
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.broker_cluster import Cluster
+from natstui.tui.form_screen import FormScreen
+from natstui.tui.screens.action import ActionScreen
+from natstui.tui.screens.journal import JournalScreen
+from natstui.tui.screens.streams import StreamsScreen
+from natstui.tui.widgets.choice import Choice
+from natstui.tui.widgets.field_row import FieldRow
+from natstui.tui.widgets.form_section import FormSection, SectionTitle
+from tests.tui.viewer import Viewer, viewing
+
+S = 1_000_000_000
+SMALL = (80, 24)
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+
+
+@asynccontextmanager
+async def connected(url: str, **words: Any) -> AsyncIterator[Client]:
+    nc = await nats.connect(url, **words)
+    try:
+        yield nc
+    finally:
+        await nc.close()
+
+
+async def asked(nc: Client, verb: str, body: object = None) -> dict[str, Any]:
+    payload = b"" if body is None else json.dumps(body).encode()
+    reply = await nc.request(f"$JS.API.{verb}", payload, timeout=10)
+    answer: dict[str, Any] = json.loads(reply.data)
+    return answer
+
+
+async def go_to(viewer: Viewer, path: str) -> FieldRow:
+    """Move down with the down arrow, opening sections on the way, until a field has the keys."""
+    for _ in range(120):
+        focused = viewer.app.focused
+        row = focused.parent if focused is not None else None
+        if isinstance(row, FieldRow) and row.field.path == path:
+            return row
+        if isinstance(focused, SectionTitle) and not focused.open:
+            await viewer.pilot.press("enter")
+        await viewer.pilot.press("down")
+    raise AssertionError(f"no way to {path}\n{viewer.text}")
+
+
+def jump_to(viewer: Viewer, path: str) -> FieldRow:
+    """Open the section of a field and give it the keys: quicker than walking there."""
+    for section in viewer.app.screen.query(FormSection):
+        for row in section.rows:
+            if row.field.path == path:
+                section.set_open(True)
+                row.editor.focus(scroll_visible=False)
+                return row
+    raise AssertionError(f"no field {path}")
+
+
+def toasts(viewer: Viewer) -> str:
+    return "\n".join(str(toast.message) for toast in viewer.app._notifications)
+
+
+async def fill(viewer: Viewer, walking: bool = False, **texts: str) -> None:
+    for path, text in texts.items():
+        row = await go_to(viewer, path) if walking else jump_to(viewer, path)
+        if isinstance(row.editor, Choice):
+            for _ in range(8):
+                if row.text == text:
+                    break
+                await viewer.pilot.press("right")
+        else:
+            await viewer.pilot.press("ctrl+u", *(KEYS.get(letter, letter) for letter in text))
+        assert row.text == text
+
+
+KEYS = {
+    ".": "full_stop",
+    "*": "asterisk",
+    ">": "greater_than_sign",
+    " ": "space",
+    "_": "underscore",
+}
+
+
+async def on_form(viewer: Viewer) -> None:
+    await viewer.until(lambda: isinstance(viewer.app.screen, FormScreen), "the form")
+    await viewer.until(lambda: viewer.app.focused is not None)
+
+
+async def on_streams(viewer: Viewer) -> None:
+    await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "the streams")
+
+
+REQUESTS = {
+    "name": "REQUESTS", "subjects": "users.requests", "storage": "memory",
+    "retention": "workqueue", "max_age": "5s", "discard": "new", "num_replicas": "3",
+    "allow_rollup_hdrs": "no", "deny_delete": "yes", "deny_purge": "no",
+}  # fmt: skip
+
+
+async def test_request_and_response_streams_are_made_by_keyboard_on_three_servers(
+    nats_cluster: Cluster,
+) -> None:
+    url = nats_cluster.urls[0].replace("nats://", "nats://app:app@")
+    async with viewing(url, size=SMALL) as viewer, connected(url) as nc:
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, walking=True, **REQUESTS)
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(
+            viewer,
+            name="RESPONSES",
+            subjects="users.responses.*",
+            storage="memory",
+            max_msgs_per_subject="1",
+            num_replicas="3",
+        )
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        await viewer.until(lambda: {"REQUESTS", "RESPONSES"} <= set(viewer.rows()))
+        requests = (await asked(nc, "STREAM.INFO.REQUESTS"))["config"]
+        responses = (await asked(nc, "STREAM.INFO.RESPONSES"))["config"]
+    wanted = {
+        "subjects": ["users.requests"], "storage": "memory", "num_replicas": 3,
+        "retention": "workqueue", "discard": "new", "max_age": 5 * S,
+        "allow_rollup_hdrs": False, "deny_delete": True, "deny_purge": False,
+    }  # fmt: skip
+    assert {key: requests[key] for key in wanted} == wanted
+    assert responses["subjects"] == ["users.responses.*"]
+    assert responses["max_msgs_per_subject"] == 1
+    assert responses["num_replicas"] == 3
+
+
+async def test_a_stream_is_edited_undone_deleted_and_brought_back(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, description="edited", max_age="1h")
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        config = (await asked(nc, "STREAM.INFO.S"))["config"]
+        assert (config["description"], config["max_age"]) == ("edited", 3600 * S)
+        await viewer.press("u")
+        await viewer.until(lambda: "Type S" in viewer.text, "the question")
+        await viewer.press("S", "enter")
+        await viewer.until(lambda: "stream S changed" in toasts(viewer), "the undo")
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_age"] == 0
+        await viewer.press("escape")
+        await on_streams(viewer)
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
+        await viewer.press("X", "enter")
+        await viewer.until(lambda: "Type S to do it" in viewer.text)
+        await viewer.press("backspace", "S", "enter")
+        await on_streams(viewer)
+        await viewer.until(lambda: "S" not in viewer.rows())
+        await viewer.type_command("undo")
+        await viewer.until(lambda: "make stream S again" in viewer.text, "the question")
+        await viewer.press("S", "enter")
+        await viewer.until(lambda: "stream S made" in toasts(viewer))
+        assert isinstance(viewer.app.screen, JournalScreen)
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["subjects"] == ["s.>"]
+
+
+async def test_a_change_made_meanwhile_is_shown_with_both_versions(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+        made = await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("e")
+        await on_form(viewer)
+        await asked(nc, "STREAM.UPDATE.S", {**made["config"], "max_msgs": 77})
+        await fill(viewer, description="mine")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "changed by somebody else" in viewer.text, "the conflict")
+        assert "when you opened it: unlimited" in viewer.text
+        assert "now:                77" in viewer.text
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        config = (await asked(nc, "STREAM.INFO.S"))["config"]
+        assert (config["description"], config["max_msgs"]) == ("mine", 77)
+
+
+async def test_a_consumer_with_priority_groups_keeps_them_through_the_form(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("enter", "a")
+        await on_form(viewer)
+        await fill(
+            viewer,
+            name="C",
+            filter_subjects="s.a",
+            max_batch="50",
+            max_expires="30s",
+            priority_policy="overflow",
+            priority_groups="A",
+        )
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
+        before = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
+        assert (before["durable_name"], before["ack_policy"]) == ("C", "explicit")
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, description="edited")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, FormScreen))
+        after = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
+        assert after == {**before, "description": "edited"}
+
+
+async def test_a_mistake_keeps_the_form_and_leads_to_its_field(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=SMALL) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="S", max_age="5ms")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "a maximum age is at least 100ms" in viewer.text)
+        row = viewer.app.focused.parent if viewer.app.focused else None
+        assert isinstance(row, FieldRow)
+        assert row.field.path == "max_age"
+        await viewer.press("escape")
+        await on_streams(viewer)
+
+
+async def test_several_consumers_are_deleted_with_one_confirmation(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S"})
+        for name in ("A", "B", "C"):
+            body = {"stream_name": "S", "config": {"durable_name": name}, "action": "create"}
+            await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
+        await viewer.press("2")
+        await viewer.until(lambda: set(viewer.rows()) == {"A", "B", "C"})
+        viewer.table.order = viewer.table.order.__class__("name")
+        await viewer.press("home", "space", "down", "space", "ctrl+d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
+        await viewer.press(*"delete", "space", "2", "enter")
+        await viewer.until(lambda: len(viewer.rows()) == 1, "one is left")
+
+
+async def test_read_only_opens_no_form(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, "--read-only", size=SMALL) as viewer:
+        await viewer.press("a")
+        await viewer.until(lambda: "read-only: nothing is changed" in toasts(viewer))
+        assert isinstance(viewer.app.screen, StreamsScreen)

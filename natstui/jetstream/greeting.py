@@ -61,7 +61,7 @@ def link_changed(
         cluster=info.get("cluster"),
         user=(user.user if user else None) or connection.user,
         account=user.account if user else None,
-        tls=client.encrypted,
+        tls=client.encryption is not None,
         jetstream=greeting.jetstream,
         api_level=greeting.api_level,
         domain=greeting.domain,

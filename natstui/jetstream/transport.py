@@ -101,12 +101,6 @@ class Transport(TcpTransport):  # type: ignore[misc]
             raise
 
     @property
-    def encrypted(self) -> bool:
-        """Return whether the socket is encrypted now."""
-        writer = self._io_writer
-        return writer is not None and writer.get_extra_info("ssl_object") is not None
-
-    @property
     def encryption(self) -> str | None:
         """Return protocol and cipher of an encrypted socket."""
         tls = self._io_writer.get_extra_info("ssl_object") if self._io_writer else None
@@ -165,7 +159,7 @@ class StrictClient(NatsClient):  # type: ignore[misc]
 
     def _connect_command(self) -> bytes:
         """Refuse to send who we are in clear when encryption was asked for."""
-        if self._tls_only and not self.encrypted:
+        if self._tls_only and self._transport.encryption is None:
             self._transport.step = "TLS"
             raise nats.errors.SecureConnWantedError
         self._transport.step = "authentication"
@@ -221,11 +215,6 @@ class GuardedClient(StrictClient):
     def refusal(self) -> str | None:
         """Return what the server said before it hung up, as that it is full."""
         return self._transport.refusal
-
-    @property
-    def encrypted(self) -> bool:
-        """Return whether the connection is encrypted."""
-        return self._transport.encrypted
 
     @property
     def encryption(self) -> str | None:

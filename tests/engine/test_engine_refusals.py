@@ -17,7 +17,7 @@ from tests.jetstream.certificates import make_files
 from tests.jetstream.operator_jwts import Operator, write_creds
 
 Factory = Callable[..., Broker]
-NOTICED_S = 10
+NOTICED_S = 20
 
 
 def with_user(url: str, name: str, password: str | None = None) -> str:
@@ -62,13 +62,16 @@ def test_a_jwt_that_expires_under_way_is_one_sentence_and_a_new_one_goes_on(
     operator = Operator()
     broker = nats_server_factory(operator.server_config)
     creds = tmp_path / "user.creds"
-    write_creds(creds, *operator.user(exp=int(time.time()) + 6))
+    write_creds(creds, *operator.user(exp=int(time.time()) - 3600))
     monkeypatch.setenv("NATS_URL", broker.url)
     monkeypatch.setenv("NATS_CREDS", str(creds))
     with EngineProcess() as engine:
-        engine.next(Snapshot)
+        assert f"refuses us: the JWT in {creds} expired 1h" in failure_of(engine)
+        # The engine runs by now, and tries again every few seconds.
+        write_creds(creds, *operator.user(exp=int(time.time()) + 7))
+        engine.next(LinkChanged, lambda change: change.state == "connected")
         lost = engine.next(LinkChanged, lambda change: change.state == "reconnecting")
-        assert lost.reason == ("the server ended the connection (user authentication expired)")
+        assert lost.reason == "the server ended the connection (user authentication expired)"
         refused = engine.next(LinkChanged)
         assert refused.reason is not None
         assert f"refuses us: the JWT in {creds} expired" in refused.reason

@@ -67,8 +67,8 @@ class Disk:
         self._lock = lock(self.folder)
         self._open = self._opened(keyframe)
 
-    def _let_go(self) -> None:
-        """Close what is open."""
+    def abandon(self) -> None:
+        """Close what is open and leave it as it is."""
         if self._open is not None:
             self._open.close()
         if self._lock is not None:
@@ -119,7 +119,7 @@ class Disk:
         """
         if self._open is not None and self._open.is_there():
             return False
-        self._let_go()
+        self.abandon()
         self.folder.mkdir(mode=0o700, exist_ok=True)
         self._to_seal, self._sealed = [], []
         self._begin(keyframe)
@@ -181,10 +181,6 @@ class Disk:
             write_info(self.folder, info)
             self.info = info
 
-    def abandon(self) -> None:
-        """Leave everything as it is, as a kill does."""
-        self._let_go()
-
     def finish(self, ended_at_us: int) -> None:
         """Seal everything and say that the recording is whole."""
         self._there()
@@ -196,7 +192,7 @@ class Disk:
             )
             (self.folder / LOCK).unlink(missing_ok=True)
         finally:
-            self._let_go()
+            self.abandon()
 
 
 def _new_folder(sessions: Path, name: str) -> Path:

@@ -11,6 +11,7 @@ from natstui.model.snapshot import Snapshot
 from natstui.model.state import State
 from natstui.session.disk import Disk, RecorderSettings
 from natstui.session.entry import Splitter
+from natstui.session.info import learned
 from natstui.session.keyframe import Memory
 from tests.session.scenario import START_US
 
@@ -36,6 +37,7 @@ class Maker:
             self._begin()
         self._polls += isinstance(record, Snapshot)
         self._memory.add(record)
+        self.disk.tell(learned(self.disk.info, record))
         self._lines += 1
         self.disk.append(b"".join(self._splitter.lines(record, self._lines)))
 

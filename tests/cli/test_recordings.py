@@ -1,0 +1,154 @@
+"""`natstui record`, `sessions` and `export` against a real server."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.session.folder import segments
+from natstui.session.recording import Recording
+from tests.session.making import made, wait_until
+from tests.session.scenario import Scenario
+
+
+def natstui(*words: str, sessions: Path | None = None) -> subprocess.CompletedProcess[str]:
+    options = ["--sessions", str(sessions)] if sessions else []
+    return subprocess.run(
+        [sys.executable, "-m", "natstui", *words, *options],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+def recorder(sessions: Path, *options: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "natstui", "record", "--sessions", str(sessions), *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.5"},
+    )
+
+
+async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    stream = nc.jetstream()
+    await stream.add_stream(name="ORDERS", subjects=["orders.>"])
+    await stream.add_consumer("ORDERS", durable_name="worker")
+    child = recorder(tmp_path, "--server", nats_server.url, "--name", "load test")
+    with child:
+        assert child.stdout is not None
+        folder = Path(child.stdout.readline().strip())
+        assert folder.parent == tmp_path and folder.name.endswith("-load-test")
+        for number in range(25):
+            await stream.publish("orders.new", b"secret payload %d" % number)
+        polled = "25"
+        wait_until(lambda: polled in _last_seqs(folder), timeout_s=40)
+        info = await stream.stream_info("ORDERS")
+        child.send_signal(signal.SIGTERM)
+        assert child.wait(30) == 0
+    await nc.close()
+    assert natstui("sessions", "verify", "last", sessions=tmp_path).returncode == 0
+    exported = natstui("export", "load test", "--to", str(tmp_path / "out"), sessions=tmp_path)
+    assert exported.returncode == 0, exported.stderr
+    with (tmp_path / "out" / "stream_sample.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert rows[-1]["last_seq"] == str(info.state.last_seq)
+    assert rows[-1]["stored_bytes"] == str(info.state.bytes)
+    with (tmp_path / "out" / "configuration.csv").open() as file:
+        assert {row["stream"] for row in csv.DictReader(file)} == {"ORDERS"}
+    everything = b"".join(path.read_bytes() for path in (tmp_path / "out").iterdir())
+    assert b"secret payload" not in everything
+
+
+def _last_seqs(folder: Path) -> set[str]:
+    polls = [poll for poll in Recording(folder).records() if hasattr(poll, "taken_mono_us")]
+    return {str(seq) for poll in polls for seq in poll.streams.last_seq}
+
+
+def test_a_duration_ends_a_recording_and_a_server_that_never_was_is_exit_code_3(
+    tmp_path: Path,
+) -> None:
+    log = tmp_path / "log"
+    with recorder(
+        tmp_path, "--server", "nats://127.0.0.1:1", "--duration", "1s", "--log-file", str(log)
+    ) as child:
+        output, errors = child.communicate(timeout=40)
+        assert child.returncode == 3
+    assert "nothing was recorded: " in errors
+    folder = Path(output.strip())
+    assert all(segment.sealed for segment in segments(folder))
+    assert "failed" in log.read_text()
+
+
+def test_a_folder_that_cannot_be_is_exit_code_6(tmp_path: Path, nats_server: Broker) -> None:
+    (tmp_path / "file").write_text("x")
+    with recorder(tmp_path / "file", "--server", nats_server.url) as child:
+        _, errors = child.communicate(timeout=40)
+        assert child.returncode == 6
+    assert errors.startswith("natstui: cannot record into") and errors.count("\n") == 1
+
+
+@pytest.fixture
+def library(tmp_path: Path) -> Path:
+    scenario = Scenario(streams=2, consumers=3)
+    made(tmp_path, [*scenario.beginning(), *scenario.records(0, 70)], polls_per_segment=40)
+    return tmp_path
+
+
+def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> None:
+    listed = natstui("sessions", "ls", "--json", sessions=library)
+    (session,) = [json.loads(line) for line in listed.stdout.splitlines()]
+    assert (session["streams_count"], session["consumers_count"]) == (2, 3)
+    assert (session["status"], session["server"], session["polls_count"]) == ("complete", "n1", 70)
+    assert "2 " in natstui("sessions", "ls", sessions=library).stdout.splitlines()[1]
+    assert natstui("sessions", "note", "test", "the incident", sessions=library).returncode == 0
+    shown = natstui("sessions", "show", "last", "--json", sessions=library)
+    assert json.loads(shown.stdout)["notes"] == ["the incident"]
+    renamed = natstui("sessions", "rename", "test", "Incident 7/3", sessions=library)
+    assert renamed.stdout.strip().endswith("-Incident-7-3")
+    assert natstui("sessions", "rm", "test", sessions=library).returncode == 2
+    assert natstui("sessions", "rm", "Incident 7/3", "--yes", sessions=library).returncode == 0
+    assert natstui("sessions", "ls", "--json", sessions=library).stdout == ""
+
+
+def test_a_redacted_pack_holds_no_name_of_the_original(library: Path, tmp_path: Path) -> None:
+    file = tmp_path / "handed-over.natstui"
+    packed = natstui("sessions", "pack", "test", str(file), "--redact", sessions=library)
+    assert (packed.returncode, packed.stdout.strip()) == (0, str(file))
+    there = tmp_path / "there"
+    folder = Path(natstui("sessions", "unpack", str(file), sessions=there).stdout.strip())
+    original, redacted = (
+        list(Recording(path).records()) for path in (next(library.glob("*-test")), folder)
+    )
+    assert [type(record) for record in redacted] == [type(record) for record in original]
+    text = "".join(map(str, redacted)) + (folder / "session.json").read_text()
+    for name in ("ORDERS", "worker-", "gave up", "note at", "n1'"):
+        assert name not in text, name
+    last = [record for record in redacted if hasattr(record, "taken_mono_us")][-1]
+    assert last.streams.name == ("stream-1", "stream-2")
+
+
+def test_a_damaged_session_is_exit_code_6_and_says_what_is_missing(library: Path) -> None:
+    folder = next(library.glob("*-test"))
+    segments(folder)[0].path.unlink()
+    verdict = natstui("sessions", "verify", "test", sessions=library)
+    assert verdict.returncode == 6
+    assert verdict.stdout.startswith("damaged: segment 1 is missing")
+
+
+def test_the_format_is_printed() -> None:
+    assert "## kind `snapshot`" in natstui("sessions", "format").stdout

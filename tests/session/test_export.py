@@ -1,0 +1,95 @@
+"""What is exported adds up to what was recorded."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from natstui.errors import SessionError
+from natstui.model.benchmark import BenchmarkReport
+from natstui.model.benchmark_counts import Counts, Latencies
+from natstui.model.latency import LatencyCounts
+from natstui.model.record import Record
+from natstui.model.snapshot import Snapshot
+from natstui.session.export import Format, export
+from natstui.session.library import records_count
+from natstui.session.recording import Recording
+from natstui.session.tables import TABLES
+from tests.session.making import made
+from tests.session.scenario import START_US, Scenario
+
+
+def quiet(done: int, total: int) -> None:
+    assert 0 <= done <= total
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    scenario = Scenario(streams=3, consumers=7)
+    latencies = Latencies(ack=LatencyCounts((10, 400), (3, 4)))
+    reports = [
+        BenchmarkReport(START_US + n, "run", "pub", n, 1.0, Counts(sent_msgs=n), latencies, 0.5)
+        for n in range(4)
+    ]
+    return [*scenario.beginning(), *scenario.records(0, 70), *reports]
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> Recording:
+    return Recording(made(tmp_path_factory.mktemp("sessions"), records, polls_per_segment=30))
+
+
+def read(folder: Path, table: str, kind: Format) -> list[dict[str, object]]:
+    with (folder / f"{table}.{kind}").open(encoding="utf-8") as file:
+        if kind == "csv":
+            return list(csv.DictReader(file))
+        return [json.loads(line) for line in file]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_totals_equal_those_of_the_recorder(
+    tmp_path: Path, recording: Recording, records: list[Record], kind: Format
+) -> None:
+    counts = export(recording, tmp_path / "out", kind, quiet)
+    tables = {table.name: read(tmp_path / "out", table.name, kind) for table in TABLES}
+    assert counts == {name: len(rows) for name, rows in tables.items()}
+    recorded = records_count(recording)
+    samples = sum(span.index.consumer_samples_count for span in recording.spans)
+    assert counts["consumer_sample"] == samples == 70 * 7
+    assert counts["stream_sample"] == 70 * 3
+    assert counts["ack_sample"] == recorded["ack_sample"]
+    assert counts["advisory"] == recorded["advisory"]
+    assert counts["bench_interval"] == recorded["benchmark_report"] == 4
+    assert counts["bench_latency"] == 8
+    latencies = sum(int(str(row["latencies_count"])) for row in tables["bench_latency"])
+    assert latencies == 4 * 7
+    last = [record for record in records if isinstance(record, Snapshot)][-1]
+    rows = tables["stream_sample"][-3:]
+    assert [int(str(row["last_seq"])) for row in rows] == list(last.streams.last_seq)
+
+
+def test_unknown_is_empty_in_csv_and_null_in_json(tmp_path: Path, recording: Recording) -> None:
+    export(recording, tmp_path / "csv", "csv", quiet)
+    export(recording, tmp_path / "jsonl", "jsonl", quiet)
+    assert read(tmp_path / "csv", "consumer_sample", "csv")[0]["next_at_us"] == ""
+    assert read(tmp_path / "jsonl", "consumer_sample", "jsonl")[0]["next_at_us"] is None
+
+
+def test_every_column_is_explained_beside_the_tables(tmp_path: Path, recording: Recording) -> None:
+    export(recording, tmp_path / "out", "csv", quiet)
+    with (tmp_path / "out" / "columns.csv").open(encoding="utf-8") as file:
+        explained = {(row["table"], row["column"]): row for row in csv.DictReader(file)}
+    for table in TABLES:
+        with (tmp_path / "out" / f"{table.name}.csv").open(encoding="utf-8") as file:
+            names = next(csv.reader(file))
+        for name in names:
+            assert explained[table.name, name]["unit"] and explained[table.name, name]["meaning"]
+
+
+def test_an_export_overwrites_nothing(tmp_path: Path, recording: Recording) -> None:
+    (tmp_path / "mine").write_text("x")
+    with pytest.raises(SessionError, match="is not empty"):
+        export(recording, tmp_path, "csv", quiet)

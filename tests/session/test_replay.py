@@ -1,0 +1,196 @@
+"""The replay process speaks the engine's language: records on stdout, commands on stdin."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from natstui.lines import decode_record, encode_command
+from natstui.model.record import Command, EngineStarted, Outcome, Record, SetInterval
+from natstui.model.recording import (
+    PauseReplay,
+    Play,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+    SeekMark,
+    SeekTo,
+    SetSpeed,
+    Step,
+)
+from natstui.model.snapshot import Snapshot
+from natstui.model.state import State
+from natstui.session.recording import Recording
+from tests.session.making import Maker, fold, made
+from tests.session.scenario import START_US, Scenario
+from tests.session.test_seek import facts
+
+LAST_S = 150
+
+
+def second(number: float) -> int:
+    return START_US + round(number * 1e6)
+
+
+class Replay:
+    """A replay process and the state its lines fold into."""
+
+    def __init__(self, folder: Path, *options: str) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "natstui", "replay-engine", str(folder), *options],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self.state = State()
+        self.heard: list[Record] = []
+        self.started = self.next()
+        self.until_position()
+
+    def next(self) -> Record:
+        assert self._process.stdout is not None
+        record = decode_record(self._process.stdout.readline())
+        self.heard.append(record)
+        self.state = self.state.after(record)
+        return record
+
+    def until_position(self) -> ReplayPosition:
+        while not isinstance(record := self.next(), ReplayPosition):
+            pass
+        return record
+
+    def ask(self, command: Command) -> ReplayPosition:
+        """Send a command and take everything up to the position it leads to."""
+        assert self._process.stdin is not None
+        self._process.stdin.write(encode_command(command))
+        self._process.stdin.flush()
+        return self.until_position()
+
+    def close(self) -> int:
+        self._process.communicate(timeout=20)
+        return self._process.returncode
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    scenario = Scenario(streams=2, consumers=4)
+    return [*scenario.beginning(), *scenario.records(0, LAST_S)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> Path:
+    return made(tmp_path_factory.mktemp("sessions"), records, polls_per_segment=40)
+
+
+@pytest.fixture
+def replay(folder: Path) -> Iterator[Replay]:
+    replay = Replay(folder, "--paused")
+    yield replay
+    assert replay.close() == 0
+
+
+def live(records: list[Record], at_us: int) -> dict[str, object]:
+    state = fold(
+        record
+        for record in records
+        if (record.taken_at_us if isinstance(record, Snapshot) else record.at_us) <= at_us
+    )
+    return without_replay(state)
+
+
+def without_replay(state: State) -> dict[str, object]:
+    known = facts(state)
+    return {name: fact for name, fact in known.items() if not name.startswith("replay")}
+
+
+def test_the_viewer_hears_who_records_then_marks_then_the_beginning(replay: Replay) -> None:
+    kinds = [type(record) for record in replay.heard]
+    assert kinds[:4] == [EngineStarted, ReplayMarks, ReplayReset, EngineStarted]
+    assert isinstance(replay.started, EngineStarted) and replay.started.read_only
+    position = replay.heard[-1]
+    assert isinstance(position, ReplayPosition)
+    assert not position.playing and not position.recording
+    assert (position.start_at_us, position.end_at_us) == (START_US, second(149))
+
+
+def test_seeking_and_stepping_both_ways_shows_what_was_live(
+    replay: Replay, records: list[Record]
+) -> None:
+    for place, at_us in enumerate((second(100.5), second(3.2), second(81.9))):
+        assert replay.ask(SeekTo(place, at_us)).at_us == at_us
+        assert without_replay(replay.state) == live(records, at_us)
+    assert replay.ask(Step(4, 1)).at_us == second(82)
+    forward = without_replay(replay.state)
+    assert forward == live(records, second(82))
+    assert replay.ask(Step(5, -3)).at_us == second(79)
+    assert without_replay(replay.state) == live(records, second(79))
+    assert replay.ask(Step(6, 3)).at_us == second(82)
+    assert without_replay(replay.state) == forward
+
+
+def test_the_ends_hold(replay: Replay) -> None:
+    assert replay.ask(SeekTo(1, 0)).at_us == START_US
+    assert replay.ask(Step(2, -1)).at_us == START_US
+    end_us = replay.ask(SeekTo(3, 2**62)).at_us
+    assert end_us == second(149)
+    assert replay.ask(Step(4, 5)).at_us == end_us
+
+
+def test_one_jumps_from_mark_to_mark(replay: Replay) -> None:
+    marks = next(record for record in replay.heard if isinstance(record, ReplayMarks)).marks
+    assert {mark.kind for mark in marks} >= {"note", "advisory", "unavailable", "configuration"}
+    replay.ask(SeekTo(1, second(39)))
+    at_us = replay.ask(SeekMark(2, forward=True)).at_us
+    assert (at_us, replay.state.happenings[-1].at_us) == (second(40) + 1002, at_us)
+    assert replay.ask(SeekMark(3, forward=False)).at_us == second(36) + 1001
+
+
+def test_playing_goes_through_to_the_end_and_stops(replay: Replay, records: list[Record]) -> None:
+    replay.ask(SeekTo(1, second(140)))
+    assert replay.ask(SetSpeed(2, 64.0)).speed_ratio == 64.0
+    position = replay.ask(Play(3))
+    assert position.playing
+    while position.playing:
+        position = replay.until_position()
+    assert position.at_us == position.end_at_us
+    assert without_replay(replay.state) == live(records, position.at_us)
+
+
+def test_pausing_holds_the_moment(replay: Replay) -> None:
+    replay.ask(Play(1))
+    position = replay.ask(PauseReplay(2))
+    while position.playing:
+        position = replay.until_position()
+    assert replay.ask(SetSpeed(3, 1.0)).at_us == position.at_us
+
+
+def test_what_only_a_server_can_do_is_refused(replay: Replay) -> None:
+    for command in (SetInterval(7, 1.0), SetSpeed(8, 1000.0)):
+        replay.ask(command)
+        outcome = replay.heard[-2]
+        assert isinstance(outcome, Outcome) and outcome.status == "refused"
+
+
+def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:
+    scenario = Scenario(streams=2, consumers=4)
+    records = [*scenario.beginning(), *scenario.records(0, 30)]
+    maker = Maker(tmp_path, polls_per_segment=12)
+    for record in records[:40]:
+        maker.add(record)
+    replay = Replay(maker.disk.folder, "--paused")
+    position = replay.ask(SeekTo(1, 2**62))
+    assert position.recording
+    for record in records[40:]:
+        maker.add(record)
+    end_us = Recording(maker.disk.folder).end_us
+    while position.end_at_us < end_us:
+        position = replay.until_position()
+    assert replay.ask(SeekTo(2, end_us)).at_us == end_us
+    assert without_replay(replay.state) == live(records, end_us)
+    maker.disk.finish(end_us)
+    assert replay.ask(SeekTo(3, second(20))).at_us == second(20)
+    assert without_replay(replay.state) == live(records, second(20))
+    assert replay.close() == 0

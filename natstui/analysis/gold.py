@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis import (
+    block_values,
     gold_availability,
     gold_bench_account,
     gold_bench_knee,
@@ -16,13 +17,14 @@ from natstui.analysis import (
     gold_bench_throughput,
     gold_capacity,
     gold_compare,
+    gold_consumer_rate,
     gold_lag,
     gold_lag_period,
     gold_load,
     gold_poison,
-    gold_rates,
     gold_redelivery,
     gold_session,
+    gold_stream_rate,
     gold_stuck,
     gold_verdict,
     silver_tables,
@@ -34,8 +36,8 @@ from natstui.analysis.tables import Table
 TABLES: tuple[Table, ...] = (
     gold_verdict.VERDICT,
     gold_session.SESSION_SUMMARY,
-    gold_rates.STREAM_RATE,
-    gold_rates.CONSUMER_RATE,
+    gold_stream_rate.STREAM_RATE,
+    gold_consumer_rate.CONSUMER_RATE,
     gold_lag.LAG,
     gold_lag_period.LAG_PERIOD,
     gold_stuck.STUCK,
@@ -81,8 +83,14 @@ def build_gold(
     streams, consumers = _together(
         write,
         [
-            (gold_rates.STREAM_RATE, lambda: gold_rates.stream_rate(silver, thresholds)),
-            (gold_rates.CONSUMER_RATE, lambda: gold_rates.consumer_rate(silver, thresholds)),
+            (
+                gold_stream_rate.STREAM_RATE,
+                lambda: gold_stream_rate.stream_rate(silver, thresholds),
+            ),
+            (
+                gold_consumer_rate.CONSUMER_RATE,
+                lambda: gold_consumer_rate.consumer_rate(silver, thresholds),
+            ),
         ],
     )
     slotted = gold_bench_steady.slots(silver)
@@ -93,12 +101,12 @@ def build_gold(
             (gold_bench_steady.BENCH_STEADY, lambda: gold_bench_steady.bench_steady(slotted)),
         ],
     )
-    values = gold_compare.block_values(silver, loads, slotted)
+    values = block_values.block_values(silver, loads, slotted)
     answers = _of_consumers(silver, streams, consumers, thresholds)
     answers += _of_streams(silver, streams, consumers, loads, thresholds)
     answers += _of_benchmarks(silver, slotted, steady)
     answers.append((gold_compare.COMPARISON, lambda: gold_compare.comparison(
-        spark, gold_compare.reduce(values), thresholds.baseline)))  # fmt: skip
+        spark, block_values.reduce(values), thresholds.baseline)))  # fmt: skip
     _together(write, answers)
     by_name = {table.name: table for table in TABLES}
     write((gold_verdict.VERDICT, lambda: gold_verdict.verdict(lambda n: store.gold(by_name[n]))))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold_rates import bucket_start
+from natstui.analysis.rates import bucket_start
 from natstui.analysis.silver_layer import Silver, Thresholds
 from natstui.analysis.tables import SESSION, Table, columns
 

@@ -9,17 +9,14 @@ ends when its stdin ends. Everything Spark prints goes to the log.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import sys
 import tempfile
-import threading
 import uuid
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
-from typing import Any, TextIO
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -28,6 +25,7 @@ from pyspark.sql import SparkSession
 from natstui.analysis import gold, result, silver
 from natstui.analysis.explain import explain
 from natstui.analysis.java import check_java
+from natstui.analysis.pipe import Tell, open_pipe, tell_people
 from natstui.analysis.places import check_sessions, prepare_out
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver_layer import Thresholds
@@ -38,14 +36,13 @@ from natstui.errors import AnalysisError, NatstuiError
 
 CANCELLED = 130
 _SILVER_STEPS = 8
-Tell = Callable[[dict[str, Any]], None]
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run; return the exit code."""
     words = _parser().parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
-        tell = _pipe(Path(words.log or f"{scratch}/spark.log")) if words.pipe else _plain
+        tell = open_pipe(Path(words.log or f"{scratch}/spark.log")) if words.pipe else tell_people
         try:
             tell({"kind": "result", **run(words, Path(scratch), tell)})
         except NatstuiError as error:
@@ -135,51 +132,6 @@ def _cancel_on_interrupt(spark: SparkSession) -> None:
         raise KeyboardInterrupt
 
     signal.signal(signal.SIGINT, interrupted)
-
-
-def _pipe(log: Path) -> Tell:
-    """Keep stdout for our lines, send what Spark prints to the log, end with stdin."""
-    ours = os.fdopen(os.dup(1), "w", encoding="utf-8")
-    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-    os.dup2(descriptor, 1)
-    os.dup2(descriptor, 2)
-    os.close(descriptor)
-    stdin = os.dup(0)
-    null = os.open(os.devnull, os.O_RDONLY)
-    # The JVM would inherit our stdin and read from it.
-    os.dup2(null, 0)
-    os.close(null)
-    threading.Thread(target=_end_with, args=(stdin,), daemon=True).start()
-    lock = threading.Lock()
-
-    def tell(line: dict[str, Any]) -> None:
-        with lock:
-            _write(ours, line)
-
-    return tell
-
-
-def _write(ours: TextIO, line: dict[str, Any]) -> None:
-    try:
-        ours.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
-        ours.flush()
-    except BrokenPipeError:
-        os.kill(os.getpid(), signal.SIGINT)
-
-
-def _end_with(stdin: int) -> None:
-    while os.read(stdin, 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGINT)
-
-
-def _plain(line: dict[str, Any]) -> None:
-    """Tell a person, or the log of a cluster."""
-    if line["kind"] == "progress" or line["kind"] == "failed":
-        sys.stderr.write(f"natstui: {line['text']}\n")
-    else:
-        told = {name: len(table["rows"]) for name, table in line["tables"].items()}
-        sys.stdout.write(json.dumps({"out": line["out"], "rows": told}) + "\n")
 
 
 def _parser() -> argparse.ArgumentParser:

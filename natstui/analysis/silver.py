@@ -9,19 +9,9 @@ from pyspark.sql import functions as F
 
 from natstui.analysis import silver_bench, silver_events, silver_index, silver_samples
 from natstui.analysis.bronze import read_lines, read_segments
-from natstui.analysis.silver_tables import (
-    ACK_SAMPLE,
-    ADVISORY,
-    BENCH_INTERVAL,
-    BENCH_LATENCY,
-    BENCH_RESULT,
-    CONFIGURATION,
-    CONSUMER_SAMPLE,
-    EVENT,
-    POLL,
-    SEGMENT,
-    STREAM_SAMPLE,
-)
+from natstui.analysis.silver_bench_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
+from natstui.analysis.silver_event_tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
+from natstui.analysis.silver_tables import CONSUMER_SAMPLE, POLL, SEGMENT, STREAM_SAMPLE
 from natstui.analysis.sources import Source, doubled_segments, fingerprints
 from natstui.analysis.store import Store
 from natstui.analysis.tables import Table, columns

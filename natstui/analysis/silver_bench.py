@@ -7,8 +7,8 @@ from pyspark.sql import functions as F
 
 from natstui.analysis import schema
 from natstui.analysis.bronze import checked
+from natstui.analysis.silver_bench_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.silver_events import of_kind
-from natstui.analysis.silver_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 
 _RUN = ["session", "run_id"]
 

@@ -7,7 +7,7 @@ from pyspark.sql import functions as F
 
 from natstui.analysis import schema
 from natstui.analysis.bronze import checked, parse
-from natstui.analysis.silver_tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
+from natstui.analysis.silver_event_tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
 
 
 def advisories(index: DataFrame) -> DataFrame:

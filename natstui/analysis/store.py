@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.file_system import file_system
 from natstui.analysis.tables import Table, dictionary
 
 
@@ -22,7 +21,7 @@ class Store:
     def __init__(self, spark: SparkSession, root: str, run: str) -> None:
         self._spark = spark
         self.root = root.rstrip("/")
-        self._files = _file_system(spark, self.root)
+        self._files = file_system(spark, self.root)
         self._aside = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
 
     def has_silver(self, table: Table) -> bool:
@@ -68,42 +67,6 @@ class Store:
         self._files.delete(self._aside)
         for staging in self._files.glob(f"{self.root}/silver/*/.spark-staging-*"):
             self._files.delete(staging)
-
-
-class _Files:
-    """The few file operations needed, on any file system Hadoop knows."""
-
-    def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
-        self._jvm = jvm
-        self._system = jvm.org.apache.hadoop.fs.Path(root).getFileSystem(configuration)
-
-    def _path(self, text: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(text)
-
-    def exists(self, path: str) -> bool:
-        return bool(self._system.exists(self._path(path)))
-
-    def delete(self, path: str) -> None:
-        self._system.delete(self._path(path), True)
-
-    def rename(self, source: str, target: str) -> None:
-        if not self._system.rename(self._path(source), self._path(target)):
-            raise OSError(f"cannot rename {source} to {target}")
-
-    def glob(self, pattern: str) -> list[str]:
-        found = self._system.globStatus(self._path(pattern))
-        return [status.getPath().toString() for status in found or []]
-
-    def write_text(self, path: str, text: str) -> None:
-        stream = self._system.create(self._path(path), True)
-        stream.write(bytearray(text.encode()))
-        stream.close()
-
-
-def _file_system(spark: SparkSession, root: str) -> _Files | None:
-    jvm = getattr(spark, "_jvm", None)
-    jsc = getattr(spark, "_jsc", None)
-    return _Files(jvm, jsc.hadoopConfiguration(), root) if jvm is not None and jsc else None
 
 
 def _readable(spark: SparkSession, path: str) -> bool:

@@ -7,9 +7,9 @@ from dataclasses import fields
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis import silver_tables
 from natstui.analysis.gold_bench_knee import bench_knee
 from natstui.analysis.gold_bench_steady import slots
+from natstui.analysis.silver_bench_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.silver_layer import Silver
 from natstui.analysis.tables import Table
 
@@ -35,10 +35,10 @@ def test_the_knee_is_the_last_load_before_the_p99_breaks_away(spark: SparkSessio
         told = {"metric": "ack", "corrected": True, "latency_ns": latency_ns}
         latencies.append({**head, **told, "latencies_count": 100})
     made = {
-        "bench_interval": frame(spark, silver_tables.BENCH_INTERVAL, intervals),
-        "bench_latency": frame(spark, silver_tables.BENCH_LATENCY, latencies),
+        "bench_interval": frame(spark, BENCH_INTERVAL, intervals),
+        "bench_latency": frame(spark, BENCH_LATENCY, latencies),
     }
-    empty = frame(spark, silver_tables.BENCH_RESULT, [])
+    empty = frame(spark, BENCH_RESULT, [])
     silver = Silver(**{f.name: made.get(f.name, empty) for f in fields(Silver)})
     rows = bench_knee(silver, slots(silver)).collect()
     assert [(r["level_count"], r["load_per_s"]) for r in rows if r["knee"]] == [(7, 7000.0)]

@@ -7,15 +7,15 @@ follows from the seed. `python -m benchmarks._sessions DIR --hours 1` makes the 
 from __future__ import annotations
 
 import argparse
-import gzip
 import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from pathlib import Path
 
 from benchmarks._fleet import Fault, Fleet
-from natstui.lines import SCHEMA_VERSION, encode_record
+from natstui.lines import SCHEMA_VERSION
 from natstui.model.record import (
     AckSample,
     Advisory,
@@ -27,6 +27,12 @@ from natstui.model.record import (
     Restored,
     Unavailable,
 )
+from natstui.model.snapshot import Snapshot
+from natstui.session.entry import Splitter, encode_keyframe
+from natstui.session.folder import segment_path
+from natstui.session.info import new_info, write_info
+from natstui.session.keyframe import Keyframe
+from natstui.session.seal import seal
 
 START_AT_US = 1_790_000_000_000_000
 _MONO_US = 5_000_000_000
@@ -79,46 +85,36 @@ def records(plan: Plan) -> Iterator[Record]:
     yield Noted(start + round(plan.ticks_count * plan.interval_s * 1e6), "end of the simulation")
 
 
-def write_session(folder: Path, plan: Plan, *, lines_per_segment: int = 120) -> Path:
-    """Write a session with sealed segments and one open one; return its folder."""
+def write_session(folder: Path, plan: Plan, *, records_per_segment: int = 120) -> Path:
+    """Write a session as the recorder does: sealed segments, and the last one open."""
     folder.mkdir(parents=True)
-    sealed = _chunks((encode_record(record) for record in records(plan)), lines_per_segment)
+    chunks = list(_chunks(records(plan), records_per_segment))
+    for number, chunk in enumerate(chunks, 1):
+        _write_segment(folder, number, chunk)
+        if number < len(chunks):
+            seal(folder, number)
     last_at_us = plan.started_at_us + round(plan.ticks_count * plan.interval_s * 1e6)
-    previous: list[bytes] | None = None
-    number = 1
-    for chunk in sealed:
-        if previous is not None:
-            name = folder / f"records-{number:06d}.jsonl.gz"
-            name.write_bytes(gzip.compress(b"".join(previous), 1))
-            number += 1
-        previous = chunk
-    (folder / f"records-{number:06d}.jsonl").write_bytes(b"".join(previous or []))
-    write_header(folder, plan.started_at_us, last_at_us)
+    started = replace(new_info(folder.name, plan.started_at_us), server_name="n1")
+    write_info(folder, replace(started, ended_at_us=last_at_us, interval_s=plan.interval_s))
     return folder
 
 
-def write_header(folder: Path, start_at_us: int, end_at_us: int, **changes: object) -> None:
-    """Write session.json."""
-    header = {
-        "schema_version": SCHEMA_VERSION,
-        "natstui_version": "0.1.0",
-        "name": folder.name,
-        "server": "n1",
-        "started_at_us": start_at_us,
-        "ended_at_us": end_at_us,
-        **changes,
-    }
-    (folder / "session.json").write_text(json.dumps(header, indent=1))
+def _write_segment(folder: Path, number: int, chunk: list[Record]) -> None:
+    at_us = _at_us(chunk[0])
+    nothing = Configured(at_us, (), ())
+    keyframe = Keyframe(at_us, SCHEMA_VERSION, None, None, None, nothing, (), None)
+    splitter, lines = Splitter(), [encode_keyframe(keyframe)]
+    for line_count, record in enumerate(chunk, 1):
+        lines += splitter.lines(record, line_count)
+    segment_path(folder, number, sealed=False).write_bytes(b"".join(lines))
 
 
-def _chunks(lines: Iterable[bytes], size: int) -> Iterator[list[bytes]]:
-    chunk: list[bytes] = []
-    for line in lines:
-        chunk.append(line)
-        if len(chunk) == size:
-            yield chunk
-            chunk = []
-    if chunk:
+def _at_us(record: Record) -> int:
+    return record.taken_at_us if isinstance(record, Snapshot) else record.at_us
+
+
+def _chunks(many: Iterator[Record], size: int) -> Iterator[list[Record]]:
+    while chunk := list(islice(many, size)):
         yield chunk
 
 

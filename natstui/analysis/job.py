@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
 import tempfile
 import uuid
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -23,6 +21,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from natstui.analysis import gold, result, silver
+from natstui.analysis.cancel import Cancel
 from natstui.analysis.explain import explain
 from natstui.analysis.java import check_java
 from natstui.analysis.pipe import Tell, open_pipe, tell_people
@@ -83,12 +82,16 @@ def _analysed(
     out: str,
     progress: Progress,
 ) -> dict[str, Any]:
-    _cancel_on_interrupt(spark)
-    progress.watch(spark)
+    cancel = Cancel(spark)
+    progress.watch(spark, cancel.check)
     store = Store(spark, out, uuid.uuid4().hex[:8])
     try:
         return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
+    except (PySparkException, Py4JError):
+        cancel.check()
+        raise
     finally:
+        cancel.end()
         progress.end()
         store.discard()
         spark.stop()
@@ -121,17 +124,6 @@ def _thresholds(words: argparse.Namespace) -> Thresholds:
     return Thresholds(
         bucket_s=words.bucket, stuck_after_s=words.stuck_after, baseline=tuple(words.baseline)
     )
-
-
-def _cancel_on_interrupt(spark: SparkSession) -> None:
-    def interrupted(number: int, frame: FrameType | None) -> None:
-        if getattr(spark, "_jsc", None):
-            spark.sparkContext.cancelAllJobs()
-        else:
-            spark.interruptAll()
-        raise KeyboardInterrupt
-
-    signal.signal(signal.SIGINT, interrupted)
 
 
 def _parser() -> argparse.ArgumentParser:

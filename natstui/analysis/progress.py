@@ -19,18 +19,24 @@ class Progress:
         self._steps_count = steps_count
         self._done_count = -1
         self._text = ""
+        self._check: Callable[[], None] = lambda: None
         self._ended = threading.Event()
         self._lock = threading.Lock()
 
     def step(self, text: str) -> None:
-        """Begin a step."""
+        """Begin a step; raises KeyboardInterrupt when the run shall end."""
+        self._check()
         with self._lock:
             self._done_count += 1
             self._text = text
         self._say(0, 0)
 
-    def watch(self, spark: SparkSession) -> None:
-        """Follow Spark's own count of tasks from a thread; a Connect server has none."""
+    def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
+        """Follow Spark's own count of tasks from a thread; a Connect server has none.
+
+        `check` is called before each step and raises when the run shall end.
+        """
+        self._check = check
         context = getattr(spark, "_jsc", None) and spark.sparkContext
         if context:
             tracker = context.statusTracker()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -13,9 +12,10 @@ from benchmarks._fleet import Fault
 from benchmarks._sessions import START_AT_US, Plan, write_session
 from natstui.analysis.silver_layer import Silver
 from natstui.analysis.store import Store
-from natstui.lines import decode_record
 from natstui.model.record import Record
 from natstui.model.snapshot import Snapshot
+from natstui.session.folder import segments
+from natstui.session.segment import read_content
 
 FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
 TICKS = 400
@@ -39,7 +39,7 @@ def write_first(folder: Path) -> Path:
     """Write a session with every fault and a benchmark."""
     bench = bench_records(START_AT_US + 410_000_000, "run-1", 11)
     plan = Plan(20, 40, TICKS, faults=FAULTS, gaps=(GAP,), extra=bench)
-    return write_session(folder / FIRST, plan, lines_per_segment=100)
+    return write_session(folder / FIRST, plan, records_per_segment=100)
 
 
 def write_second(folder: Path) -> Path:
@@ -47,7 +47,7 @@ def write_second(folder: Path) -> Path:
     start = START_AT_US + WEEK_US
     bench = bench_records(start + 410_000_000, "run-2", 12, slower=1.1)
     plan = Plan(20, 40, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=bench)
-    return write_session(folder / SECOND, plan, lines_per_segment=100)
+    return write_session(folder / SECOND, plan, records_per_segment=100)
 
 
 @dataclass(frozen=True)
@@ -77,12 +77,8 @@ class Analysed:
 
 def read(folder: Path) -> list[Record]:
     """Return every record of a session."""
-    lines: list[bytes] = []
-    for path in sorted(folder.glob("records-*")):
-        content = path.read_bytes()
-        text = gzip.decompress(content) if path.suffix == ".gz" else content
-        lines += text.splitlines(keepends=True)
-    return [decode_record(line) for line in lines]
+    found = [read_content(file.path, sealed=file.sealed) for file in segments(folder)]
+    return [entry.record() for content in found for entry in content.entries]
 
 
 def consumer_series(polls: list[Snapshot]) -> dict[tuple[str, str, int], list[dict[str, Any]]]:

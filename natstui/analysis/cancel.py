@@ -1,0 +1,53 @@
+"""Ctrl-C, or a parent that went away: Spark stops what it does, and what it left is removed."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from types import FrameType
+
+from pyspark.sql import SparkSession
+
+_AGAIN_S = 0.2
+
+
+class Cancel:
+    """Turns SIGINT into the end of Spark's jobs.
+
+    It does not raise from inside the handler: the main thread may be in the middle of a call
+    into the JVM, whose connection would be out of step afterwards. The job that is running fails
+    instead, and those that would come next fail as well.
+    """
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark = spark
+        self._asked = threading.Event()
+        self._ended = threading.Event()
+        signal.signal(signal.SIGINT, self._interrupted)
+
+    @property
+    def asked(self) -> bool:
+        """Tell whether somebody wants the end."""
+        return self._asked.is_set()
+
+    def check(self) -> None:
+        """Raise KeyboardInterrupt when somebody wants the end."""
+        if self.asked:
+            raise KeyboardInterrupt
+
+    def end(self) -> None:
+        """There is nothing left to cancel."""
+        self._ended.set()
+
+    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+        if not self._asked.is_set():
+            self._asked.set()
+            threading.Thread(target=self._keep_cancelling, daemon=True).start()
+
+    def _keep_cancelling(self) -> None:
+        while not self._ended.is_set():
+            if getattr(self._spark, "_jsc", None):
+                self._spark.sparkContext.cancelAllJobs()
+            else:
+                self._spark.interruptAll()
+            self._ended.wait(_AGAIN_S)

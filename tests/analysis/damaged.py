@@ -1,0 +1,53 @@
+"""Small sessions, and ways to damage them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from benchmarks._sessions import Plan, write_session
+from natstui.analysis import silver_index, silver_samples
+from natstui.analysis.bronze import read_lines, read_segments
+from natstui.analysis.sources import doubled_segments, find_sources
+from natstui.session.segment import read_content
+
+NAME = "20260921T141320Z-small"
+
+
+def small(folder: Path, name: str = NAME, ticks: int = 40) -> Path:
+    """Write a session of four streams and six consumers."""
+    return write_session(folder / name, Plan(4, 6, ticks), records_per_segment=20)
+
+
+def segments(spark: SparkSession, folder: Path) -> dict[str, dict[str, object]]:
+    """Return the rows of the table `segment` by file."""
+    found = [source.folder for source in find_sources(spark, [str(folder)])]
+    files = read_segments(spark, found)
+    index = silver_index.index_lines(read_lines(spark, found, doubled_segments(files)))
+    rows = silver_index.segments(index, files).collect()
+    return {row["segment"]: row.asDict() for row in rows}
+
+
+def consumer_rows(spark: SparkSession, folder: Path) -> int:
+    """Return how many consumer samples are read."""
+    found = [source.folder for source in find_sources(spark, [str(folder)])]
+    lines = read_lines(spark, found, doubled_segments(read_segments(spark, found)))
+    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    # Not count(): it would read no column but the one it needs.
+    return len(silver_samples.consumer_samples(lines, nothing).collect())
+
+
+def rewritten(path: Path, before: bytes, after: bytes, *, once: bool = False) -> None:
+    """Replace bytes inside a segment, sealed or open."""
+    sealed = path.suffix == ".gz"
+    text = gzip.decompress(path.read_bytes()) if sealed else path.read_bytes()
+    assert before in text
+    text = text.replace(before, after, 1 if once else -1)
+    path.write_bytes(gzip.compress(text) if sealed else text)
+
+
+def content_polls(path: Path) -> int:
+    """Return how many polls the recorder's own reader finds in a segment."""
+    return sum(entry.is_poll for entry in read_content(path, sealed=True).entries)

@@ -1,0 +1,50 @@
+"""The pipeline in processes of its own, as natstui and spark-submit start it."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ENVIRONMENT = {**os.environ, "COLUMNS": "140"}
+
+
+def natstui(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
+    """Run `natstui WORDS` to its end."""
+    return subprocess.run(
+        [sys.executable, "-m", "natstui", *words],
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+        env=env or ENVIRONMENT,
+    )
+
+
+def started(*words: str) -> subprocess.Popen[bytes]:
+    """Start the child process of an analysis."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "natstui.analysis.job", *words, "--pipe"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def told(child: subprocess.Popen[bytes]) -> dict[str, Any]:
+    """Read one line of the child."""
+    assert child.stdout is not None
+    line: dict[str, Any] = json.loads(child.stdout.readline())
+    return line
+
+
+def left_behind(out: Path) -> list[str]:
+    """Return what an unfinished run left in the folder of the tables: it should be nothing."""
+    return [
+        str(path.relative_to(out))
+        for path in out.rglob("*")
+        if path.name.startswith((".spark-staging", "_temporary")) or "gold." in path.name
+    ]

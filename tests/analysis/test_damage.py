@@ -1,0 +1,119 @@
+"""Damaged recordings: what is torn is counted, what is missing is an error and never a null."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from natstui.analysis.explain import explain
+from tests.analysis.damaged import consumer_rows, content_polls, rewritten, segments, small
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+SEALED, OPEN = "records-000001.jsonl.gz", "records-000005.jsonl"
+
+
+def test_a_whole_session_has_no_damage(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    rows = segments(spark, folder)
+    assert len(rows) == 5
+    assert not any(row["corrupt"] or row["torn_lines_count"] for row in rows.values())
+    assert not any(row["unknown_lines_count"] for row in rows.values())
+    assert consumer_rows(spark, folder) == 40 * 6
+
+
+def test_a_torn_last_line_is_dropped_and_counted(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    path = folder / OPEN
+    path.write_bytes(path.read_bytes() + b'{"kind":"snapshot","taken_mono_us":12,"taken_at')
+    assert segments(spark, folder)[OPEN]["torn_lines_count"] == 1
+    assert consumer_rows(spark, folder) == 40 * 6
+
+
+def test_sealed_segments_that_are_cut_off_or_no_gzip_are_told(
+    spark: SparkSession, sessions: Path
+) -> None:
+    folder = small(sessions)
+    paths = sorted(folder.glob("*.gz"))
+    polls = sum(content_polls(path) for path in paths[:3])
+    for path, share in zip(paths, (0.2, 0.6, 0.97), strict=False):
+        content = path.read_bytes()
+        path.write_bytes(content[: int(len(content) * share)])
+    lost = content_polls(paths[3])
+    paths[3].write_bytes(b"this is no gzip file at all, but long enough to be one")
+    rows = segments(spark, folder)
+    assert [rows[path.name]["corrupt"] for path in paths] == [True] * 4
+    assert rows[OPEN]["corrupt"] is False
+    whole = 40 - polls - lost
+    assert whole * 6 <= consumer_rows(spark, folder) < (40 - lost) * 6
+
+
+def test_noise_and_kinds_of_tomorrow_are_counted(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    path = folder / OPEN
+    noise = b'{"kind":"snapshot","taken_mono_us":[}\n{"kind":"of_tomorrow","at_us":1}\nnoise\n'
+    path.write_bytes(path.read_bytes() + noise)
+    row = segments(spark, folder)[OPEN]
+    assert (row["torn_lines_count"], row["unknown_lines_count"]) == (2, 1)
+
+
+def test_a_segment_that_is_there_twice_is_read_once(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    plain = gzip.decompress((folder / SEALED).read_bytes())
+    (folder / SEALED.removesuffix(".gz")).write_bytes(plain)
+    assert consumer_rows(spark, folder) == 40 * 6
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        (b'"pending_msgs":', b'"pending_messages":', "pending_msgs"),
+        (b'"ack_floor_stream_seq":[', b'"ack_floor_stream_seq":[7,', "ack_floor_stream_seq"),
+        (b'"acked_at_us":', b'"acked":', "acked_at_us"),
+        (b'"taken_mono_us":', b'"taken_mono":', "taken_mono_us"),
+    ],
+)
+def test_a_column_that_is_renamed_or_has_another_length_is_an_error(
+    spark: SparkSession, sessions: Path, before: bytes, after: bytes, told: str
+) -> None:
+    folder = small(sessions)
+    rewritten(folder / OPEN, before, after)
+    with pytest.raises(PySparkException) as caught:
+        consumer_rows(spark, folder)
+    sentence = str(explain(caught.value))
+    assert f'"{told}"' in sentence
+    assert "20260921T141320Z-small" in sentence
+    assert "\n" not in sentence
+
+
+def test_a_null_in_a_required_column_is_an_error(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    path = folder / OPEN
+    text = re.sub(rb'"ack_pending_msgs":\[\d+', b'"ack_pending_msgs":[null', path.read_bytes())
+    path.write_bytes(text)
+    with pytest.raises(PySparkException) as caught:
+        consumer_rows(spark, folder)
+    assert '"ack_pending_msgs" is null' in str(explain(caught.value))
+
+
+def test_a_null_in_an_optional_column_is_not(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    path = folder / OPEN
+    path.write_bytes(re.sub(rb'"acked_at_us":\[\d+', b'"acked_at_us":[null', path.read_bytes()))
+    assert consumer_rows(spark, folder) == 40 * 6
+
+
+def test_a_sequence_beyond_64_bits_is_read_as_the_largest(
+    spark: SparkSession, sessions: Path
+) -> None:
+    folder = small(sessions)
+    path = folder / OPEN
+    huge = b'"delivered_stream_seq":["18446744073709551615"'
+    path.write_bytes(re.sub(rb'"delivered_stream_seq":\[\d+', huge, path.read_bytes()))
+    assert consumer_rows(spark, folder) == 40 * 6
+    assert segments(spark, folder)[OPEN]["torn_lines_count"] == 0

@@ -1,0 +1,139 @@
+"""`natstui analyze` and its child: results on stdout, one sentence for whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from natstui.analysis.java import java_version
+from tests.analysis.damaged import NAME, rewritten, small
+from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def test_the_command_prints_tables_and_writes_a_page_and_keeps_the_tables(
+    sessions: Path, tmp_path: Path
+) -> None:
+    folder, out, page = small(sessions, ticks=90), tmp_path / "out", tmp_path / "page.html"
+    words = ("analyze", str(folder), "--out", str(out), "--master", "local[2]", "--json")
+    ran = natstui(*words, "--html", str(page))
+    assert ran.returncode == 0, ran.stderr
+    result = json.loads(ran.stdout)
+    assert result["sessions"] == [NAME]
+    assert result["read_sessions_count"] == 1
+    assert len(result["tables"]["consumer_rate"]["rows"]) > 0
+    assert "Spark" not in ran.stdout[:200]
+    assert "WARN" not in ran.stderr
+    assert page.read_text().startswith("<!doctype html>")
+    assert (out / "gold" / "DICTIONARY.md").is_file()
+    assert left_behind(out) == []
+
+
+def test_closing_stdin_cancels_and_leaves_nothing_half_written(
+    sessions: Path, tmp_path: Path
+) -> None:
+    folder, out = small(sessions), tmp_path / "out"
+    child = started(str(folder), "--out", str(out), "--master", "local[2]")
+    while told(child)["text"] != "reading the lines":
+        pass
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.close()
+    rest = child.stdout.read().splitlines()
+    assert child.wait(60) == 130
+    assert json.loads(rest[-1]) == {"kind": "failed", "text": "cancelled", "exit_code": 130}
+    assert left_behind(out) == []
+    assert not (out / "gold").exists()
+    child.stdout.close()
+
+
+def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: Path) -> None:
+    child = started(str(small(sessions)), "--out", str(tmp_path / "out"))
+    assert told(child)["text"] == "starting Spark"
+    os.kill(child.pid, signal.SIGINT)
+    assert child.wait(60) == 130
+    assert child.stdin is not None and child.stdout is not None
+    child.stdin.close()
+    child.stdout.close()
+
+
+def test_a_renamed_column_ends_the_command_with_a_sentence(sessions: Path, tmp_path: Path) -> None:
+    folder, out = small(sessions), tmp_path / "out"
+    rewritten(folder / "records-000005.jsonl", b'"stored_msgs":', b'"messages":')
+    ran = natstui("analyze", str(folder), "--out", str(out), "--master", "local[2]")
+    assert ran.returncode == 7
+    assert ran.stdout == ""
+    sentence = ran.stderr.strip().splitlines()[-1]
+    assert '"stored_msgs"' in sentence
+    assert NAME in sentence
+    assert left_behind(out) == []
+
+
+def refused(*words: str, env: dict[str, str] | None = None) -> str:
+    """Return the sentence a wrong command ends with; Spark is never started for it."""
+    ran = natstui("analyze", *words, env=env)
+    assert ran.returncode == 7, ran.stderr
+    assert ran.stdout == ""
+    lines = [line for line in ran.stderr.splitlines() if line != "natstui: starting Spark"]
+    assert len(lines) == 1, lines
+    return lines[0]
+
+
+def test_what_is_no_session_is_said_at_once(sessions: Path, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "out"))
+    assert "no recorded session matches" in refused(str(sessions / "*"), *out)
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert "is not a recorded session" in refused(str(empty), *out)
+    folder = small(sessions)
+    for path in folder.glob("records-*"):
+        path.unlink()
+    assert "is empty: it has no records" in refused(str(folder), *out)
+
+
+def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path: Path) -> None:
+    folder = small(sessions)
+    file = tmp_path / "file"
+    file.write_text("")
+    assert "cannot write the tables" in refused(str(folder), "--out", str(file / "out"))
+    page = ("--html", str(tmp_path / "no" / "page.html"))
+    assert "its folder does not exist" in refused(str(folder), *page)
+
+
+def test_a_full_disk_is_said_at_once(sessions: Path) -> None:
+    # /dev/full is a disk that is always full; a folder under it cannot be made.
+    assert "cannot write the tables" in refused(str(small(sessions)), "--out", "/dev/full/x")
+
+
+def test_without_java_the_sentence_says_where_it_was_looked_for(
+    sessions: Path, tmp_path: Path
+) -> None:
+    words = (str(small(sessions)), "--out", str(tmp_path / "out"))
+    nowhere = {**ENVIRONMENT, "PATH": str(tmp_path)}
+    nowhere.pop("JAVA_HOME", None)
+    sentence = refused(*words, env=nowhere)
+    assert "neither JAVA_HOME nor java on the PATH" in sentence
+    assert "install Java 17" in sentence
+    assert "does not start" in refused(*words, env={**nowhere, "JAVA_HOME": str(tmp_path)})
+
+
+def test_a_java_that_is_too_old_is_named(sessions: Path, tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "java"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho 'openjdk version \"1.8.0_392\"' >&2\n")
+    program.chmod(0o755)
+    env = {**ENVIRONMENT, "JAVA_HOME": str(tmp_path)}
+    sentence = refused(str(small(sessions)), "--out", str(tmp_path / "out"), env=env)
+    assert "is Java 8" in sentence
+
+
+@pytest.mark.parametrize(
+    ("text", "version"),
+    [('openjdk version "17.0.15" 2025', 17), ('java version "1.8.0_1"', 8), ("?", None)],
+)
+def test_versions_of_java_are_understood(text: str, version: int | None) -> None:
+    assert java_version(text) == version

@@ -1,0 +1,55 @@
+"""Errors of Spark and of the file system become one sentence each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+
+from natstui.analysis.explain import explain
+from natstui.analysis.places import check_sessions, glob_escaped
+from natstui.errors import AnalysisError, SessionError
+
+
+@pytest.mark.parametrize(
+    ("spark_says", "sentence"),
+    [
+        ("Job aborted: java.io.IOException: No space left on device", "the disk is full"),
+        ("AccessControlException: Permission denied: /data/x", "no permission"),
+        ("java.lang.OutOfMemoryError: Java heap space", "--memory"),
+        ("No FileSystem for scheme s3a", "hadoop-aws"),
+        ("UNAUTHENTICATED: bad token", "refused the token"),
+        ("something else\nat java.base", "Spark failed"),
+    ],
+)
+def test_what_spark_says_becomes_a_sentence(spark_says: str, sentence: str) -> None:
+    told = str(explain(PySparkException(spark_says)))
+    assert sentence in told
+    assert "\n" not in told
+
+
+def test_our_own_errors_stay_as_they_are() -> None:
+    error = SessionError("the session is damaged")
+    assert explain(error) is error
+
+
+def test_a_folder_with_the_signs_of_a_pattern_in_its_name_is_meant_literally(
+    tmp_path: Path,
+) -> None:
+    folder = tmp_path / "a[1]{b}"
+    folder.mkdir()
+    (folder / "session.json").write_text("{}")
+    (folder / "records-000001.jsonl").write_text("")
+    (found,) = check_sessions([str(folder)])
+    assert found == glob_escaped(str(folder))
+    assert r"a\[1\]\{b\}" in found
+
+
+def test_urls_are_left_to_hadoop() -> None:
+    assert check_sessions(["s3a://bucket/*"]) == ["s3a://bucket/*"]
+
+
+def test_a_pattern_without_sessions_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(AnalysisError, match="no recorded session matches"):
+        check_sessions([str(tmp_path / "nothing*")])

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from natstui.config import Connection, Secret
 from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
 from natstui.model.record import LinkChanged, Permitted, Unavailable
 from natstui.model.snapshot import Snapshot
 from tests.engine.engine_process import EngineProcess
@@ -109,3 +111,25 @@ def test_a_missing_permission_for_one_api_is_named_and_the_rest_goes_on(
         missing = engine.next(Unavailable, lambda record: record.what == "STREAM.LIST")
         assert missing.denied_subject == "$JS.API.STREAM.LIST"
         assert missing.reason == 'the user has no permission to publish to "$JS.API.STREAM.LIST"'
+
+
+async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_its_subject(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    broker = nats_server_factory(MONITOR)
+    app = await connect(Connection(servers=(broker.url,), user="app", password=Secret("app")))
+    await app.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+    await app.request("CONSUMER.CREATE.S.C", {"stream_name": "S", "config": {"name": "C"}})
+    await app.ask("s", b"a message")
+    await app.close()
+    config = tmp_path / "config.toml"
+    config.write_text("[connection]\ninbox_prefix = '_INBOX_mon'\n")
+    arguments = ("--server", with_user(broker.url, "mon"), "--config", str(config))
+    with EngineProcess(*arguments) as engine:
+        engine.next(Snapshot, lambda snapshot: "C" in snapshot.consumers.name)
+        engine.next(Snapshot)
+        missing = [record for record in engine.records if isinstance(record, Unavailable)]
+    assert all(record.denied_subject for record in missing), missing
+    assert not {record.denied_subject for record in missing} & {
+        f"$JS.API.{verb}" for verb in ("INFO", "STREAM.LIST", "CONSUMER.LIST.S")
+    }

@@ -70,22 +70,14 @@ class TableScreen(LiveScreen):
         """Arrange the newer rows and show them."""
         view = self.view()
         if len(view) >= IN_A_THREAD_FROM:
-            if self._still_arranged(view):
+            wanted = (view.roster, self.order, view.now_mono_us)
+            if _still_serves(self._arranged, wanted):
                 self._show(view, self._before)
             else:
+                self._arranged = wanted
                 self._arrange_aside(view)
         else:
             self._show(view, in_order(view, self.SPECS, self.order, self._before))
-
-    def _still_arranged(self, view: Any) -> bool:
-        """Tell whether the last order still serves: same rows, same wish, not long ago."""
-        known, self._arranged = self._arranged, (view.roster, self.order, view.now_mono_us)
-        if known is None or known[:2] != self._arranged[:2]:
-            return False
-        if view.now_mono_us - known[2] >= SORTED_AGAIN_AFTER_US:
-            return False
-        self._arranged = known
-        return True
 
     @work(exclusive=True, group="arrange")
     async def _arrange_aside(self, view: Any) -> None:
@@ -169,3 +161,12 @@ class TableScreen(LiveScreen):
         row = {s.id: c.text for s, c in zip(self.SPECS, cells, strict=True)}
         self.app.copy_to_clipboard(json.dumps(row, ensure_ascii=False))
         self.notify("copied the row as JSON", markup=False, timeout=2)
+
+
+def _still_serves(
+    known: tuple[object, Order, int] | None, wanted: tuple[object, Order, int]
+) -> bool:
+    """Tell whether an order still serves: same rows, same wish, made not long ago."""
+    if known is None or known[0] is not wanted[0] or known[1] != wanted[1]:
+        return False
+    return wanted[2] - known[2] < SORTED_AGAIN_AFTER_US

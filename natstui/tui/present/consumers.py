@@ -54,7 +54,7 @@ _words: Callable[..., ColumnSpec[ConsumerView]] = partial(ColumnSpec, align="lef
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
     _words("name", "CONSUMER", 16, 0, cells.name, _by("name"), flex=2),
     _words("stream", "STREAM", 12, 5, cells.stream, _by("stream"), flex=2),
-    _words("status", "STATUS", 15, 1, cells.status, _by_status, descends=True),
+    _words("status", "STATUS", 16, 1, cells.status, _by_status, descends=True),
     _words("mode", "MODE", 4, 16, cells.mode, _by_config("pull")),
     _words("life", "LIFE", 7, 17, cells.life, _by_config("durable")),
     _words("ack", "ACK", 8, 15, cells.ack_policy, _by_config("ack_policy")),

@@ -10,7 +10,7 @@ import click
 
 from natstui import __version__
 from natstui.cli.options import viewer_flags
-from natstui.errors import NatstuiError
+from natstui.errors import NatstuiError, UsageError
 
 COMMANDS: dict[str, str] = {
     # command → "module:function". Loaded when used, so that no command pays for another's imports.
@@ -78,6 +78,10 @@ def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
     Without a command: open the screen.
     """
     if ctx.invoked_subcommand:
+        if engine or arguments:
+            # Dropped, they would send a command to another server than the one that was typed.
+            name = ctx.invoked_subcommand
+            raise UsageError(f"flags belong behind the command: natstui {name} --server ...")
         return
     from natstui.cli.open_viewer import ENGINE, open_viewer
 

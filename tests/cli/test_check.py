@@ -35,3 +35,10 @@ def test_a_wrong_file_is_one_sentence() -> None:
     done = run_check("--config", "/no/such/config.toml")
     assert done.returncode == 2
     assert done.stderr == "natstui: the configuration /no/such/config.toml does not exist\n"
+
+
+def test_flags_before_a_command_are_refused_rather_than_dropped() -> None:
+    command = [sys.executable, "-m", "natstui", "--server", "127.0.0.1:1", "check"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 2
+    assert done.stderr == "natstui: flags belong behind the command: natstui check --server ...\n"

@@ -1,34 +1,16 @@
-"""Running plans against a real server; every run must add up."""
+"""One server per file, and a way to run roles on it."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator
 
 import pytest
 
-from natstui.bench.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.jetstream.broker import Broker
-from natstui.model.benchmark import BenchmarkReport
-from natstui.model.benchmark_counts import Counts, total_counts
 from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import BenchmarkPlan, Role, StreamPlan
-from natstui.model.record import Record
-
-
-@dataclass
-class Records:
-    """A sink that keeps everything."""
-
-    all: list[Record] = field(default_factory=list)
-    on_add: Callable[[Record], None] | None = None
-
-    def add(self, record: Record) -> None:
-        self.all.append(record)
-        if self.on_add is not None:
-            self.on_add(record)
+from natstui.model.benchmark_role import Role
+from tests.bench.running import Run, plan, run_plan
 
 
 @pytest.fixture(scope="module")
@@ -36,39 +18,6 @@ def broker() -> Iterator[Broker]:
     """One server for the tests of a file; each run makes and removes its own stream."""
     with Broker() as broker:
         yield broker
-
-
-def plan(
-    *roles: Role,
-    stream: StreamPlan | None = None,
-    duration_s: float | None = None,
-    drain_s: float = 20.0,
-    warmup_s: float = 0.0,
-) -> BenchmarkPlan:
-    return BenchmarkPlan("test", "", roles, stream, duration_s, warmup_s, drain_s=drain_s)
-
-
-async def run_plan(connection: Connection, what: BenchmarkPlan) -> tuple[BenchmarkResult, Records]:
-    records = Records()
-    result = await asyncio.wait_for(Benchmark(what, connection, records).run(), 120)
-    check_sums(result, records)
-    return result, records
-
-
-def check_sums(result: BenchmarkResult, records: Records) -> None:
-    """The intervals of each worker add up to its totals, and those to the run's."""
-    reports = [record for record in records.all if isinstance(record, BenchmarkReport)]
-    by_worker: dict[tuple[str, int], list[Counts]] = {}
-    for report in reports:
-        by_worker.setdefault((report.role, report.worker_id), []).append(report.counts)
-    for worker in result.workers:
-        assert total_counts(by_worker.get((worker.role, worker.worker_id), [])) == worker.counts
-    assert total_counts(worker.counts for worker in result.workers) == result.counts
-    if not result.partial:
-        assert result.accounting.closes, result.accounting.missing
-
-
-Run = Callable[..., Awaitable[BenchmarkResult]]
 
 
 @pytest.fixture

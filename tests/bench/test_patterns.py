@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import pytest
-from conftest import Run
 
 from natstui.model.benchmark_role import Acks, ClientKind, Pattern, Payload, Role, StreamPlan
+from tests.bench.running import Run
 
 STREAM = StreamPlan("PATTERNS", subjects=("bench", "bench.*"), allow_batches=True)
 BUCKET = StreamPlan("patterns", history_count=1)

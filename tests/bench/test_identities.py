@@ -1,0 +1,97 @@
+"""Both clients work with TLS and with every kind of identity."""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import nkeys
+import pytest
+
+from natstui.config.connection import Connection, Secret
+from natstui.jetstream.broker import Broker
+from natstui.model.benchmark_role import ClientKind, Role, StreamPlan
+from tests.bench.running import plan, run_plan
+from tests.jetstream.certificates import make_files
+from tests.jetstream.operator_jwts import Operator, Signer, write_creds
+
+Factory = Callable[..., Broker]
+both = pytest.mark.parametrize("client", ["wire", "nats-py"])
+STREAM = StreamPlan("IDENTITY", subjects=("bench",))
+
+
+async def prove(url: str, client: ClientKind, **identity: Any) -> None:
+    """Publish, consume and ask with an identity."""
+    connection = Connection(servers=(url,), **identity)
+    roles = (
+        Role("subs", "js-consume", 1, client, acks="double"),
+        Role("pubs", "js-publish-sync", 1, client, total_msgs=50),
+        Role("servers", "serve", 1, client, subject="ask"),
+        Role("clients", "request", 1, client, subject="ask", total_msgs=50),
+    )
+    result, _ = await run_plan(connection, plan(*roles, stream=STREAM))
+    assert result.verdict == "ok", result.notes
+    assert (result.accounting.stored_msgs, result.accounting.lost_msgs) == (50, 0)
+    assert result.latencies.rtt.total_count == 50
+
+
+@both
+async def test_tls_with_a_client_certificate(
+    nats_server_factory: Factory, tmp_path: Path, client: ClientKind
+) -> None:
+    files = make_files(tmp_path / "tls")
+    url = nats_server_factory(files.server_config("verify: true")).url
+    await prove(url, client, ca=files.ca, cert=files.cert, key=files.key)
+
+
+@both
+async def test_user_and_password(nats_server_factory: Factory, client: ClientKind) -> None:
+    url = nats_server_factory('authorization { user: ann, password: "p w" }').url
+    await prove(url, client, user="ann", password=Secret("p w"))
+
+
+async def test_a_token(nats_server_factory: Factory) -> None:
+    url = nats_server_factory('authorization { token: "t:k" }').url
+    await prove(url, "wire", token=Secret("t:k"))
+
+
+async def test_an_nkey(nats_server_factory: Factory) -> None:
+    user = Signer.make(nkeys.PREFIX_BYTE_USER)
+    url = nats_server_factory(f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}").url
+    await prove(url, "wire", nkey=Secret(user.seed))
+
+
+async def test_a_creds_file_and_a_jwt(nats_server_factory: Factory, tmp_path: Path) -> None:
+    operator = Operator()
+    url = nats_server_factory(operator.server_config).url
+    jwt, seed = operator.user()
+    await prove(url, "wire", creds_file=str(write_creds(tmp_path / "u.creds", jwt, seed)))
+    await prove(url, "wire", user_jwt=Secret(jwt), user_seed=Secret(seed))
+
+
+async def test_no_secret_is_in_a_command_line_or_an_environment(
+    nats_server_factory: Factory,
+) -> None:
+    secret = "only-by-stdin-91"
+    url = nats_server_factory(f'authorization {{ token: "{secret}" }}').url
+    looking = asyncio.create_task(_secrets_seen(secret))
+    await prove(url, "wire", token=Secret(secret))
+    looked, found = await looking
+    assert looked
+    assert not found
+
+
+async def _secrets_seen(secret: str) -> tuple[bool, bool]:
+    """Look at every worker for a while."""
+    looked = found = False
+    for _ in range(30):
+        for folder in Path("/proc").glob("[0-9]*"):
+            try:
+                command = (folder / "cmdline").read_bytes()
+                if b"natstui.bench.worker" in command:
+                    looked = True
+                    found |= secret.encode() in command + (folder / "environ").read_bytes()
+            except (FileNotFoundError, PermissionError, ProcessLookupError):
+                continue
+        await asyncio.sleep(0.05)
+    return looked, found

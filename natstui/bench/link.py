@@ -15,10 +15,11 @@ from contextlib import contextmanager
 from typing import Any
 
 import nats.errors
+import nats.js.errors
 from nats.aio.transport import TcpTransport
 
 from natstui.bench.frames import Framer, Run
-from natstui.errors import NatstuiError, PermissionDenied, ServerGone
+from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.permissions import read_violation
 from natstui.jetstream.transport import GuardedClient
 
@@ -72,6 +73,9 @@ class WireLink:
                 self.fail(PermissionDenied(violation.subject, violation.kind))
             elif isinstance(error, nats.errors.SlowConsumerError):
                 on_dropped()
+            elif isinstance(error, nats.js.errors.APIError):
+                # An asynchronous publish that is refused ends here, and nowhere else.
+                self.fail(RequestFailed(f"the server refused a message: {error.description}"))
             await others(error)
 
         self.nc._error_cb = hear

@@ -55,7 +55,9 @@ class AsyncPublisher:
     async def _one(self, number: int, due_ns: int) -> None:
         now_ns = time.monotonic_ns()
         subject, payload, headers = self._messages.make(number, due_ns, now_ns)
-        waiting = await self._js.publish_async(subject, payload, headers=headers)
+        waiting = await self._js.publish_async(
+            subject, payload, wait_stall=self._job.orders.role.timeout_s, headers=headers
+        )
         self._open_count += 1
         self._job.tally.sent(1, len(payload), now_ns)
 

@@ -33,6 +33,7 @@ class Stage:
     """Role → name of the consumer its workers share."""
     own_consumers: list[str] = field(default_factory=list)
     made_stream: bool = False
+    _in_memory: bool = True
 
     @property
     def stream(self) -> str | None:
@@ -57,6 +58,8 @@ class Stage:
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)
         self.waiting_msgs = info["state"]["messages"]
+        # A consumer of stored messages shall survive what they survive.
+        self._in_memory = info["config"]["storage"] == "memory"
         for role in self.plan.roles:
             if role.pattern in CONSUMERS - {"js-ordered"}:
                 await self._make_consumer(role)
@@ -98,7 +101,8 @@ class Stage:
         name = f"natstui-{self.run_id}-{role.name}"
         body = {
             "stream_name": self.stream,
-            "config": consumer_config(role, name, f"_natstui.{name}"),
+            "config": consumer_config(role, name, f"_natstui.{name}")
+            | {"mem_storage": self._in_memory},
             "action": "create",
         }
         await self.client.request(f"CONSUMER.CREATE.{self.stream}.{name}", body)
@@ -153,7 +157,6 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
         "ack_policy": acks,
         "deliver_policy": "all",
         "inactive_threshold": _IDLE_CONSUMER_S * 10**9,
-        "mem_storage": True,
     }
     if acks != "none":
         config["ack_wait"] = round(role.ack_wait_s * 1e9)

@@ -14,6 +14,7 @@ from natstui.errors import NatstuiError, NotFound, RequestFailed
 
 _EXPIRES_S = 30
 _HEARTBEAT_S = 5
+_PATIENCE_NS = 3_000_000_000
 _PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
 _FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
 
@@ -30,6 +31,7 @@ class Puller(Consumer):
         """Messages asked for and not delivered yet."""
         self._batch = self.role.batch_msgs
         self._heard_ns = 0
+        self._nobody_since_ns: int | None = None
         self._lost_count = link.lost_count
         verb = f"{job.client.prefix}.CONSUMER.MSG.NEXT.{job.orders.stream}.{job.orders.consumer}"
         self._head = b"PUB %s %s " % (verb.encode(), self._inbox)
@@ -69,12 +71,25 @@ class Puller(Consumer):
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         self._heard_ns = now_ns
+        if run.status == 503:
+            self._nobody(now_ns)
+            return
+        self._nobody_since_ns = None
         if run.status is not None:
             self._on_status(run, run.status)
         else:
             self._asked -= len(run)
             self.take(run, now_ns)
         self._refill()
+
+    def _nobody(self, now_ns: int) -> None:
+        """Give a server that just came back some time to recover its consumers."""
+        self._asked = 0
+        self._nobody_since_ns = self._nobody_since_ns or now_ns
+        if now_ns - self._nobody_since_ns > _PATIENCE_NS:
+            name = f"{self.job.orders.stream} > {self.job.orders.consumer}"
+            gone = f"consumer {name} does not answer: it, or its stream, is gone"
+            self.link.fail(NotFound(gone, code=503))
 
     def _on_status(self, run: Run, status: int) -> None:
         """Follow the server: heartbeats, ended pulls, and what makes pulling pointless."""
@@ -97,8 +112,6 @@ class Fetcher(Puller):
 def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:
     """Return the error behind a status that ends pulling; None when it goes on."""
     name = f"{job.orders.stream} > {job.orders.consumer}"
-    if status == 503:
-        return NotFound(f"consumer {name} does not answer: it, or its stream, is gone", code=503)
     if status in (400, 409) and _FATAL.search(headers):
         line = headers.split(b"\r\n", 1)[0].decode("utf-8", "replace")
         return RequestFailed(f"consumer {name} refused a pull: {line[9:]}", code=status)

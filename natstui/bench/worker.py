@@ -22,6 +22,7 @@ from natstui.bench.link import WireLink
 from natstui.bench.protocol import (
     Die,
     Done,
+    Down,
     Failed,
     Go,
     Orders,
@@ -41,7 +42,7 @@ from natstui.jetstream.client import Client, connect
 from natstui.model.record import LinkChanged
 
 _REPORT_S = 0.075
-_LAST_CHANCE_S = 8
+_LAST_CHANCE_S = 15
 _CLEANUP_S = 3.0
 _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
@@ -69,27 +70,31 @@ class Worker:
         self._tally = Tally()
         self._schedule = schedule
         self._was_lost = False
+        self._stopped = False
 
     async def live(self) -> None:
         """Do everything from the connection to the last word."""
-        client = await connect(
-            Connection.from_line(self._orders.connection), on_link=self._on_link
-        )
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._orphan)
+        _arm()
+        # Whoever started us may be gone before we are connected.
+        listening = asyncio.create_task(self._listen())
+        connection = Connection.from_line(self._orders.connection)
+        client = await connect(connection, on_link=self._on_link)
         link = WireLink(client.nc)
         if self._orders.role.client == "wire":
             link.take_over()
         else:
             link.listen(lambda: self._tally.add("dropped_msgs"))
         self._job = Job(self._orders, client, self._tally, self._schedule)
-        listening = asyncio.create_task(self._listen(self._job))
+        if self._stopped:
+            self._job.stopping.set()
         try:
             await self._work(patterns.build(self._job, link), link)
         finally:
             listening.cancel()
-            await link.close()
             if self._orphaned.is_set():
                 await _clean_up(client, self._orders.cleanup)
+            await link.close()
             await client.close()
 
     async def _work(self, program: patterns.Program, link: WireLink) -> None:
@@ -156,37 +161,49 @@ class Worker:
             died=died,
         )
 
-    async def _listen(self, job: Job) -> None:
+    async def _listen(self) -> None:
         while line := await self._reader.readline():
-            match protocol.decode_down(line):
-                case Go() as go:
-                    job.begin(go.go_ns, go.steady_ns, go.end_ns)
-                    self._going.set()
-                case Rate() as rate:
-                    job.change_rate(rate.per_s)
-                case Pause():
-                    job.running.clear()
-                case Resume():
-                    job.running.set()
+            said = protocol.decode_down(line)
+            match said:
                 case Stop():
-                    job.stopping.set()
-                    self._going.set()
+                    self._stop()
                 case Die():
                     self.report()
                     say(self.done(died=True))
                     os.kill(os.getpid(), signal.SIGKILL)
-                case Orders():
-                    raise NatstuiError("a worker gets its orders once")
+                case _ if self._job is not None:
+                    self._follow(self._job, said)
+                case _:
+                    raise NatstuiError("a worker is led only once it is ready")
         self._orphan()
+
+    def _follow(self, job: Job, said: Down) -> None:
+        """Do what the controller says while the work goes on."""
+        match said:
+            case Go():
+                job.begin(said.go_ns, said.steady_ns, said.end_ns)
+                self._going.set()
+            case Rate():
+                job.change_rate(said.per_s)
+            case Pause():
+                job.running.clear()
+            case Resume():
+                job.running.set()
+            case _:
+                raise NatstuiError("a worker gets its orders once")
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._going.set()
+        if self._job is not None:
+            self._job.stopping.set()
 
     def _orphan(self) -> None:
         """Whoever started us is gone."""
         # Should anything hang from here on, the kernel ends us.
         signal.alarm(_LAST_CHANCE_S)
         self._orphaned.set()
-        self._going.set()
-        if self._job is not None:
-            self._job.stopping.set()
+        self._stop()
 
     def _on_link(self, change: LinkChanged) -> None:
         """Say when the connection is lost, and when it is back."""
@@ -207,7 +224,6 @@ async def _clean_up(client: Client, verbs: tuple[str, ...]) -> None:
 
 def _arm() -> None:
     """End with the process that started us, and wake up on time."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         prctl = ctypes.CDLL(None).prctl
         prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
@@ -235,7 +251,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
-    _arm()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # select() keeps microseconds; epoll as asyncio uses it rounds waits up to milliseconds.
     with asyncio.Runner(
         loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())

@@ -1,0 +1,239 @@
+"""Whatever goes wrong: one sentence, an exit code, a partial result, and nothing left behind."""
+
+import asyncio
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from natstui.bench.controller import Benchmark
+from natstui.config.connection import Connection
+from natstui.errors import NotFound, PermissionDenied
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.model.benchmark import BenchmarkPhase, BenchmarkPlanned
+from natstui.model.benchmark_result import BenchmarkResult
+from natstui.model.benchmark_role import (
+    BenchmarkPlan,
+    ClientKind,
+    Pattern,
+    RateSegment,
+    Role,
+    StreamPlan,
+)
+from natstui.model.record import Record
+from tests.bench.running import Records, plan
+
+both = pytest.mark.parametrize("client", ["wire", "nats-py"])
+STREAM = StreamPlan("FAILING", subjects=("bench",))
+DENYING = """
+authorization { users: [ { user: u, password: p, permissions: {
+  publish: { deny: ["bench", "ask"] } } } ] }
+"""
+
+
+async def fail(url: str, what: BenchmarkPlan, **identity: object) -> tuple[BenchmarkResult, int]:
+    """Run a plan that fails; return its partial result and the exit code."""
+    connection = Connection(servers=(url,), **identity)  # type: ignore[arg-type]
+    benchmark = Benchmark(what, connection, Records())
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    assert benchmark.failure is not None
+    assert (result.verdict, result.partial) == ("failed", True)
+    return result, benchmark.failure.exit_code
+
+
+@pytest.mark.parametrize(
+    ("pattern", "client"),
+    [
+        ("js-publish-sync", "wire"),
+        ("js-publish-async", "wire"),
+        ("js-publish-async", "nats-py"),
+        ("js-publish-atomic", "wire"),
+        ("js-publish-fast", "wire"),
+    ],
+)
+async def test_a_full_stream_ends_the_run_with_its_reason(
+    broker: Broker, pattern: Pattern, client: ClientKind
+) -> None:
+    full = replace(STREAM, max_msgs=100, discard="new", allow_batches=True)
+    role = Role("pubs", pattern, 1, client, total_msgs=1000, batch_msgs=40, window_msgs=80)
+    role = replace(role, timeout_s=2)
+    result, exit_code = await fail(broker.url, plan(role, stream=full))
+    assert exit_code == 4
+    assert "maximum messages exceeded" in result.notes[0]
+    assert result.accounting.stored_msgs is not None
+    assert 0 < result.accounting.stored_msgs <= 100
+
+
+@both
+async def test_a_subject_nobody_stores_ends_the_run(broker: Broker, client: ClientKind) -> None:
+    role = Role("pubs", "js-publish-async", 1, client, subject="elsewhere", total_msgs=10)
+    result, exit_code = await fail(broker.url, plan(role, stream=STREAM))
+    assert exit_code == 4
+    assert "no stream takes" in result.notes[0]
+
+
+@pytest.mark.parametrize("pattern", ["publish", "js-publish-async"])
+@both
+async def test_a_denied_subject_is_named(
+    nats_server_factory: Callable[..., Broker], pattern: Pattern, client: ClientKind
+) -> None:
+    from natstui.config.connection import Secret
+
+    url = nats_server_factory(DENYING).url
+    role = Role("pubs", pattern, 1, client, schedule=(RateSegment(None, 500, 500),))
+    what = plan(role, stream=STREAM, duration_s=2)
+    result, exit_code = await fail(url, what, user="u", password=Secret("p"))
+    assert exit_code == PermissionDenied.exit_code
+    assert 'no permission to publish to "bench"' in result.notes[0]
+
+
+async def test_a_missing_stream_or_consumer_is_named_before_anything_starts(
+    broker: Broker,
+) -> None:
+    missing = replace(STREAM, name="MISSING", create=False)
+    consumer = Role("subs", "js-consume", consumer="nobody")
+    for what, word in ((plan(consumer, stream=missing), "stream"), (_own(consumer), "consumer")):
+        with pytest.raises(NotFound, match=word):
+            await Benchmark(what, Connection(servers=(broker.url,)), Records()).run()
+    assert await _streams(broker.url) == []
+
+
+def _own(consumer: Role) -> BenchmarkPlan:
+    return plan(consumer, stream=STREAM)
+
+
+async def _streams(url: str) -> list[str]:
+    client = await connect(Connection(servers=(url,)))
+    names: list[str] = json.loads(await client.request("STREAM.NAMES")).get("streams") or []
+    await client.close()
+    return names
+
+
+@both
+async def test_a_server_that_goes_away_leaves_a_partial_result(
+    nats_server: Broker, client: ClientKind
+) -> None:
+    role = Role("pubs", "js-publish-async", 1, client, schedule=(RateSegment(None, 500, 500),))
+    role = replace(role, timeout_s=2)
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            asyncio.get_running_loop().call_later(1.0, nats_server.kill)
+
+    records = Records(on_add=on_add)
+    what = plan(role, stream=STREAM, duration_s=30)
+    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), records)
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    assert benchmark.failure is not None
+    assert benchmark.failure.exit_code == 3
+    assert result.partial
+    assert 100 < result.counts.acked_msgs < 5000
+
+
+async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None:
+    role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),), timeout_s=10)
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            asyncio.get_running_loop().call_later(1.0, nats_server.restart)
+
+    records = Records(on_add=on_add)
+    stored = replace(STREAM, storage="file")
+    what = plan(role, Role("subs", "js-consume"), stream=stored, duration_s=4)
+    result = await Benchmark(what, Connection(servers=(nats_server.url,)), records).run()
+    assert result.verdict == "ok", result.notes
+    assert result.accounting.lost_msgs == 0
+    assert result.accounting.stored_msgs is not None
+    assert result.accounting.acked_msgs <= result.accounting.stored_msgs <= 2000
+    assert result.counts.acked_msgs > 1000
+
+
+async def test_a_stopped_run_is_partial_and_leaves_nothing(broker: Broker) -> None:
+    role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
+    what = plan(role, Role("subs", "js-consume"), stream=STREAM, duration_s=60)
+    records = Records()
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            asyncio.get_running_loop().call_later(0.7, benchmark.stop)
+
+    records.on_add = on_add
+    result = await asyncio.wait_for(benchmark.run(), 30)
+    assert (result.verdict, result.partial) == ("stopped", True)
+    assert result.accounting.missing == ()
+    assert await _streams(broker.url) == []
+    assert isinstance(records.all[0], BenchmarkPlanned)
+
+
+def _workers() -> set[int]:
+    """Return the processes of all benchmark workers on this machine."""
+    found = set()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if b"natstui.bench.worker" in (folder / "cmdline").read_bytes():
+                found.add(int(folder.name))
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def _children(parent: int) -> set[int]:
+    return {
+        pid
+        for pid in _workers()
+        if (stat := _stat(pid)) and int(stat.rpartition(")")[2].split()[1]) == parent
+    }
+
+
+def _stat(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
+    give_up = time.monotonic() + within_s
+    while not true() and time.monotonic() < give_up:
+        await asyncio.sleep(0.05)
+    return true()
+
+
+@pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-sync"])
+async def test_killing_the_app_leaves_no_process_no_consumer_and_no_stream(
+    broker: Broker, tmp_path: Path, pattern: str
+) -> None:
+    scenario = tmp_path / "long.toml"
+    scenario.write_text(f"""
+title = "long"
+duration = "60s"
+[stream]
+name = "ORPHANED"
+subjects = ["bench"]
+[[role]]
+name = "subs"
+pattern = "js-consume"
+[[role]]
+name = "pubs"
+pattern = "{pattern}"
+rate = 200
+""")
+    words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", broker.url]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
+        assert await _until(lambda: len(_children(app.pid)) == 2)
+        children = _children(app.pid)
+        while "ORPHANED" not in await _streams(broker.url):
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1.5)
+        os.kill(app.pid, signal.SIGKILL)
+    assert await _until(lambda: not children & _workers())
+    assert await _streams(broker.url) == []

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from natstui.errors import UsageError
 from natstui.model.config_field import strings_at
 from natstui.model.state import State
+from natstui.model.subjects import has_wildcard
 from natstui.tui.messages import Manage
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def managing_screen(message: Manage, state: State) -> LiveScreen:
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
     if message.what in ("publish", "pull"):
-        return _sending(message)
+        return _sending(message, state)
     return _form(message, state)
 
 
@@ -48,14 +49,16 @@ def _looking(message: Manage, state: State) -> LiveScreen:
     return TailScreen(subjects)
 
 
-def _sending(message: Manage) -> LiveScreen:
+def _sending(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.screens.publish import PublishScreen
     from natstui.tui.screens.pull import PullScreen
 
     stream, second = message.targets[0]
     if message.what == "pull":
         return PullScreen(stream, second or "")
-    return PublishScreen(stream, "", int(second) if second else None)
+    config = state.stream_configurations.get(stream)
+    plain = [one for one in config.subjects if not has_wildcard(one)] if config else []
+    return PublishScreen(stream, plain[0] if plain else "", int(second) if second else None)
 
 
 def _form(message: Manage, state: State) -> LiveScreen:

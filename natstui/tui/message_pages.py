@@ -34,7 +34,12 @@ class MessagePages(LiveScreen):
         Binding("G", "oldest", "Oldest", show=False, id="msg.oldest"),
         Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="msg.refresh"),
     ]
-    DEFAULT_CSS = "MessagePages OptionList { height: 1fr; border: none; padding: 0; }"
+    DEFAULT_CSS = """
+    MessagePages OptionList {
+        height: 1fr; padding: 0; border: none !important;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
 
     caption = getters.query_one("#caption", Static)
     list = getters.query_one(OptionList)

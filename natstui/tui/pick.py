@@ -31,7 +31,9 @@ class Pick(ModalScreen[str | None]):
         width: 80%; max-width: 90; height: auto; max-height: 80%; padding: 1 2;
         background: $panel; border: round $primary;
     }
-    Pick OptionList { height: auto; max-height: 16; border: none; background: $panel; padding: 0; }
+    Pick OptionList {
+        height: auto; max-height: 16; padding: 0; border: none !important; background: $panel;
+    }
     """
 
     def __init__(self, title: str, words: Sequence[tuple[str, str]]) -> None:

@@ -36,7 +36,10 @@ class JournalScreen(LiveScreen):
         Binding("k", "up", "Up", show=False, id="journal.up"),
     ]
     DEFAULT_CSS = """
-    JournalScreen OptionList { height: 1fr; border: none; padding: 0; }
+    JournalScreen OptionList {
+        height: 1fr; padding: 0; border: none !important;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
     JournalScreen #hint { height: 3; padding: 0 1; background: $surface; }
     """
 

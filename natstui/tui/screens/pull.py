@@ -28,7 +28,7 @@ class PullScreen(LiveScreen):
     """The message, the answers, and the consumer's counters moving beside them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("n", "next", "Next message", id="pull.next"),
+        Binding("enter", "next", "Next message", id="pull.next"),
         Binding("a", "answer('ack')", "Ack", id="pull.ack"),
         Binding("A", "answer('double_ack')", "Double ack", id="pull.double_ack"),
         Binding("r", "answer('nak')", "Nak", id="pull.nak"),
@@ -58,7 +58,7 @@ class PullScreen(LiveScreen):
     def on_mount(self) -> None:
         """Have the consumer polled first."""
         self.watch_rows((self.stream,), ((self.stream, self.consumer),))
-        self._say("n takes the next message")
+        self._say("enter takes the next message")
         self.raw.focus()
 
     def _say(self, text: str, style: str = "") -> None:
@@ -116,7 +116,7 @@ class PullScreen(LiveScreen):
         self, how: Answer, delay_s: float | None = None, reason: str | None = None
     ) -> None:
         if self.pulled is None:
-            self._say("there is no message to answer: n takes one", "$text-warning")
+            self._say("there is no message to answer: enter takes one", "$text-warning")
             return
         self._answer_id = next_command_id()
         self.post_message(

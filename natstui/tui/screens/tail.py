@@ -32,7 +32,12 @@ class TailScreen(LiveScreen):
         Binding("space", "hold", "Pause", id="tail.hold"),
         Binding("slash", "filter", "Filter", key_display="/", id="tail.filter"),
     ]
-    DEFAULT_CSS = "TailScreen OptionList { height: 1fr; border: none; padding: 0; }"
+    DEFAULT_CSS = """
+    TailScreen OptionList {
+        height: 1fr; padding: 0; border: none !important;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
 
     caption = getters.query_one("#caption", Static)
     list = getters.query_one(OptionList)
@@ -56,6 +61,7 @@ class TailScreen(LiveScreen):
     def on_mount(self) -> None:
         """Begin to follow."""
         self.list.focus()
+        self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
         self.post_message(Asked(StartTail(self.number, self.subjects)))
 
     def on_unmount(self) -> None:

@@ -1,0 +1,215 @@
+"""Looking inside, publishing, pulling and answering with keys, checked against the server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+
+from natstui.jetstream.broker import Broker
+from natstui.tui.screens.message import MessageScreen
+from natstui.tui.screens.messages import MessagesScreen
+from natstui.tui.screens.publish import PublishScreen
+from natstui.tui.screens.pull import PullScreen
+from natstui.tui.screens.tail import TailScreen
+from natstui.tui.widgets.field_row import FieldRow
+from tests.tui.test_forms import KEYS, SMALL, asked, connected, own_state, toasts
+from tests.tui.viewer import Viewer, viewing
+
+__all__ = ["own_state"]
+
+
+async def typed(viewer: Viewer, text: str, *then: str) -> None:
+    await viewer.press(*(KEYS.get(letter, letter) for letter in text), *then)
+
+
+async def shows(viewer: Viewer, text: str) -> None:
+    await viewer.until(lambda: text in viewer.text, text)
+
+
+async def state(nc: Client, verb: str, *path: str) -> Any:
+    found: Any = await asked(nc, verb)
+    for key in path:
+        found = found[key]
+    return found
+
+
+async def publish(viewer: Viewer, **texts: str) -> None:
+    """Fill the open publish screen and send it."""
+    for row in viewer.app.screen.query(FieldRow):
+        if row.field.path in texts:
+            row.editor.focus(scroll_visible=False)
+            await viewer.press("ctrl+u")
+            await typed(viewer, texts[row.field.path])
+    await viewer.press("ctrl+s")
+
+
+async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
+        queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
+        await asked(nc, "STREAM.CREATE.W", queue)
+        consumer = {"durable_name": "C", "ack_policy": "explicit"}
+        body = {"stream_name": "W", "config": consumer, "action": "create"}
+        await asked(nc, "CONSUMER.CREATE.W.C", body)
+        await viewer.until(lambda: "W" in viewer.rows())
+        await viewer.press("m", "w")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PublishScreen))
+        await publish(viewer, payload="hello", message_id="one")
+        await shows(viewer, "stored as 1 in W")
+        await viewer.press("ctrl+s")
+        await shows(viewer, "a duplicate of 1 in W")
+        assert await state(nc, "STREAM.INFO.W", "state", "messages") == 1
+        for number in range(2, 6):
+            await publish(viewer, message_id=str(number))
+            await shows(viewer, f"stored as {number} in W")
+        await viewer.press("escape", "N", "C", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
+        for left in (4, 3, 2):
+            await viewer.press("enter")
+            await shows(viewer, "not answered yet")
+            await viewer.press("A")
+            await shows(viewer, "confirmed by the server")
+            assert await state(nc, "STREAM.INFO.W", "state", "messages") == left
+        await shows(viewer, "unprocessed 2   ack pending 0")
+
+
+async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        consumer = {"durable_name": "C", "ack_policy": "explicit"}
+        body = {"stream_name": "S", "config": consumer, "action": "create"}
+        await asked(nc, "CONSUMER.CREATE.S.C", body)
+        await nc.request("s", b"{}")
+        heard = await nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.C")
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m", "N", "C", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
+        await viewer.press("enter")
+        await shows(viewer, "first delivery")
+        await viewer.press("D", "1", "s", "enter")
+        await shows(viewer, "to be delivered again after 1 s")
+        await asyncio.sleep(1.2)
+        await viewer.press("enter")
+        await shows(viewer, "delivery 2")
+        await viewer.press("i")
+        await shows(viewer, "the ack wait begins again")
+        await viewer.press("t", *"broken", "enter")
+        await shows(viewer, "terminated: broken")
+        told = json.loads((await heard.next_msg(timeout=10)).data)
+        assert told["reason"] == "broken"
+        info = await asked(nc, "CONSUMER.INFO.S.C")
+        assert (info["num_ack_pending"], info["delivered"]["consumer_seq"]) == (0, 2)
+        await shows(viewer, "ack pending 0")
+
+
+async def test_deliver_policies_show_their_first_message(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        for _ in range(5):
+            await nc.request("s", b"x")
+        for name, policy in (
+            ("A", {"deliver_policy": "all"}),
+            ("B", {"deliver_policy": "last"}),
+            ("C", {"deliver_policy": "by_start_sequence", "opt_start_seq": 3}),
+        ):
+            config = {"durable_name": name, "ack_policy": "explicit", **policy}
+            body = {"stream_name": "S", "config": config, "action": "create"}
+            await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        for name, first in (("A", 1), ("B", 5), ("C", 3)):
+            await viewer.press("N", name, "enter")
+            await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
+            await viewer.press("enter")
+            await shows(viewer, f"message {first}  ·")
+            await viewer.press("escape")
+            await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
+
+
+async def test_the_browser_pages_filters_jumps_and_reads(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
+        await asked(nc, "STREAM.CREATE.S", config)
+        for number in range(1, 251):
+            body = json.dumps({"number": number}).encode()
+            await nc.request(f"s.{number % 2}", body, headers={"Trace": str(number)})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        await shows(viewer, "151…250 of 1…250")
+        await viewer.press("[")
+        await shows(viewer, "51…150 of 1…250")
+        await viewer.press("]")
+        await shows(viewer, "151…250 of 1…250")
+        await viewer.press("s", "7", "enter")
+        await shows(viewer, "7…106 of 1…250")
+        await viewer.press("/")
+        await typed(viewer, "s.1", "enter")
+        await shows(viewer, "51…249 of 1…250")
+        await viewer.press("l")
+        await shows(viewer, "last of each subject")
+        await viewer.press("g", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessageScreen))
+        await shows(viewer, '"number": 249')
+        await shows(viewer, "Trace: 249")
+        await viewer.press("v", "v", "v")
+        await shows(viewer, "7b 22 6e 75")
+        await viewer.press("ctrl+s")
+        await viewer.press("ctrl+u")
+        file = tmp_path / "out"
+        await typed(viewer, str(file), "enter")
+        await viewer.until(lambda: "saved 15 bytes" in toasts(viewer))
+        assert file.read_bytes() == b'{"number": 249}'
+
+
+async def test_a_tail_shows_what_arrives_and_can_be_paused(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m", "T")
+        await viewer.until(lambda: isinstance(viewer.app.screen, TailScreen))
+        await shows(viewer, "0 arrived")
+        await nc.publish("s.a", b"first words")
+        await shows(viewer, "first words")
+        await viewer.press("space")
+        await nc.publish("s.a", b"second words")
+        await shows(viewer, "2 arrived")
+        assert "second words" not in viewer.text
+
+
+@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
+async def test_every_key_of_every_footer_does_something(
+    nats_server: Broker, size: tuple[int, int]
+) -> None:
+    """A key that the footer names is bound to an action its screen can run."""
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=size) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await nc.request("s", b"x")
+        await viewer.until(lambda: "S" in viewer.rows())
+        for keys in (("a",), ("e",), ("m",), ("P",), ("x",), ("u",)):
+            depth = len(viewer.app.screen_stack)
+            await viewer.press(*keys)
+            await viewer.until(lambda depth=depth: len(viewer.app.screen_stack) > depth)
+            for active in viewer.app.screen.active_bindings.values():
+                if active.enabled and active.binding.show:
+                    name = active.binding.action.partition("(")[0].rpartition(".")[2]
+                    actor = active.node
+                    owners = (actor, viewer.app.screen, viewer.app)
+                    assert any(hasattr(owner, f"action_{name}") for owner in owners), name
+            while len(viewer.app.screen_stack) > depth:
+                await viewer.press("escape")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -86,9 +87,15 @@ _KEYS = {
 
 @asynccontextmanager
 async def viewing(
-    url: str, *flags: str, size: tuple[int, int] = (200, 60), polled: bool = True
+    url: str,
+    *flags: str,
+    size: tuple[int, int] = (200, 60),
+    polled: bool = True,
+    settings: dict[str, str] | None = None,
 ) -> AsyncIterator[Viewer]:
-    """Start engine and app on a server; end both."""
+    """Start engine and app on a server; end both. `settings` are of the connection."""
+    for name, value in (settings or {}).items():
+        os.environ[f"NATSTUI_CONNECTION_{name.upper()}"] = value
     argv = (sys.executable, "-P", "-m", "natstui", "engine", "--server", url, *flags)
     link = Link(argv)
     app = NatstuiApp(await asyncio.to_thread(link.wait_started), lambda: Link(argv), link)
@@ -99,4 +106,6 @@ async def viewing(
                 await viewer.until(lambda: app.state.costs, "no poll yet")
             yield viewer
     finally:
+        for name in settings or {}:
+            del os.environ[f"NATSTUI_CONNECTION_{name.upper()}"]
         app.link.close()

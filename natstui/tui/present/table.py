@@ -99,7 +99,8 @@ def empty_text(state: State, noun: str, total: int) -> str:
     link = state.link
     if link is not None and link.state != "connected":
         return clean_line(link.reason or link.state)
-    denied = next((it for it in state.unavailable.values() if it.denied_subject), None)
+    verb = noun.removesuffix("s").upper()
+    denied = next((it for what, it in state.unavailable.items() if what.startswith(verb)), None)
     if denied is not None:
         return clean_line(denied.reason)
     return f"no {noun}" if state.costs else "waiting for the first poll"

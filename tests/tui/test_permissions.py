@@ -1,0 +1,75 @@
+"""A least-privilege user sees every read-only screen; what is denied is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import nats
+
+from natstui.jetstream.broker import Broker
+from tests.tui.viewer import viewing
+
+ACCOUNTS = """
+accounts {{ APP: {{ jetstream: enabled, users: [
+  {{ user: app, password: app }}
+  {{ user: mon, password: mon, permissions: {{
+      publish: {{ allow: [{publish}] }}
+      subscribe: {{ allow: ["_INBOX_mon.>", "$JS.EVENT.ADVISORY.STREAM.>",
+                            "$JS.EVENT.ADVISORY.CONSUMER.>", "$JS.EVENT.METRIC.>"] }}
+  }} }}
+] }} }}
+"""
+READING = (
+    "$JS.API.INFO",
+    "$JS.API.STREAM.LIST",
+    "$JS.API.STREAM.NAMES",
+    "$JS.API.STREAM.INFO.*",
+    "$JS.API.CONSUMER.LIST.*",
+    "$JS.API.CONSUMER.NAMES.*",
+    "$JS.API.CONSUMER.INFO.*.*",
+)
+
+
+async def server_for(factory: Callable[..., Broker], allowed: tuple[str, ...]) -> str:
+    """Start a server with a stream and a consumer; return the monitor's address."""
+    quoted = ", ".join(f'"{subject}"' for subject in allowed)
+    server = factory(ACCOUNTS.format(publish=quoted))
+    nc = await nats.connect(server.url, user="app", password="app")
+    js = nc.jetstream()
+    await js.add_stream(name="S", subjects=["s"])
+    await js.add_consumer("S", durable_name="c", ack_policy="explicit")
+    await js.publish("s", b"x")
+    await nc.close()
+    return server.url.replace("nats://", "nats://mon:mon@")
+
+
+async def test_a_read_only_user_can_use_every_screen(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = await server_for(nats_server_factory, READING)
+    async with viewing(url, size=(140, 40), settings={"inbox_prefix": "_INBOX_mon"}) as viewer:
+        await viewer.becomes("S", msgs="1", consumers="1")
+        await viewer.press("d")
+        await viewer.until(lambda: "CONFIGURATION" in viewer.text)
+        await viewer.press("y")
+        await viewer.until(lambda: '"stream_info_response"' in viewer.text or "S" in viewer.text)
+        await viewer.press("escape", "escape", "2")
+        await viewer.becomes("c", pending="1")
+        await viewer.press("d")
+        await viewer.until(lambda: "STATUS" in viewer.text)
+        await viewer.press("escape", "4")
+        await viewer.until(lambda: "● connected" in viewer.text and "ACCOUNT" in viewer.text)
+
+
+async def test_what_the_user_may_not_read_is_named_with_its_subject(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    allowed = tuple(subject for subject in READING if "CONSUMER.LIST" not in subject)
+    url = await server_for(nats_server_factory, allowed)
+    async with viewing(url, size=(140, 40), settings={"inbox_prefix": "_INBOX_mon"}) as viewer:
+        await viewer.becomes("S", msgs="1")
+        await viewer.until(lambda: "unavailable" in viewer.text)
+        await viewer.press("2")
+        await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
+        await viewer.press("4")
+        await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)

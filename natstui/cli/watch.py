@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
+_INTERRUPTED = 130
+
 
 def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
@@ -65,7 +67,8 @@ def watch(
         budget = int(monitor.max_requests_per_s)
         asyncio.run(watch_on(connection, interval_s, budget, write, only_new=as_json))
     except KeyboardInterrupt:
-        return
+        # It is how a monitor is left; a set that is not complete is another thing.
+        sys.exit(_INTERRUPTED if once else 0)
     except BrokenPipeError:
         # Whoever read has enough; what Python still wants to flush goes nowhere.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

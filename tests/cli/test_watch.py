@@ -6,6 +6,7 @@ import asyncio
 import json
 import re
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Callable
@@ -270,6 +271,16 @@ def test_a_reader_that_has_enough_ends_it_quietly(nats_server: Broker) -> None:
     assert process.wait(20) == 0
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+def test_a_set_that_is_interrupted_is_no_success() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        process = start(f"nats://127.0.0.1:{silent.getsockname()[1]}", "--once")
+        connection, _ = silent.accept()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        connection.close()
+    assert (process.returncode, out, err) == (130, "", "")
 
 
 async def test_every_line_has_the_fields_of_its_schema(nats_server: Broker) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from textual import events, getters
+from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.widget import Widget
@@ -77,9 +77,8 @@ class DetailScreen(LiveScreen):
         for widget, data in zip(self.query(Chart), charts, strict=False):
             widget.show(data)
 
-    def on_resize(self, event: events.Resize) -> None:
+    def on_resize(self) -> None:
         """Show as many charts as have room for their axes; zooming reaches the others."""
-        super().on_resize(event)
         self._arrange_charts()
 
     def _arrange_charts(self) -> None:

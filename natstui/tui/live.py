@@ -5,21 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-from textual import events, getters, on
+from textual import getters, on
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+from textual.widgets import Footer
 
 from natstui.model.record import Watch
 from natstui.model.state import State
 from natstui.tui.messages import Asked, CameIntoView, StateChanged, Typed
 from natstui.tui.widgets.command_line import CommandLine
 from natstui.tui.widgets.status_strip import StatusStrip
-
-LEAST_SIZE = (60, 20)
-TOO_SMALL = f"natstui needs {LEAST_SIZE[0]}×{LEAST_SIZE[1]} characters: enlarge the terminal"
 
 
 class LiveScreen(Screen[None]):
@@ -51,17 +48,11 @@ class LiveScreen(Screen[None]):
         yield StatusStrip()
         yield from self.body()
         yield CommandLine()
-        yield Static(TOO_SMALL, id="too-small", markup=False)
         yield Footer(show_command_palette=False, compact=True)
 
     def body(self) -> Iterable[Widget]:
         """Return what the screen is about."""
         return ()
-
-    def on_resize(self, event: events.Resize) -> None:
-        """Say so where the terminal is too small to show anything right."""
-        width, height = event.size
-        self.set_class(width < LEAST_SIZE[0] or height < LEAST_SIZE[1], "-too-small")
 
     def on_screen_resume(self) -> None:
         """Catch up with the newest state."""

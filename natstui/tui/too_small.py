@@ -40,7 +40,6 @@ class TooSmall(ModalScreen[None]):
             if self in self.app.screen_stack and self.is_current:
                 self.dismiss()
         else:
-            text = (
-                f"{size.width}×{size.height} is too small:\nat least {LEAST.width}×{LEAST.height}"
-            )
+            least = f"{LEAST.width}×{LEAST.height}"
+            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {least}"
             self.query_one(Static).update(safe_lines(text))

@@ -21,7 +21,7 @@ async def test_a_small_terminal_is_told_what_is_needed_until_it_grows() -> None:
     async with app.run_test(size=(50, 15)) as pilot:
         await pilot.pause(0.2)
         assert "50×15 is too small" in app.text()
-        assert "at least 60×20" in app.text()
+        assert "enlarge the terminal to 60×20" in app.text()
         await pilot.resize_terminal(40, 10)
         await pilot.pause(0.2)
         assert "40×10 is too small" in app.text()

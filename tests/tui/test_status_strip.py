@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.record import EngineStarted
+from natstui.model.record import EngineStarted, LinkChanged
 from natstui.model.state import State
 from natstui.tui.present.strip import link_parts
 from natstui.tui.widgets.status_strip import joined
@@ -47,3 +47,10 @@ def test_the_target_is_marked_with_the_colour_of_its_profile(
 def test_a_colour_is_the_ground_of_readable_text() -> None:
     spans = joined(link_parts(State().after(started("red")), 0), 80).spans
     assert "auto on red" in [str(span.style) for span in spans]
+
+
+def test_a_link_without_jetstream_says_why() -> None:
+    reason = "the server 'n1' runs without JetStream"
+    link = LinkChanged(at_us=2, state="connected", reason=reason, jetstream=False)
+    parts = link_parts(State().after(started(None)).after(link), 0)
+    assert (f"▲ {reason}", "bad") in parts

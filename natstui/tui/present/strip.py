@@ -36,6 +36,8 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     if link is None:
         return [*parts, Cell("◌ connecting", "warn")]
     parts.append(_link_cell(link))
+    if link.state == "connected" and link.jetstream is not True and link.reason:
+        parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
     if late_us > quiet_after_us(state) and link.state == "connected":
         parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
     if link.server_version:

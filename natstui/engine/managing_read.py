@@ -6,13 +6,20 @@ import json
 
 from natstui.jetstream.admin_streams import purge_preview
 from natstui.jetstream.browse import browse, count_subjects, read_message
+from natstui.jetstream.delivery_preview import preview_delivery
 from natstui.jetstream.surroundings import read_surroundings
 from natstui.jetstream.writer import Writer
 from natstui.model.manage import PreviewPurge, ReadJournal, ReadSurroundings
-from natstui.model.stored import BrowseMessages, CountSubjects, ReadMessage
+from natstui.model.stored import BrowseMessages, CountSubjects, PreviewDelivery, ReadMessage
 
 ReadingCommand = (
-    BrowseMessages | ReadMessage | CountSubjects | ReadJournal | ReadSurroundings | PreviewPurge
+    BrowseMessages
+    | ReadMessage
+    | CountSubjects
+    | PreviewDelivery
+    | ReadJournal
+    | ReadSurroundings
+    | PreviewPurge
 )
 
 
@@ -28,6 +35,8 @@ async def read_things(writer: Writer, command: ReadingCommand) -> tuple[str, obj
         case CountSubjects():
             counted = await count_subjects(writer.client, command.stream, command.filter_subject)
             return f"{len(counted)} subjects of {command.stream}", counted
+        case PreviewDelivery():
+            return "what it would deliver", await preview_delivery(writer.client, command)
         case ReadJournal():
             here = writer.client.connection.target
             entries = [entry for entry in writer.journal.entries() if entry.server == here]

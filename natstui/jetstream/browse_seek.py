@@ -18,7 +18,7 @@ async def seek(
 ) -> int | None:
     """Return the sequence that a time or a jump means; None when neither is asked for."""
     if asked.from_time is not None:
-        return await _at_time(getter, bounds, asked.from_time)
+        return await at_time(getter, bounds, asked.from_time)
     if asked.jump is None or asked.consumer is None:
         return None
     verb = f"CONSUMER.INFO.{asked.stream}.{asked.consumer}"
@@ -34,7 +34,7 @@ async def seek(
     return min(found, default=bounds.last_seq + 1)
 
 
-async def _at_time(getter: Getter, bounds: Bounds, text: str) -> int:
+async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
     """Return the first sequence stored at a time or after it."""
     try:
         wanted_us = microseconds(text)

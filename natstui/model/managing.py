@@ -11,7 +11,7 @@ from natstui.model.manage import (
     Undo,
 )
 from natstui.model.send import AnswerMessage, PublishMessage, PullNext, RequestReply
-from natstui.model.stored import BrowseMessages, CountSubjects, ReadMessage
+from natstui.model.stored import BrowseMessages, CountSubjects, PreviewDelivery, ReadMessage
 from natstui.model.tail import Answered, StartTail, StopTail, Tailed
 
 ManagingCommand = (
@@ -24,6 +24,7 @@ ManagingCommand = (
     | BrowseMessages
     | ReadMessage
     | CountSubjects
+    | PreviewDelivery
     | PublishMessage
     | RequestReply
     | PullNext

@@ -65,6 +65,25 @@ class CountSubjects:
 
 
 @dataclass(frozen=True, slots=True)
+class PreviewDelivery:
+    """Find what a planned consumer would deliver first, and how many from there."""
+
+    command_id: int
+    stream: str
+    config_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeliveryPreview:
+    """What a planned consumer would deliver."""
+
+    first: StoredMessage | None
+    """None when nothing is stored yet that it would deliver."""
+    pending_msgs: int | None
+    """From the first on; None when the stream has no direct gets, which count."""
+
+
+@dataclass(frozen=True, slots=True)
 class MessagePage:
     """A page of stored messages."""
 

@@ -71,6 +71,7 @@ class FormScreen(LiveScreen):
         self.texts: dict[str, str] = {}
         self.estimate = ""
         self.around = Surroundings()
+        self.notes: tuple[str, ...] = ()
         self.draft = drafted(subject, {}, self.around)
         self._focused = ""
         self._asked_id = self._sent_id = -1
@@ -129,7 +130,7 @@ class FormScreen(LiveScreen):
 
     def redraft(self) -> None:
         """Find out what the texts mean now, and show it."""
-        self.draft = drafted(self.subject, self.texts, self.around, self.estimate)
+        self.draft = drafted(self.subject, self.texts, self.around, self.estimate, self.notes)
         wrong = {problem.path for problem in self.draft.problems}
         for section in self.query(FormSection):
             for row in section.rows:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from textual.binding import Binding, BindingType
-from textual.screen import Screen
 
+from natstui.model.permission import may_publish
+from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Manage
 from natstui.tui.pick import Pick
 from natstui.tui.present.actions import CONSUMER_ACTIONS, STREAM_ACTIONS, ActionSpec, Target
@@ -32,8 +33,31 @@ CONSUMER_KEYS: list[BindingType] = [
 _ONLY_ONE = ("edit-stream", "edit-consumer", "clone-stream", "add-consumer", "messages")
 
 
-class Manages(Screen[None]):
+_VERBS = {
+    "add-stream": "STREAM.CREATE.*",
+    "clone-stream": "STREAM.CREATE.*",
+    "edit-stream": "STREAM.UPDATE.*",
+    "purge_stream": "STREAM.PURGE.*",
+    "delete_stream": "STREAM.DELETE.*",
+    "add-consumer": "CONSUMER.CREATE.*.*",
+    "edit-consumer": "CONSUMER.CREATE.*.*",
+    "delete_consumer": "CONSUMER.DELETE.*.*",
+}
+"""What each key sends in the end; the default prefix stands for every other one."""
+
+
+class Manages(LiveScreen):
     """A screen with something under the cursor, or several marked."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what the user may not do: read-only, or without the permission."""
+        if action == "manage" and parameters:
+            verb = _VERBS.get(str(parameters[0]))
+            started = self.state.started
+            read_only = started is not None and started.read_only
+            if verb and (read_only or not may_publish(self.state.permitted, f"$JS.API.{verb}")):
+                return None
+        return super().check_action(action, parameters)
 
     def targets(self) -> list[Target]:
         """Return what is marked, else what is under the cursor."""

@@ -178,3 +178,26 @@ def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -
             time.sleep(0.05)
         with pytest.raises(RequestFailed, match="too many to list"):
             session.run(count_subjects(session.writer.client, "S", ">"))
+
+
+@DIRECT
+def test_browsing_a_work_queue_of_twenty_thousand_leaves_its_consumer_alone(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        queue = {"name": "S", "subjects": ["s.*"], "retention": "workqueue"}
+        session.request("STREAM.CREATE.S", {**queue, "allow_direct": direct})
+        consumer = {"durable_name": "C", "ack_policy": "explicit"}
+        session.apply("create_consumer", "S", consumer, consumer="C")
+        session.run(flood(session.writer.client, 20_000))
+        while session.request("STREAM.INFO.S")["state"]["messages"] < 20_000:
+            time.sleep(0.05)
+        taken = [session.run(pull_next(session.writer, PullNext(1, "S", "C"))) for _ in range(4)]
+        session.run(session.writer.client.ask(taken[1].reply, b"+ACK"))
+        before = session.request("CONSUMER.INFO.S.C")
+        assert sequences(page(session)) == list(range(19_901, 20_001))
+        assert sequences(page(session, from_seq=10_000)) == list(range(9_900, 10_000))
+        assert page(session, consumer="C", jump="first_unacked").sought_seq == 1
+        assert page(session, consumer="C", jump="next_to_deliver").sought_seq == 5
+        after = session.request("CONSUMER.INFO.S.C")
+        assert before | {"ts": ""} == after | {"ts": ""}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ from typing import Any
 import nats
 import pytest
 from nats.aio.client import Client
+from textual.widgets import Static
 
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.broker_cluster import Cluster
@@ -265,8 +266,53 @@ async def test_several_consumers_are_deleted_with_one_confirmation(nats_server: 
         await viewer.until(lambda: len(viewer.rows()) == 1, "one is left")
 
 
-async def test_read_only_opens_no_form(nats_server: Broker) -> None:
+async def test_read_only_greys_the_keys_and_opens_no_form(nats_server: Broker) -> None:
     async with viewing(nats_server.url, "--read-only", size=SMALL) as viewer:
+        assert not viewer.app.screen.active_bindings["a"].enabled
         await viewer.press("a")
+        await viewer.type_command("add")
         await viewer.until(lambda: "read-only: nothing is changed" in toasts(viewer))
         assert isinstance(viewer.app.screen, StreamsScreen)
+
+
+async def test_what_the_user_may_not_do_is_greyed(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    allowed = '"$JS.API.INFO", "$JS.API.*.LIST", "$JS.API.*.LIST.*", "$JS.API.STREAM.UPDATE.S"'
+    config = f"""
+    authorization {{ users: [ {{ user: a, password: b, permissions: {{
+        publish: {{ allow: [{allowed}, "$JS.API.STREAM.INFO.*", "$SYS.REQ.USER.INFO"] }}
+    }} }} ] }}
+    """
+    server = nats_server_factory(config)
+    url = server.url.replace("nats://", "nats://a:b@")
+    async with viewing(url, size=SMALL) as viewer:
+        await viewer.until(lambda: viewer.app.state.permitted is not None)
+        keys = viewer.app.screen.active_bindings
+        assert not keys["a"].enabled
+        assert keys["e"].enabled
+        assert not keys["ctrl+d"].enabled
+
+
+async def test_a_planned_consumer_shows_what_it_would_deliver_first(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+        config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
+        await asked(nc, "STREAM.CREATE.S", config)
+        for number in range(10):
+            await nc.request(f"s.{number % 2}", b"x")
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("enter", "a")
+        await on_form(viewer)
+        await fill(viewer, name="C")
+        await viewer.until(lambda: "message 1 (s.0) first, 10 pending" in flat(viewer))
+        await fill(viewer, filter_subjects="s.1")
+        await viewer.until(lambda: "message 2 (s.1) first, 5 pending" in flat(viewer))
+        await fill(viewer, deliver_policy="last")
+        await viewer.until(lambda: "message 10 (s.1) first, 1 pending" in flat(viewer))
+
+
+def flat(viewer: Viewer) -> str:
+    """The preview on one line, however it is wrapped."""
+    plan = viewer.app.screen.query_one("#plan", Static)
+    return " ".join(str(plan.visual).split())

@@ -14,6 +14,7 @@ from natstui.model.consumer_rules import consumer_problems
 from natstui.model.consumer_warnings import consumer_warnings
 from natstui.model.nats_command import consumer_command, stream_command
 from natstui.model.store_size import size_estimate
+from natstui.model.stored import DeliveryPreview
 from natstui.model.stream_rules import stream_problems
 from natstui.model.stream_warnings import stream_warnings
 from natstui.model.surroundings import Surroundings
@@ -79,9 +80,13 @@ def locked(subject: Subject, field: Field, api_level: int | None) -> str | None:
 
 
 def drafted(
-    subject: Subject, texts: Mapping[str, str], around: Surroundings, estimate: str = ""
+    subject: Subject,
+    texts: Mapping[str, str],
+    around: Surroundings,
+    estimate: str = "",
+    notes: Sequence[str] = (),
 ) -> Drafted:
-    """Return the meaning of the texts that were changed, by path."""
+    """Return the meaning of the texts that were changed, by path; `notes` join the warnings."""
     config, problems = _config(subject, texts)
     found = list(problems)
     wrong = {problem.path for problem in problems}
@@ -90,7 +95,11 @@ def drafted(
     return Drafted(
         config,
         tuple(found),
-        (*_warnings(subject, config, around), *_estimated(subject, config, estimate)),
+        (
+            *_warnings(subject, config, around),
+            *_estimated(subject, config, estimate),
+            *notes,
+        ),
         _command(subject, config),
         _changes(subject, config),
     )
@@ -163,3 +172,12 @@ def _changes(subject: Subject, config: Config) -> tuple[tuple[str, str], ...]:
 def config_text(config: Mapping[str, object]) -> str:
     """Return the JSON that will be sent."""
     return json.dumps(config, indent=2, ensure_ascii=False)
+
+
+def delivery_text(preview: DeliveryPreview) -> str:
+    """Return what a planned consumer would deliver, as a sentence."""
+    if preview.first is None:
+        return "would deliver nothing that is stored now"
+    first = preview.first
+    more = "" if preview.pending_msgs is None else f", {preview.pending_msgs:,} pending from there"
+    return f"would deliver message {first.stream_seq} ({first.subject}) first{more}"

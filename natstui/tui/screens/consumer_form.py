@@ -4,14 +4,50 @@ from __future__ import annotations
 
 import json
 
+import msgspec
+
 from natstui.model.config_field import Config
 from natstui.model.consumer_spec import NEW_CONSUMER
+from natstui.model.stored import DeliveryPreview, PreviewDelivery
+from natstui.tui.asking import answer_to, next_command_id
 from natstui.tui.form_screen import FormScreen
-from natstui.tui.present.form import Subject
+from natstui.tui.messages import Asked
+from natstui.tui.present.form import Subject, delivery_text
+
+_decoder = msgspec.json.Decoder(DeliveryPreview)
 
 
 class ConsumerForm(FormScreen):
     """Everything a consumer can be."""
+
+    _preview_id = -1
+    _previewed = ""
+
+    def redraft(self) -> None:
+        """Ask what it would deliver whenever that may have changed."""
+        super().redraft()
+        if self.subject.editing or self.draft.problems:
+            return
+        keys = ("deliver_policy", "opt_start_seq", "opt_start_time", "filter_subjects")
+        starts = {key: self.draft.config[key] for key in keys if key in self.draft.config}
+        wanted = json.dumps(starts)
+        if wanted != self._previewed:
+            self._previewed = wanted
+            self._preview_id = next_command_id()
+            self.post_message(
+                Asked(PreviewDelivery(self._preview_id, self.subject.stream, wanted))
+            )
+
+    def refresh_state(self) -> None:
+        """Take answers when they come."""
+        super().refresh_state()
+        if answer := answer_to(self.state, self._preview_id):
+            self._preview_id = -1
+            if answer.body_json is None:
+                self.notes = (answer.text,)
+            else:
+                self.notes = (delivery_text(_decoder.decode(answer.body_json)),)
+            self.redraft()
 
     @classmethod
     def new(cls, stream: str, stream_json: str | None) -> ConsumerForm:

@@ -17,6 +17,7 @@ from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.benchmark_counts import LATENCY_FIELDS, Latencies
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS
 from natstui.model.record import Command, Record
+from natstui.model.recording import PastPoll
 from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
 SCHEMA_VERSION = 1
@@ -65,6 +66,8 @@ def _ragged(value: Any) -> bool:
             (value.streams, _STREAMS),
             (value.consumers, _CONSUMERS),
         ]
+    elif isinstance(value, PastPoll):
+        tables = [(value.streams, STREAM_COLUMNS), (value.consumers, CONSUMER_COLUMNS)]
     elif isinstance(value, BenchmarkReport):
         tables = _histograms(value.latencies)
     elif isinstance(value, BenchmarkFinished):
@@ -104,7 +107,7 @@ def _histograms(latencies: Latencies) -> list[tuple[Any, tuple[str, ...]]]:
     return [(getattr(latencies, name), ("buckets", "counts")) for name in LATENCY_FIELDS]
 
 
-def _negative(snapshot: Snapshot, line: bytes) -> bool:
+def _negative(snapshot: Snapshot | PastPoll, line: bytes) -> bool:
     """Tell whether a counter or the engine's clock is below zero; searching text is cheaper."""
     if not any(sign in line for sign in (b":-", b"[-", b",-")):
         return False
@@ -171,7 +174,7 @@ class Codec:
             raise BadLine("a benchmark_report line has impossible latencies")
         if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
             raise BadLine("a benchmark_finished line has impossible latencies")
-        if isinstance(value, Snapshot) and _negative(value, line):
+        if isinstance(value, Snapshot | PastPoll) and _negative(value, line):
             raise BadLine("a snapshot line has counters below zero")
         return value
 

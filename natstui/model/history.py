@@ -101,8 +101,12 @@ class History:
         self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
     ) -> History:
         """Return the history with the table's counters of this moment."""
-        columns = {name: array("Q", getattr(table.columns, name)) for name in self.names}
-        sample = Sample(mono_us, at_us, table.roster, columns)
+        return self.with_poll(table.columns, table.roster, mono_us, at_us)
+
+    def with_poll(self, polled: object, roster: Roster, mono_us: int, at_us: int) -> History:
+        """Return the history with columns, found in `polled` by name, of the rows of `roster`."""
+        columns = {name: array("Q", getattr(polled, name)) for name in self.names}
+        sample = Sample(mono_us, at_us, roster, columns)
         return History(self.names, tuple(tier.after(sample) for tier in self.tiers))
 
     @property

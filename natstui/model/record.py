@@ -16,6 +16,7 @@ from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.recording import (
     ClockStepped,
     Gap,
+    PastPoll,
     PauseReplay,
     Play,
     RecordingChanged,
@@ -182,6 +183,7 @@ Record = (
     | Gap
     | ClockStepped
     | ReplayReset
+    | PastPoll
     | ReplayPosition
     | ReplayMarks
     | BenchmarkRecord

@@ -25,6 +25,7 @@ from natstui.model.record import (
 from natstui.model.recording import (
     ClockStepped,
     Gap,
+    PastPoll,
     RecordingChanged,
     ReplayMarks,
     ReplayPosition,
@@ -124,7 +125,9 @@ class State:
                 return _after_sample(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
-            case RecordingChanged() | ReplayReset() | ReplayPosition() | ReplayMarks():
+            case (
+                RecordingChanged() | ReplayReset() | PastPoll() | ReplayPosition() | ReplayMarks()
+            ):
                 return _after_recorder(self, record)
             case _:
                 benchmark = (self.benchmark or BenchmarkView()).after(record)
@@ -143,14 +146,32 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
             return replace(state, tailed=record, now_at_us=record.at_us)
 
 
+def _after_past_poll(state: State, record: PastPoll) -> State:
+    """Take only the history; a poll that does not fit the rows known is left out."""
+    streams, consumers = state.streams.roster, state.consumers.roster
+    fits = len(record.streams.last_seq) == len(streams.keys) and (
+        len(record.consumers.pending_msgs) == len(consumers.keys)
+    )
+    if not fits:
+        return state
+    times = (record.taken_mono_us, record.at_us)
+    return replace(
+        state,
+        stream_history=state.stream_history.with_poll(record.streams, streams, *times),
+        consumer_history=state.consumer_history.with_poll(record.consumers, consumers, *times),
+    )
+
+
 def _after_recorder(
-    state: State, record: RecordingChanged | ReplayReset | ReplayPosition | ReplayMarks
+    state: State, record: RecordingChanged | ReplayReset | PastPoll | ReplayPosition | ReplayMarks
 ) -> State:
     match record:
         case RecordingChanged():
             return replace(state, recording=record)
         case ReplayReset():
             return State(replay_marks=state.replay_marks)
+        case PastPoll():
+            return _after_past_poll(state, record)
         case ReplayPosition():
             return replace(state, replay=record)
         case ReplayMarks():

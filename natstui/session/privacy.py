@@ -5,17 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 
 from natstui.model.record import EngineStarted, LinkChanged, Outcome, Record
-from natstui.model.recording import RecordingChanged, ReplayMarks, ReplayPosition, ReplayReset
+from natstui.model.recording import (
+    PastPoll,
+    RecordingChanged,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+)
 from natstui.session.info import without_userinfo
 
-NEVER_RECORDED = (RecordingChanged, ReplayReset, ReplayPosition, ReplayMarks)
+NEVER_RECORDED = (RecordingChanged, ReplayReset, PastPoll, ReplayPosition, ReplayMarks)
 """Kinds that are about recording or replay itself."""
 
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:
     """Return what may be written of a record; None when it is about recording or replay itself."""
     match record:
-        case RecordingChanged() | ReplayReset() | ReplayPosition() | ReplayMarks():
+        case RecordingChanged() | ReplayReset() | PastPoll() | ReplayPosition() | ReplayMarks():
             return None
         case Outcome() if not payloads and record.body_json is not None:
             return replace(record, body_json=None)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from natstui.lines import encode_record
 from natstui.model.history import WINDOWS_S
 from natstui.model.record import Record
+from natstui.model.snapshot import Snapshot
 from natstui.model.state import COSTS_KEPT, EVENTS_KEPT
 from natstui.session.entry import Entry
 from natstui.session.layout import (
@@ -30,6 +31,7 @@ from natstui.session.layout import (
     groups,
     needed,
 )
+from natstui.session.past import Past
 from natstui.session.recording import Recording, Span, starts_anew, whole_line
 from natstui.session.segment import Content, polls_of
 
@@ -121,39 +123,43 @@ def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
     if not recording.spans:
         return
     way = route(recording, at_us)
+    past = Past(None)
     first = min(way.events_from, way.polls_from, way.samples_from, way.reports_from)
     for number in range(first, way.last + 1):
         span = recording.spans[number]
-        yield from _beginning(recording, span, number, way)
+        records = _beginning(recording, span, number, way)
+        if number == way.polls_from and records and isinstance(records[-1], Snapshot):
+            past = Past(records[-1])
+        yield from map(encode_record, records)
         members = way.members(number, span)
         if members:
             content = recording.part(span, members)
-            yield from _wanted(recording, span, content, number, way, at_us)
+            entries = _wanted(recording, span, content, number, way, at_us)
+            short = number < way.all_polls_from
+            for entry in entries:
+                yield (entry.is_poll and short and past.line(entry)) or whole_line(entry)
 
 
-def _beginning(recording: Recording, span: Span, number: int, way: Route) -> Iterator[bytes]:
-    """Yield what a keyframe has to say at a place where something begins to be read."""
+def _beginning(recording: Recording, span: Span, number: int, way: Route) -> list[Record]:
+    """Return what a keyframe has to say at a place where something begins to be read."""
     facts, rows = number == way.events_from, number == way.polls_from
     if not facts and not rows and not span.index.records_count.get("gap"):
-        return
+        return []
     content = recording.part(span, (KEYFRAME, EVENTS))
     keyframe = content.keyframe
     if keyframe is None:
-        return
+        return []
     anew = starts_anew(content)
-    records: list[Record] = []
-    if facts or anew:
-        records += keyframe.facts()
+    records: list[Record] = keyframe.facts() if facts or anew else []
     if (rows or anew) and keyframe.snapshot:
         records.append(keyframe.snapshot)
-    for record in records:
-        yield encode_record(record)
+    return records
 
 
 def _wanted(
     recording: Recording, span: Span, content: Content, number: int, way: Route, at_us: int
-) -> Iterator[bytes]:
-    """Yield the lines of one segment up to the moment, without polls that leave no trace."""
+) -> Iterator[Entry]:
+    """Yield the entries of one segment up to the moment, without polls that leave no trace."""
     polls = polls_of(content) if number < way.all_polls_from else []
     kept = needed(polls, groups(polls))
     moments_us = recording.moments(span, content)
@@ -161,7 +167,7 @@ def _wanted(
         if moment_us > at_us:
             return
         if _is_wanted(entry, kept, number, way):
-            yield whole_line(entry)
+            yield entry
 
 
 def _is_wanted(entry: Entry, kept: set[int], number: int, way: Route) -> bool:

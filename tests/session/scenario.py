@@ -141,9 +141,9 @@ class Scenario:
         """Yield polls with events strewn among them."""
         for second in range(first_s, last_s):
             yield self.poll(second)
-            yield from self._events(second, START_US + second * 1_000_000 + 1000)
+            yield from self.events(second, START_US + second * 1_000_000 + 1000)
 
-    def _events(self, second: int, at_us: int) -> Iterator[Record]:
+    def events(self, second: int, at_us: int) -> Iterator[Record]:
         name = self.names[second % len(self.names)]
         if second % 7 == 3:
             yield AckSample(at_us, self.streams[0], name, second, second, 1, 1500)

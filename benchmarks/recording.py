@@ -1,0 +1,164 @@
+"""What recording costs a consumer sample, and how long it takes to show another moment."""
+
+from __future__ import annotations
+
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from natstui.lines import decode_record, encode_command
+from natstui.model.record import Record
+from natstui.model.recording import ReplayPosition, SeekTo
+from natstui.model.snapshot import Snapshot
+from natstui.model.state import State
+from natstui.session.clock import Clock
+from natstui.session.disk import RecorderSettings
+from natstui.session.folder import folder_size_bytes, segments
+from natstui.session.keyframe import Memory
+from natstui.session.recorder import Recorder
+from natstui.session.recording import Recording
+from tests.session.making import Maker, wait_until
+from tests.session.scenario import START_US, Scenario
+
+STREAMS_COUNT = 20
+CONSUMERS_COUNT = 1000
+MINUTES = 3
+HOURS = 24
+SEEKS = 25
+
+
+class PollClock:
+    """A clock that goes one second per poll, so that minutes pass at once."""
+
+    def __init__(self) -> None:
+        self.passed_us = 0
+
+    def now_us(self) -> int:
+        """Return the time for both clocks."""
+        return START_US + self.passed_us
+
+
+def thread_s(name: str) -> float:
+    """Return the processor time a thread of ours has used."""
+    thread = next(thread for thread in threading.enumerate() if thread.name == name)
+    assert thread.ident is not None
+    return time.clock_gettime(time.pthread_getcpuclockid(thread.ident))
+
+
+def cost(busy_ratio: float, sessions: Path) -> None:
+    """Record some minutes of 1,000 consumers at 1 Hz, and print what a sample cost."""
+    scenario = Scenario(streams=STREAMS_COUNT, consumers=CONSUMERS_COUNT, busy_ratio=busy_ratio)
+    clock = PollClock()
+    settings = RecorderSettings(sessions, f"busy {busy_ratio}")
+    recorder = Recorder(
+        settings, Memory().keyframe(0), lambda change: None, Clock(clock.now_us, clock.now_us)
+    )
+    for record in scenario.beginning():
+        recorder.add(record)
+    slowest_s = 0.0
+    for second in range(MINUTES * 60):
+        clock.passed_us += 1_000_000
+        poll = scenario.poll(second)
+        began_s = time.perf_counter()
+        recorder.add(poll)
+        slowest_s = max(slowest_s, time.perf_counter() - began_s)
+        wait_until(lambda: not recorder.is_behind, 60)
+    # The last segment is sealed by the next tick, and belongs to the account.
+    clock.passed_us += 60_000_000
+    wait_until(lambda: len(segments(recorder.folder)) > MINUTES, 60)
+    wait_until(lambda: all(s.sealed for s in segments(recorder.folder)[:-1]), 60)
+    used_s = thread_s("recorder")
+    recorder.stop()
+    samples = MINUTES * 60 * CONSUMERS_COUNT
+    size_bytes = folder_size_bytes(recorder.folder)
+    print(
+        f"{busy_ratio:4.0%} of 1,000 consumers busy in every second:"
+        f" {used_s / samples * 1e6:5.2f} µs CPU and {size_bytes / samples:5.1f} bytes a consumer"
+        f" sample ({STREAMS_COUNT} streams included); the longest add took"
+        f" {slowest_s * 1e6:.0f} µs"
+    )
+
+
+def day(hours: int) -> Iterator[Record]:
+    """Yield a day of 200 consumers at 1 Hz: the same busy minutes again and again."""
+    scenario = Scenario(streams=40, consumers=200)
+    yield from scenario.beginning()
+    minute = [scenario.poll(second) for second in range(60)]
+    for second in range(hours * 3600):
+        poll = minute[second % 60]
+        passed_us = second * 1_000_000
+        yield replace(
+            poll, taken_at_us=START_US + passed_us, taken_mono_us=5_000_000_000 + passed_us
+        )
+        yield from scenario.events(second, START_US + passed_us + 1000)
+
+
+def seeks(sessions: Path) -> None:
+    """Jump to random moments of a day, and print how long it took to have their state."""
+    maker = Maker(sessions)
+    for record in day(HOURS):
+        maker.add(record)
+    maker.disk.finish(START_US)
+    folder = maker.disk.folder
+    began_s = time.perf_counter()
+    recording = Recording(folder)
+    opened_s = time.perf_counter() - began_s
+    times_s, peak_kib = _timed(folder, recording)
+    print(
+        f"{HOURS} h of 200 consumers at 1 Hz, {folder_size_bytes(folder) / 1e6:.0f} MB,"
+        f" opened in {opened_s * 1e3:.0f} ms;\n  {SEEKS} random moments, until the state is"
+        f" whole: median {statistics.median(times_s) * 1e3:.0f} ms,"
+        f" slowest {max(times_s) * 1e3:.0f} ms; the replay process took at most"
+        f" {peak_kib / 1024:.0f} MiB"
+    )
+
+
+def _timed(folder: Path, recording: Recording) -> tuple[list[float], int]:
+    chance = random.Random(1)
+    times_s: list[float] = []
+    with subprocess.Popen(
+        [sys.executable, "-m", "natstui", "replay-engine", str(folder), "--paused"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as child:
+        assert child.stdin is not None and child.stdout is not None
+        _until_position(child.stdout)
+        for number in range(SEEKS):
+            at_us = chance.randrange(recording.start_us, recording.end_us)
+            began_s = time.perf_counter()
+            child.stdin.write(encode_command(SeekTo(number, at_us)))
+            child.stdin.flush()
+            state = _until_position(child.stdout)
+            times_s.append(time.perf_counter() - began_s)
+            assert state.replay is not None and state.replay.at_us == at_us
+            assert at_us - 1_000_000 < state.costs[-1].at_us <= at_us
+        with open(f"/proc/{child.pid}/status", encoding="ascii") as file:
+            peak = next(line for line in file if line.startswith("VmHWM"))
+        child.stdin.close()
+    return times_s, int(peak.split()[1])
+
+
+def _until_position(lines: Iterator[bytes]) -> State:  # type: ignore[type-arg]
+    state = State()
+    for line in lines:
+        record = decode_record(line)
+        state = state.after(record)
+        if isinstance(record, ReplayPosition):
+            return state
+        assert not isinstance(record, Snapshot) or len(record.consumers.name) == 200
+    raise AssertionError("the replay ended")
+
+
+def main() -> None:
+    """Print both."""
+    with tempfile.TemporaryDirectory() as folder:
+        for busy_ratio in (0.1, 0.5, 1.0):
+            cost(busy_ratio, Path(folder))
+        seeks(Path(folder))

@@ -27,6 +27,10 @@ from natstui.session.segment import (
     times,
 )
 
+_SMALL_BYTES = 2048
+_MOST_SMALL = 4096
+"""Parts of segments that are kept: together some 30 MiB."""
+
 
 @dataclass(frozen=True, slots=True)
 class Span:
@@ -48,6 +52,7 @@ class Recording:
         self.folder = folder
         self.info: SessionInfo = read_info(folder)
         self._known: dict[int, SegmentIndex] = {}
+        self._small: dict[tuple[int, tuple[int, ...]], Content] = {}
         self.spans: list[Span] = []
         self.refresh()
 
@@ -119,6 +124,20 @@ class Recording:
         """Read some members of a segment; of an open one, everything."""
         if not span.index.members or not span.file.sealed:
             return self.content(span)
+        wanted = tuple(members)
+        small = sum(span.index.members[member][1] for member in wanted) < _SMALL_BYTES
+        key = (span.file.number, wanted)
+        if key in self._small:
+            return self._small[key]
+        content = self._read(span, wanted)
+        if small:
+            # A day has 1,440 segments with a few events each, and every seek asks for them.
+            if len(self._small) >= _MOST_SMALL:
+                self._small.clear()
+            self._small[key] = content
+        return content
+
+    def _read(self, span: Span, members: Iterable[int]) -> Content:
         packed: list[bytes] = []
         with reading(str(span.file.path)), span.file.path.open("rb") as file:
             for member in members:

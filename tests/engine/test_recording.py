@@ -1,0 +1,107 @@
+"""The engine records on demand, and what was recorded is what the viewer was told."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.model.record import LinkChanged, Noted, Outcome, WriteNote
+from natstui.model.recording import RecordingChanged, StartRecording, StopRecording
+from natstui.model.snapshot import Snapshot
+from natstui.session.recording import Recording
+from natstui.session.verify import verify
+from tests.engine.engine_process import EngineProcess
+from tests.session.making import fold
+from tests.session.test_seek import facts, replayed
+
+SECRET = "no-one-shall-see-this"
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    monkeypatch.setenv("NATSTUI_MONITOR_INTERVAL_S", "0.5")
+    return tmp_path / "sessions"
+
+
+@pytest.fixture
+def engine(nats_server: Broker, sessions: Path) -> Iterator[EngineProcess]:
+    with EngineProcess("--server", nats_server.url) as engine:
+        yield engine
+
+
+def test_a_recording_begins_and_ends_on_demand(engine: EngineProcess, sessions: Path) -> None:
+    engine.next(Snapshot)
+    engine.send(StartRecording(command_id=1, name="incident"))
+    began = engine.next(RecordingChanged)
+    assert began.on and began.folder is not None and began.folder.startswith(str(sessions))
+    assert engine.next(Outcome, lambda it: it.command_id == 1).status == "done"
+    engine.send(StartRecording(command_id=2, name="again"))
+    assert engine.next(Outcome, lambda it: it.command_id == 2).status == "refused"
+    engine.send(WriteNote(command_id=3, text="it got slow"))
+    engine.next(Noted)
+    engine.next(Snapshot)
+    engine.send(StopRecording(command_id=4))
+    ended = engine.next(RecordingChanged, lambda it: not it.on)
+    assert ended.reason is None and ended.size_bytes
+    assert engine.next(Outcome, lambda it: it.command_id == 4).status == "done"
+    records = list(Recording(Path(began.folder)).records())
+    assert [record.text for record in records if isinstance(record, Noted)] == ["it got slow"]
+    links = [record for record in records if isinstance(record, LinkChanged)]
+    assert links and links[0].state == "connected", "what was known before stands at its beginning"
+    assert verify(Path(began.folder)).findings == ()
+
+
+def test_a_moment_replayed_is_the_state_the_viewer_had(engine: EngineProcess) -> None:
+    # Before the first poll, so that the recording saw all that the viewer saw.
+    engine.send(StartRecording(command_id=1, name=""))
+    folder = engine.next(RecordingChanged).folder
+    assert folder is not None
+    for _ in range(4):
+        engine.next(Snapshot)
+    engine.send(WriteNote(command_id=2, text="here"))
+    engine.next(Outcome, lambda it: it.command_id == 2)
+    engine.send(StopRecording(command_id=3))
+    engine.next(RecordingChanged, lambda it: not it.on)
+    note = next(record for record in engine.records if isinstance(record, Noted))
+    seen = engine.records[: engine.records.index(note) + 1]
+    live, again = facts(fold(seen)), facts(replayed(Recording(Path(folder)), note.at_us))
+    for name in live.keys() - {"recording"}:
+        assert again[name] == live[name], name
+
+
+def test_the_end_of_the_viewer_ends_the_recording_whole(engine: EngineProcess) -> None:
+    engine.send(StartRecording(command_id=1, name=""))
+    folder = engine.next(RecordingChanged).folder
+    assert folder is not None
+    engine.next(Snapshot)
+    assert engine.process.stdin is not None
+    engine.process.stdin.close()
+    assert engine.process.wait(20) == 0
+    assert verify(Path(folder)).findings == ()
+
+
+def test_no_secret_is_recorded(
+    nats_server_factory: object, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server: Broker = nats_server_factory(  # type: ignore[operator]
+        f"authorization {{ user: me, password: {SECRET} }}"
+    )
+    url = server.url.replace("nats://", f"nats://me:{SECRET}@")
+    with EngineProcess("--server", url) as engine:
+        engine.next(LinkChanged, lambda link: link.state == "connected")
+        engine.send(StartRecording(command_id=1, name=""))
+        folder = engine.next(RecordingChanged).folder
+        assert folder is not None
+        engine.next(Snapshot)
+        time.sleep(0.7)
+        engine.send(StopRecording(command_id=2))
+        engine.next(RecordingChanged, lambda it: not it.on)
+    records = list(Recording(Path(folder)).records())
+    assert any(isinstance(record, LinkChanged) for record in records)
+    everything = "".join(map(str, records)) + (Path(folder) / "session.json").read_text()
+    assert SECRET not in everything

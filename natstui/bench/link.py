@@ -20,8 +20,8 @@ from nats.aio.transport import TcpTransport
 
 from natstui.bench.frames import Framer, Run
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
+from natstui.jetstream.nats_client import GuardedClient
 from natstui.jetstream.permissions import read_violation
-from natstui.jetstream.transport import GuardedClient
 
 OnRun = Callable[[Run, int], None]
 """Takes a run of messages and the time they were read (monotonic ns)."""

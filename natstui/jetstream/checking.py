@@ -9,9 +9,9 @@ from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.errors import ConnectionFailed, NatstuiError, PermissionDenied, RequestFailed
 from natstui.jetstream.client import Client, client_of
+from natstui.jetstream.nats_client import GuardedClient
 from natstui.jetstream.open_client import Plan, attempt, dispose, prepare
 from natstui.jetstream.servers import Address
-from natstui.jetstream.transport import GuardedClient
 from natstui.model.permissions import READING, may_publish
 
 _WAY = ("address", "TCP", "greeting", "TLS", "authentication")

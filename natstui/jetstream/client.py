@@ -15,10 +15,10 @@ from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
 from natstui.jetstream.greeting import AccountInfo, Greeting, account_greeting
 from natstui.jetstream.link import Link, OnDenied, OnLink
+from natstui.jetstream.nats_client import GuardedClient
 from natstui.jetstream.open_client import open_client
 from natstui.jetstream.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.replies import check_reply, no_responders, read, read_page
-from natstui.jetstream.transport import GuardedClient
 from natstui.model.record import LinkChanged, Permitted
 
 OnMessage = Callable[[Msg], Awaitable[None]]

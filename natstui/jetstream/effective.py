@@ -9,7 +9,8 @@ from pydantic import SecretStr
 
 from natstui.config.load import Loaded
 from natstui.config.settings import ConnectionPart, DefaultConnection, Settings
-from natstui.jetstream.target import SECRETS, Named, resolve
+from natstui.jetstream.looked_up import SECRETS
+from natstui.jetstream.target import Named, resolve
 
 STARS = "********"
 _DEFAULT = "default"

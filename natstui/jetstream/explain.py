@@ -12,7 +12,8 @@ from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.auth import expired_since_s
-from natstui.jetstream.transport import OurSideFailed, Step
+from natstui.jetstream.nats_client import OurSideFailed
+from natstui.jetstream.transport import Step
 from natstui.units import duration_text
 
 _AUTH = re.compile("authorization|authentication|credentials|auth callout|expired|revoked")

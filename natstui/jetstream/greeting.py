@@ -9,8 +9,8 @@ import msgspec
 
 from natstui.config import Connection
 from natstui.errors import JetStreamUnavailable, PermissionDenied
+from natstui.jetstream.nats_client import GuardedClient
 from natstui.jetstream.permissions import UserInfo
-from natstui.jetstream.transport import GuardedClient
 from natstui.model.record import LinkChanged, LinkState
 
 _NOT_FOR_ACCOUNT = 10039

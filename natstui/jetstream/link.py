@@ -10,10 +10,10 @@ from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, PermissionDenied, ServerGone
 from natstui.jetstream.explain import explain, explain_loss, explain_refusal
 from natstui.jetstream.greeting import Greeting, link_changed
+from natstui.jetstream.nats_client import GuardedClient
 from natstui.jetstream.open_client import RETRY_S, dispose
 from natstui.jetstream.permissions import Violation, read_violation
 from natstui.jetstream.servers import parse_servers
-from natstui.jetstream.transport import GuardedClient
 from natstui.jetstream.waiting import Waiting
 from natstui.jetstream.watchdog import watch_over
 from natstui.model.record import LinkChanged, LinkState

@@ -13,9 +13,9 @@ from natstui.config import Connection
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.auth import auth_options, tls_options
 from natstui.jetstream.explain import explain, explain_refusal, handshake_not_first
+from natstui.jetstream.nats_client import GuardedClient
 from natstui.jetstream.probe import guess_speaker
 from natstui.jetstream.servers import Address, parse_servers
-from natstui.jetstream.transport import GuardedClient
 
 _STEP_S = 2.5
 _CLOSE_S = 1.5

@@ -9,49 +9,14 @@ the same reason the NATS CLI's selected context counts only when nothing else na
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
-from pydantic import SecretStr
-
-from natstui.config import Connection, Secret
+from natstui.config import Connection
 from natstui.config.load import Loaded
-from natstui.config.settings import ConnectionPart
 from natstui.errors import UsageError
 from natstui.jetstream.contexts import load_context, selected_context
-from natstui.jetstream.secrets import expand, file_of, resolve_secret
-from natstui.jetstream.servers import parse_servers
-from natstui.units import parse_duration_ns
-
-Layer = dict[str, tuple[Any, str]]
-"""Setting of a connection → its value and where it came from."""
-
-_IDENTITIES = (
-    {"user", "password"},
-    {"token"},
-    {"creds"},
-    {"nkey"},
-    {"user_jwt", "user_seed"},
-)
-_VARIABLES = {
-    "NATS_URL": "server",
-    "NATS_USER": "user",
-    "NATS_PASSWORD": "password",
-    "NATS_TOKEN": "token",
-    "NATS_CREDS": "creds",
-    "NATS_NKEY": "nkey",
-    "NATS_JWT": "user_jwt",
-    "NATS_SEED": "user_seed",
-    "NATS_CERT": "cert",
-    "NATS_KEY": "key",
-    "NATS_CA": "ca",
-}
-SECRETS = ("password", "token", "user_jwt", "user_seed")
-_PLAIN = (
-    *("user", "tls_first", "inbox_prefix", "domain", "api_prefix", "event_prefix"),
-    *("read_only", "production", "colour"),
-)
+from natstui.jetstream.layers import Layer, lay_over, own_layers, part_layer, variables
+from natstui.jetstream.looked_up import look_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,49 +52,18 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
     """
     if named.context and named.profile:
         raise UsageError("--context and --profile both say where to connect: use one of them")
-    file, ours = _own_layers(loaded)
-    theirs = _variables()
+    file, ours = own_layers(loaded)
+    theirs = variables()
     flags: Layer = {"server": (named.server, "--server")} if named.server else {}
     typed = any("server" in layer for layer in (theirs, ours, flags))
     choice = _choice(loaded, named, typed)
     # Care is never left out: a file that says read_only means every target.
     merged: Layer = {name: file[name] for name in ("read_only", "production") if name in file}
     for layer in (choice.layer, file if choice.keeps_file else {}, theirs, ours, flags):
-        _lay_over(merged, layer)
+        lay_over(merged, layer)
     values = {name: value for name, (value, _) in merged.items()}
-    connection = _connection(values, loaded, choice.label)
+    connection = look_up(values, loaded, choice.label)
     return Resolved(connection, merged)
-
-
-def _own_layers(loaded: Loaded) -> tuple[Layer, Layer]:
-    """Return `[connection]` as the file has it, and as NATSTUI_CONNECTION_* or flags have it."""
-    file: Layer = {}
-    above: Layer = {}
-    for name, (value, _) in _part(loaded.settings.connection, "").items():
-        origin = loaded.origins.get(f"connection.{name}", "")
-        layer = file if origin == str(loaded.file) else above
-        layer[name] = (value, origin)
-    return file, above
-
-
-def _part(part: ConnectionPart, origin: str) -> Layer:
-    """Return what a part of the settings sets itself."""
-    names = [name for name in ConnectionPart.model_fields if name in part.model_fields_set]
-    values = {name: getattr(part, name) for name in names}
-    return {name: (value, origin) for name, value in values.items() if value is not None}
-
-
-def _variables() -> Layer:
-    """Return what the NATS CLI's variables set; a user without a password is a token."""
-    if os.environ.get("NATS_SOCKS_PROXY"):
-        raise UsageError("NATS_SOCKS_PROXY is set, and natstui has no SOCKS proxy")
-    layer: Layer = {}
-    for variable, name in _VARIABLES.items():
-        if value := os.environ.get(variable):
-            layer[name] = (value, variable)
-    if "user" in layer and "password" not in layer:
-        layer["token"] = layer.pop("user")
-    return layer
 
 
 def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:
@@ -184,76 +118,5 @@ def _profile(loaded: Loaded, name: str, why: str) -> _Choice:
     layer: Layer = {}
     if profile.context:
         layer = _context(profile.context, f"profile {name}").layer
-    _lay_over(layer, _part(profile, f"profile {name}"))
+    lay_over(layer, part_layer(profile, f"profile {name}"))
     return _Choice(layer | {"profile": (name, why)}, profile.label or name)
-
-
-def _lay_over(lower: Layer, higher: Layer) -> None:
-    """Put one layer over another; who it says we are replaces who the lower one said."""
-    groups = [group for group in _IDENTITIES if group & higher.keys()]
-    server = higher.get("server", ("", ""))[0]
-    if groups or (server and parse_servers((server,))[0].user is not None):
-        for group in _IDENTITIES:
-            if group not in groups:
-                for name in group:
-                    lower.pop(name, None)
-    lower.update(higher)
-
-
-def _connection(values: Mapping[str, Any], loaded: Loaded, label: str | None) -> Connection:
-    """Return the connection with every reference looked up."""
-    settings = loaded.settings
-    found: dict[str, Any] = {name: values[name] for name in _PLAIN if name in values}
-    for name in SECRETS:
-        if name in values:
-            found[name] = Secret(resolve_secret(_revealed(values[name])))
-    for name in ("creds", "nkey"):
-        if name in values:
-            file = file_of(values[name])
-            found[f"{name}_file"] = file
-            found[name] = None if file else Secret(resolve_secret(values[name]))
-    for name in ("ca", "cert", "key"):
-        if name in values:
-            found[name] = expand(values[name])
-    if "server" in values:
-        found |= _addresses(values["server"], no_identity=not _identity_of(values))
-    return Connection(
-        **found,
-        tls_required=bool(values.get("tls")),
-        connect_timeout_s=settings.connection.connect_timeout_s,
-        request_timeout_s=_request_timeout_s(loaded),
-        list_timeout_s=settings.monitor.list_timeout_s,
-        label=label,
-    )
-
-
-def _identity_of(values: Mapping[str, Any]) -> set[str]:
-    """Return which settings that say who we are have a value."""
-    return set().union(*_IDENTITIES) & values.keys()
-
-
-def _addresses(server: str, *, no_identity: bool) -> dict[str, Any]:
-    """Return the addresses without users, and the user they name when nothing else does."""
-    addresses = parse_servers((server,))
-    found: dict[str, Any] = {"servers": tuple(address.url for address in addresses)}
-    named = next((address for address in addresses if address.user is not None), None)
-    if named is not None and no_identity:
-        if named.password is None:
-            return found | {"token": Secret(named.user or "")}
-        return found | {"user": named.user, "password": Secret(named.password)}
-    return found
-
-
-def _revealed(value: str | SecretStr) -> str:
-    return value.get_secret_value() if isinstance(value, SecretStr) else value
-
-
-def _request_timeout_s(loaded: Loaded) -> float:
-    """Return our own setting, or NATS_TIMEOUT when only that is set."""
-    text = os.environ.get("NATS_TIMEOUT")
-    if text is None or "connection.request_timeout_s" in loaded.origins:
-        return loaded.settings.connection.request_timeout_s
-    try:
-        return parse_duration_ns(text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"NATS_TIMEOUT is {text!r}; write it as 5s") from error

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from natstui.jetstream.transport import GuardedClient
+from natstui.jetstream.nats_client import GuardedClient
 
 _LOOK_S = 0.5
 _STUCK_S = 30.0

@@ -80,19 +80,7 @@ def build_gold(
         store.write_gold(table, rows())
         return store.gold(table)
 
-    streams, consumers = _together(
-        write,
-        [
-            (
-                gold_stream_rate.STREAM_RATE,
-                lambda: gold_stream_rate.stream_rate(silver, thresholds),
-            ),
-            (
-                gold_consumer_rate.CONSUMER_RATE,
-                lambda: gold_consumer_rate.consumer_rate(silver, thresholds),
-            ),
-        ],
-    )
+    streams, consumers = _together(write, _rates(silver, thresholds))
     slotted = gold_bench_steady.slots(silver)
     loads, steady = _together(
         write,
@@ -119,6 +107,19 @@ def _together(write: Callable[[Answer], DataFrame], answers: list[Answer]) -> li
         return list(pool.map(write, answers))
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _rates(silver: Silver, thresholds: Thresholds) -> list[Answer]:
+    return [
+        (
+            gold_stream_rate.STREAM_RATE,
+            lambda: gold_stream_rate.stream_rate(silver, thresholds),
+        ),
+        (
+            gold_consumer_rate.CONSUMER_RATE,
+            lambda: gold_consumer_rate.consumer_rate(silver, thresholds),
+        ),
+    ]
 
 
 def _of_consumers(

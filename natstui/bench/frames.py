@@ -99,6 +99,11 @@ class Framer:
     def __init__(self) -> None:
         self._rest = b""
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether no half frame waits for its rest."""
+        return not self._rest
+
     def feed(self, data: bytes) -> Iterator[Run | bytes]:
         """Yield what the new bytes complete, in order; keep the rest. Raises ProtocolBroken."""
         if self._rest:

@@ -93,6 +93,21 @@ class Pace:
             await self._until_next(now_ns)
         return None
 
+    async def take_one(self) -> tuple[int, int] | None:
+        """Return the number of the next message and when it is due; None when there is no more.
+
+        The same as `take(1)`, quicker in a closed loop.
+        """
+        job = self._job
+        if not job.schedule.is_open and job.running.is_set() and not job.stopping.is_set():
+            now_ns = time.monotonic_ns()
+            if not self._left() or (job.end_ns is not None and now_ns >= job.end_ns):
+                return None
+            self.taken += 1
+            return self.taken - 1, now_ns
+        due = await self.take(1)
+        return None if due is None else (due.first, int(due.due_ns[0]))
+
     def close(self) -> None:
         """Count what the schedule owed and was not sent."""
         if self._job.schedule.is_open:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import struct
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -28,6 +29,8 @@ OnRun = Callable[[Run, int], None]
 
 _HIGH_WATER_BYTES = 1 << 20
 _LOOK_S = 0.02
+_RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
+"""Seconds and microseconds a blocking read may take."""
 
 
 class LibraryChanged(NatstuiError):
@@ -145,6 +148,11 @@ class WireLink:
             self.fail(NatstuiError(f"the wire client failed: {error!r}"))
             raise
 
+    @property
+    def between_frames(self) -> bool:
+        """Whether the next byte begins a new frame."""
+        return self._framer.is_empty
+
     def fail(self, error: NatstuiError) -> None:
         """Make every sender and receiver on this link end with this error."""
         if not self.failure.done():
@@ -205,6 +213,7 @@ def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
     transport.pause_reading()
     twin = socket.socket(fileno=socket.dup(plain.fileno()))
     twin.settimeout(None)
+    twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
     try:
         yield twin
     finally:

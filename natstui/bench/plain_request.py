@@ -37,7 +37,7 @@ class Requester:
                 continue
             now_ns = time.monotonic_ns()
             steady = tally.timed("rtt", due.due_ns, sent_ns, now_ns)
-            tally.replied((1, len(answer)), steady, now_ns)
+            tally.replied(1, len(answer), steady, now_ns)
         pace.close()
 
     async def ask(self, due: Due, sent_ns: int) -> bytes:

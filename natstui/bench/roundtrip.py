@@ -7,13 +7,13 @@ It gets its turn every few milliseconds for reports and commands.
 from __future__ import annotations
 
 import asyncio
-import select
 import socket
 import time
 
 from natstui.bench.frames import Run
-from natstui.bench.job import Due, Job, Pace
+from natstui.bench.job import Job, Pace
 from natstui.bench.link import WireLink, blocking_socket
+from natstui.bench.single import SingleTimes
 
 _TURN_NS = 40_000_000
 """How long the event loop may wait for its turn."""
@@ -23,19 +23,39 @@ _READ_BYTES = 1 << 18
 class _Answer:
     """The answer to the one message in flight."""
 
-    def __init__(self) -> None:
+    def __init__(self, inbox: bytes) -> None:
         self.payload: bytes | None = None
         self.status: int | None = None
         self.arrived = asyncio.Event()
+        self._inbox = inbox
+        self._subject = b""
+        self._begins = b""
 
-    def on_run(self, run: Run, _now_ns: int) -> None:
-        self.payload = run.text(len(run) - 1, run.layout.payload)
-        self.status = run.status
-        self.arrived.set()
-
-    def clear(self) -> None:
+    def expect(self, number: int) -> None:
+        """Forget the last answer; the next comes to a subject of its own."""
         self.payload = self.status = None
         self.arrived.clear()
+        self._subject = b"%s.%012d" % (self._inbox, number)
+        self._begins = b"MSG %s " % self._subject
+
+    def on_run(self, run: Run, _now_ns: int) -> None:
+        """Take what the parser found; a late answer to an earlier message is none."""
+        for row in range(len(run)):
+            if run.text(row, run.layout.subject) == self._subject:
+                self.payload = run.text(row, run.layout.payload)
+                self.status = run.status
+                self.arrived.set()
+
+    def take(self, data: bytes) -> bool:
+        """Read bytes that are exactly the expected answer; False for all others."""
+        if not data.startswith(self._begins):
+            return False
+        head = data.find(b"\r\n") + 2
+        size = data[:head].rsplit(b" ", 1)[1]
+        if head < 2 or not size.strip().isdigit() or len(data) != head + int(size) + 2:
+            return False
+        self.payload = data[head:-2]
+        return True
 
 
 class RoundTripper:
@@ -43,16 +63,20 @@ class RoundTripper:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self._link = job, link
-        self._answer = _Answer()
         self.inbox = link.nc.new_inbox().encode()
-        self._lost_count = link.lost_count
+        self._answer = _Answer(self.inbox)
+        self.times = SingleTimes(job.tally)
 
-    def frame(self, due: Due, sent_ns: int) -> bytes:
+    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
         """Return the frame to send; one message."""
         raise NotImplementedError
 
-    def take(self, answer: bytes, status: int | None, due: Due, sent_ns: int, now_ns: int) -> None:
+    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count an answer; raise what it refuses."""
+        raise NotImplementedError
+
+    def flush(self) -> None:
+        """Hand the times of answers on."""
         raise NotImplementedError
 
     async def begin(self) -> None:
@@ -63,63 +87,67 @@ class RoundTripper:
         """Send and wait, as the schedule says."""
         pace = Pace(self.job)
         await self._link.drain()
-        while not self.job.stopping.is_set():
-            with blocking_socket(self._link) as twin:
-                more = await self._turn(pace, twin)
-            if not more:
-                break
-            await asyncio.sleep(0)
-            await self._link.drain()
+        try:
+            while not self.job.stopping.is_set():
+                with blocking_socket(self._link) as twin:
+                    more = await self._turn(pace, twin)
+                self.flush()
+                if not more:
+                    break
+                await asyncio.sleep(0)
+                await self._link.drain()
+        finally:
+            self.flush()
         pace.close()
 
     async def _turn(self, pace: Pace, twin: socket.socket | None) -> bool:
         """Work until the event loop is due; return whether there is more to do."""
-        until_ns = time.monotonic_ns() + _TURN_NS
+        until_ns, answer = time.monotonic_ns() + _TURN_NS, self._answer
         while time.monotonic_ns() < until_ns:
-            due = await pace.take(1)
+            due = await pace.take_one()
             if due is None:
                 return False
-            self._answer.clear()
+            answer.expect(due[0])
             sent_ns = time.monotonic_ns()
-            data = self.frame(due, sent_ns)
+            data = self.frame(due[0], due[1], sent_ns)
             if twin is None:
-                answered = await self._exchange_on_loop(data)
+                await self._exchange_on_loop(data)
             else:
-                answered = await self._exchange(twin, data)
-            if not answered or self._answer.payload is None:
+                await self._exchange(twin, data)
+            if answer.payload is None:
                 self.job.tally.add("unanswered_msgs")
                 return True
-            now_ns = time.monotonic_ns()
-            self.take(self._answer.payload, self._answer.status, due, sent_ns, now_ns)
+            self.take(answer.payload, answer.status, due[1], sent_ns)
         return True
 
-    async def _exchange(self, twin: socket.socket, data: bytes) -> bool:
-        """Send and block until the answer is there; False when it does not come."""
+    async def _exchange(self, twin: socket.socket, data: bytes) -> None:
+        """Send and block until the answer is there, or does not come."""
         give_up_ns = time.monotonic_ns() + round(self.job.orders.role.timeout_s * 1e9)
+        answer = self._answer
         try:
             twin.sendall(data)
-            while self._answer.payload is None:
-                # A server that is frozen or slow must not keep us from reporting.
-                if not select.select([twin], [], [], 0.04)[0]:
+            while answer.payload is None:
+                try:
+                    received = twin.recv(_READ_BYTES)
+                except BlockingIOError:
+                    # A server that is frozen or slow must not keep us from reporting.
                     await asyncio.sleep(0)
                     if time.monotonic_ns() > give_up_ns or self.job.stopping.is_set():
-                        return self._answer.payload is not None
+                        return
                     continue
-                received = twin.recv(_READ_BYTES)
                 if not received:
-                    return False
-                self._link.received(received)
+                    return
+                if not (self._link.between_frames and answer.take(received)):
+                    self._link.received(received)
         except OSError:
             # nats-py reads the same end of the connection and reconnects.
-            return False
-        return True
+            return
 
-    async def _exchange_on_loop(self, data: bytes) -> bool:
+    async def _exchange_on_loop(self, data: bytes) -> None:
         """Send and wait for the answer on the event loop, as TLS needs it."""
         self._link.write(data)
         try:
             async with asyncio.timeout(self.job.orders.role.timeout_s):
                 await self._answer.arrived.wait()
         except TimeoutError:
-            return False
-        return True
+            return

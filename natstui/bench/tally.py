@@ -107,13 +107,12 @@ class Tally:
         self._totals["duplicate_msgs"] += len(stream_seqs) - fresh
         self._totals["out_of_order_msgs"] += late
 
-    def replied(self, shape: tuple[int, ...], steady: int, now_ns: int) -> None:
-        """Count (n, size) replies to our requests; only `steady` of them count for rates."""
-        count, size_bytes = shape
+    def replied(self, count: int, total_bytes: int, steady: int, now_ns: int) -> None:
+        """Count replies to our requests; only `steady` of them count for rates."""
         self._totals["received_msgs"] += count
-        self._totals["received_bytes"] += count * size_bytes
+        self._totals["received_bytes"] += total_bytes
         self._totals["steady_received_msgs"] += steady
-        self._totals["steady_received_bytes"] += steady * size_bytes
+        self._totals["steady_received_bytes"] += total_bytes * steady // max(count, 1)
         if steady:
             self.last_received_ns = now_ns
 

@@ -33,11 +33,12 @@ class Template:
 
     def __init__(self, frame: Frame, most: int) -> None:
         self.payload_bytes = len(frame.payload)
-        self._fields: dict[str, slice] = {}
+        self.fields: dict[str, slice] = {}
+        """Where each named number is."""
         head = self._assemble(frame)
         start = len(head)
         row = np.frombuffer(head + frame.payload + b"\r\n", np.uint8)
-        self._payload = slice(start, start + len(frame.payload))
+        self.payload = slice(start, start + len(frame.payload))
         self._place = frame.place
         self._rows: Bytes2D = np.tile(row, (most, 1))
 
@@ -45,6 +46,11 @@ class Template:
     def frame_bytes(self) -> int:
         """The length of one frame."""
         return int(self._rows.shape[1])
+
+    def blank(self) -> bytes:
+        """Return one frame with all its numbers 0."""
+        row: bytes = self._rows[0].tobytes()
+        return row
 
     def fill(
         self,
@@ -57,10 +63,10 @@ class Template:
         """Return the frames of some messages; valid until the next call."""
         rows = self._rows[: len(due_ns)]
         if self._place.length:
-            write_stamps(rows[:, self._payload], self._place, due_ns, publisher, seqs, sent_ns)
+            write_stamps(rows[:, self.payload], self._place, due_ns, publisher, seqs, sent_ns)
         for name, values in (numbers or {}).items():
-            if name in self._fields:
-                write_digits(rows[:, self._fields[name]], values)
+            if name in self.fields:
+                write_digits(rows[:, self.fields[name]], values)
         return rows
 
     def _assemble(self, frame: Frame) -> bytes:
@@ -82,6 +88,6 @@ class Template:
             if isinstance(part, bytes):
                 text += part
             else:
-                self._fields[part[0]] = slice(len(text), len(text) + part[1])
+                self.fields[part[0]] = slice(len(text), len(text) + part[1])
                 text += b"0" * part[1]
         return bytes(text)

@@ -25,7 +25,8 @@ class BatchGetter:
         self._head = f"PUB {subject} {self._inbox} ".encode()
         self._next_seq = job.orders.first_seq
         self._asked_ns = 0
-        self._got = self._open = 0
+        self._got = 0
+        self._read_ns = self._read_msgs = self._read_bytes = 0
         self._ended = asyncio.Event()
 
     async def begin(self) -> None:
@@ -55,19 +56,32 @@ class BatchGetter:
         if self._got >= wanted or late or self._job.stopping.is_set():
             self._ended.set()
             return
-        self._open = min(orders.role.batch_msgs, wanted - self._got)
-        body = b'{"seq":%d,"batch":%d}' % (self._next_seq, self._open)
+        batch = min(orders.role.batch_msgs, wanted - self._got)
+        body = b'{"seq":%d,"batch":%d}' % (self._next_seq, batch)
         self._asked_ns = time.monotonic_ns()
         self._link.write(b"%s%d\r\n%s\r\n" % (self._head, len(body), body))
 
+    def _count(self) -> None:
+        """Count what one read of the socket brought."""
+        count, tally = self._read_msgs, self._job.tally
+        if count:
+            steady = tally.timed("rtt", np.full(count, self._asked_ns), None, self._read_ns)
+            tally.replied(count, self._read_bytes, steady, self._read_ns)
+            self._got += count
+        self._read_msgs = self._read_bytes = 0
+
     def _on_run(self, run: Run, now_ns: int) -> None:
-        orders, tally = self._job.orders, self._job.tally
+        orders = self._job.orders
         if run.status is None:
-            self._got += len(run)
+            # Layouts change every few messages here: count whole reads, not runs.
+            if now_ns != self._read_ns:
+                self._count()
+                self._read_ns = now_ns
             self._next_seq += len(run)
-            steady = tally.timed("rtt", np.full(len(run), self._asked_ns), None, now_ns)
-            tally.replied(run.payloads.shape, steady, now_ns)
+            self._read_msgs += len(run)
+            self._read_bytes += len(run) * (run.layout.size_bytes - run.layout.header_bytes)
         elif run.status == _END:
+            self._count()
             if self._next_seq >= orders.first_seq + orders.stored_msgs:
                 self._next_seq = orders.first_seq
             self._ask()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.bench.job import Due, Job
+from natstui.bench.job import Job
 from natstui.bench.link import WireLink
 from natstui.bench.roundtrip import RoundTripper
 from natstui.errors import NotFound
@@ -14,24 +14,27 @@ class Getter(RoundTripper):
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         subject = f"{job.client.prefix}.DIRECT.GET.{job.orders.stream}".encode()
-        self._head = b"PUB %s %s.0 " % (subject, self.inbox)
+        self._head = b"PUB %s %s." % (subject, self.inbox)
 
-    def frame(self, due: Due, sent_ns: int) -> bytes:
+    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
         """Return the next request."""
-        body = self.body(due.first)
-        return b"%s%d\r\n%s\r\n" % (self._head, len(body), body)
+        body = self.body(number)
+        return b"%s%012d %d\r\n%s\r\n" % (self._head, number, len(body), body)
 
     def body(self, number: int) -> bytes:
         """Return what to ask for."""
         first, count = self.job.orders.first_seq, max(self.job.orders.stored_msgs, 1)
         return b'{"seq":%d}' % (first + number % count)
 
-    def take(self, answer: bytes, status: int | None, due: Due, sent_ns: int, now_ns: int) -> None:
+    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count a message that came back."""
         if status is not None:
             raise NotFound(f"stream {self.job.orders.stream} has no such message: status {status}")
-        steady = self.job.tally.timed("rtt", due.due_ns, sent_ns, now_ns)
-        self.job.tally.replied((1, len(answer)), steady, now_ns)
+        self.times.add(due_ns, sent_ns, len(answer))
+
+    def flush(self) -> None:
+        """Count the messages."""
+        self.times.replied()
 
 
 class KvGetter(Getter):

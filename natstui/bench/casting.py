@@ -79,6 +79,7 @@ def orders_for(
         consumer=consumer,
         deliver_subject=f"_natstui.{consumer}" if role.pattern == "js-push" else None,
         first_seq=stage.oldest_seq,
+        last_seq=stage.first_seq - 1,
         stored_msgs=stage.waiting_msgs,
         cleanup=stage.cleanup(),
     )

@@ -35,6 +35,7 @@ class Orders(_Line, frozen=True, tag="orders"):
     deliver_subject: str | None = None
     first_seq: int = 1
     """Of the stream, for those who ask for stored messages …"""
+    last_seq: int = 0
     stored_msgs: int = 0
     """… and how many there are."""
     cleanup: tuple[str, ...] = ()

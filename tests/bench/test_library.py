@@ -1,0 +1,110 @@
+"""Saved runs, metrics, checks and comparisons by values."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from natstui.bench import library
+from natstui.bench.assertions import parse_check
+from natstui.bench.compare import compare, difference
+from natstui.bench.environment import environment
+from natstui.bench.groups import WorkerBook
+from natstui.bench.metrics import metrics, metrics_names
+from natstui.bench.outcome import Ending, WorkerEnd, conclude
+from natstui.errors import NotFound, SessionError, UsageError
+from natstui.model.benchmark_counts import Counts, Latencies
+from natstui.model.benchmark_result import BenchmarkResult
+from natstui.model.benchmark_role import BenchmarkPlan, Role
+from natstui.model.latency import from_latencies
+
+PLAN = BenchmarkPlan("Some title", "", (Role("p", "publish"),), None, 5.0)
+
+
+def result(sent: int = 1000, *, totals: int | None = None, cpu: float = 0.5) -> BenchmarkResult:
+    counts = Counts(sent_msgs=sent, steady_sent_msgs=sent)
+    own = counts if totals is None else replace(counts, sent_msgs=totals)
+    book = WorkerBook("p/0", PLAN.roles[0], 0, counts, own, {})
+    worker = WorkerEnd(book, 2_000_000_000, 0, cpu, "done")
+    latencies = Latencies(ack=from_latencies([1_000_000, 2_000_000]))
+    return conclude(Ending(PLAN, 1, 0, 9, [worker], latencies, None, None, False, None))
+
+
+def test_figures_have_the_names_the_assertions_use() -> None:
+    figures = metrics(result())
+    assert set(figures) == set(metrics_names())
+    assert (figures["sent"], figures["publish_rate"], figures["lost"]) == (1000, 500, None)
+    assert figures["ack.p50"] == pytest.approx(1e6, rel=0.01)
+    assert figures["ack.uncorrected.p99"] is None
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("sent == 1k", True),
+        ("sent < 1000", False),
+        ("ack.p50 < 1.5ms", True),
+        ("ack.max <= 1ms", False),
+        ("publish_rate >= 0.5k", True),
+        ("lost == 0", False),
+    ],
+)
+def test_a_check_says_what_fails(text: str, holds: bool) -> None:
+    figures = metrics(result())
+    failure = parse_check(text, figures).failure(figures)
+    assert (failure is None) is holds
+    assert holds or (failure or "").startswith(text)
+
+
+@pytest.mark.parametrize("text", ["p99 < 3", "sent", "sent < fast", "ack.p50 < 5", "x == 1"])
+def test_a_check_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_check(text, metrics(result()))
+
+
+def test_reports_that_do_not_add_up_make_the_run_incomplete() -> None:
+    wrong = result(totals=1001)
+    assert wrong.verdict == "incomplete"
+    assert "do not add up" in wrong.notes[0]
+
+
+def test_a_busy_client_is_not_sold_as_a_slow_server() -> None:
+    assert any("client-bound" in note for note in result(cpu=0.95).notes)
+    assert result().notes == ()
+
+
+def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
+    run = library.saved_run(PLAN, (result(), result(1200)), environment(None))
+    path = library.save(run, tmp_path)
+    assert library.load(path.stem, tmp_path) == run
+    assert library.load("some-title", tmp_path) == library.load("-1", tmp_path) == run
+    assert library.load(str(path), Path("/nowhere")) == run
+    assert run.metrics["sent"] == 1100
+    assert "Tag=ack," in path.with_suffix(".hlog").read_text()
+    with pytest.raises(NotFound):
+        library.load("other", tmp_path)
+    path.write_text("{}")
+    with pytest.raises(SessionError):
+        library.load("some-title", tmp_path)
+
+
+def test_noise_is_no_change_and_a_change_has_an_interval() -> None:
+    random = np.random.default_rng(1)
+    base = random.normal(1000, 20, 9)
+    same = difference("publish_rate", base, random.normal(1000, 20, 9))
+    assert same.verdict == "no significant change"
+    slower = difference("publish_rate", base, random.normal(800, 20, 9))
+    assert slower.verdict.startswith("slower by ")
+    assert slower.low_ratio is not None
+    assert slower.high_ratio is not None
+    assert slower.low_ratio < -0.2 < slower.high_ratio + 0.05
+    assert difference("e2e.p99", base, base * 2).verdict.startswith("slower by 100.0%")
+    assert "--repeat" in difference("e2e.p99", base[:1], base[:1]).verdict
+
+
+def test_only_figures_both_runs_have_are_compared() -> None:
+    run = library.saved_run(PLAN, (result(), result()), environment(None))
+    names = {one.metric for one in compare(run, run)}
+    assert {"publish_rate", "ack.p50", "ack.p99"} <= names
+    assert not any(name.startswith("e2e") for name in names)

@@ -1,0 +1,89 @@
+"""Scenario files: what they mean, and what is wrong with them in one sentence."""
+
+import pytest
+
+from natstui.bench.overrides import overridden
+from natstui.bench.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.bench.short import core_plan
+from natstui.errors import UsageError
+from natstui.model.benchmark_role import RateSegment
+
+GOOD = """
+title = "t"
+duration = "5s"
+ramp = "2s"
+[stream]
+name = "S"
+[[role]]
+name = "pubs"
+pattern = "js-publish-async"
+rate = 1000
+"""
+
+
+@pytest.mark.parametrize("name", ready_scenarios())
+def test_every_ready_scenario_is_a_plan(name: str) -> None:
+    plan = find_scenario(name)
+    assert plan.roles
+    assert plan.description
+
+
+def test_a_ramp_comes_before_the_rate() -> None:
+    plan = read_scenario(GOOD, "x")
+    expected = (RateSegment(2.0, 0.0, 1000), RateSegment(None, 1000, 1000))
+    assert plan.roles[0].schedule == expected
+    assert plan.stream is not None
+    assert plan.stream.subjects == ("bench",)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (("pattern", "patern"), "unknown field `patern`"),
+        (("js-publish-async", "shout"), "Invalid enum value 'shout'"),
+        (('duration = "5s"', ""), "neither msgs nor a duration"),
+        (('duration = "5s"', 'duration = "5 apples"'), "is not a duration"),
+        (("rate = 1000", "rate = -1"), "a rate is not negative"),
+        (("rate = 1000", "workers = 0"), "0 workers are not between 1 and 256"),
+        (("rate = 1000", 'subject = "a.*"'), "not a subject without wildcards"),
+        (('[stream]\nname = "S"', ""), "needs a [stream]"),
+        (('name = "pubs"', 'name = "p u b s"'), "is not made of letters"),
+        (("rate = 1000", "rate = {}"), "has one of: ramp, steps, burst"),
+        (('title = "t"', 'title = "t'), "not TOML"),
+        (("rate = 1000", "payload = { duplicates = 0.5 }"), "duplicates need msg-ids"),
+        (("rate = 1000", 'payload = { kind = "file", file = "/no" }'), "does not exist"),
+        (
+            ("js-publish-async", 'js-publish-fast"\nclient = "nats-py'),
+            "has no call in nats-py",
+        ),
+    ],
+)
+def test_a_wrong_file_is_refused_with_a_sentence(change: tuple[str, str], sentence: str) -> None:
+    text = GOOD.replace(*change)
+    assert text != GOOD
+    with pytest.raises(UsageError) as caught:
+        read_scenario(text, "mine.toml")
+    assert "scenario mine.toml: " in str(caught.value)
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_is_nothing_lists_what_there_is() -> None:
+    with pytest.raises(UsageError, match="ready are deduplication"):
+        find_scenario("nothing")
+
+
+def test_overrides_change_the_roles_they_are_about() -> None:
+    plan = core_plan("s", pubs=1, subs=1)
+    words = {"msgs": "1M", "subs": "4", "size": "1KB", "client": "nats-py", "rate": "10k"}
+    changed = overridden(plan, words)
+    subs, pubs = changed.roles
+    assert (pubs.total_msgs, subs.total_msgs) == (1_000_000, None)
+    assert (pubs.workers_count, subs.workers_count) == (1, 4)
+    assert (pubs.payload.size_bytes, pubs.client, subs.client) == (1024, "nats-py", "nats-py")
+    assert (pubs.schedule, subs.schedule) == ((RateSegment(None, 10_000, 10_000),), ())
+    assert overridden(plan, {"duration": "5s"}).roles[1].total_msgs is None
+    with pytest.raises(UsageError, match="no override 'nope'"):
+        overridden(plan, {"nope": "1"})
+    with pytest.raises(UsageError, match="--msgs"):
+        overridden(plan, {"msgs": "many"})

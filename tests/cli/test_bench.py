@@ -1,0 +1,71 @@
+"""`natstui bench` from the outside: stdout is data, stderr is for people, exit codes mean it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+from natstui.jetstream.broker import Broker
+
+
+def bench(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    config = folder / "config.toml"
+    config.write_text(f'[benchmark]\nfolder = "{folder / "runs"}"\n')
+    command = [sys.executable, "-m", "natstui", "bench", *words, "--config", str(config)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, timeout=120)
+
+
+def test_a_short_form_gives_one_object_and_is_saved(nats_server: Broker, tmp_path: Path) -> None:
+    words = ("pubsub", "hello", "--pubs", "1", "--subs", "3", "--msgs", "3k")
+    checks = ("--assert", "lost == 0", "--assert", "e2e.p99 < 60s")
+    done = bench(*words, *checks, "--json", "--server", nats_server.url, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert found["metrics"]["received"] == 9000
+    assert found["environment"]["server_version"]
+    assert found["results"][0]["accounting"]["closes"]
+    listed = bench("runs", folder=tmp_path)
+    assert listed.stdout.strip() == found["name"]
+    shown = bench("show", "-1", folder=tmp_path)
+    assert "every message accounted for" in shown.stdout
+
+
+def test_a_failed_check_is_named_and_exits_with_1(nats_server: Broker, tmp_path: Path) -> None:
+    words = ("js", "pub", "async", "hello", "--msgs", "500", "--assert", "ack.p99 < 1ns")
+    done = bench(*words, "--server", nats_server.url, folder=tmp_path)
+    assert done.returncode == 1
+    assert "natstui: ack.p99 < 1ns: it is" in done.stderr
+    assert "verdict    ok" in done.stdout
+
+
+def test_repetitions_of_both_clients_are_compared(nats_server: Broker, tmp_path: Path) -> None:
+    words = ("pub", "hello", "--msgs", "2k", "--repeat", "2")
+    clients = ("--client", "wire", "--client", "nats-py")
+    done = bench(*words, *clients, "--server", nats_server.url, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "publish_rate" in done.stdout
+    both = bench("runs", folder=tmp_path).stdout.split()
+    assert len(both) == 2
+    compared = bench("compare", *both, folder=tmp_path)
+    assert "publish_rate" in compared.stdout
+
+
+def test_mistakes_are_one_sentence_and_their_exit_code(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    server = ("--server", nats_server.url)
+    wrong = tmp_path / "wrong.toml"
+    wrong.write_text('title = "x"\n[[role]]\nname = "a"\npattern = "publish"\n')
+    cases = [
+        (("no-such-scenario", *server), 2, "no scenario"),
+        ((str(wrong), *server), 2, "neither msgs nor a duration"),
+        (("js", "consume", "--stream", "NOPE", *server), 4, "stream not found"),
+        (("js", "consume", *server), 2, "--stream NAME"),
+        (("pub", "x", "--assert", "speed > 1", *server), 2, "no metric 'speed'"),
+        (("pub", "x", "--msgs", "3", "--server", "nats://127.0.0.1:1"), 3, "127.0.0.1:1"),
+    ]
+    for words, exit_code, sentence in cases:
+        done = bench(*words, folder=tmp_path)
+        assert done.returncode == exit_code, done.stderr
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr

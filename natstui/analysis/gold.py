@@ -96,8 +96,11 @@ def build_gold(
     answers.append((gold_compare.COMPARISON, lambda: gold_compare.comparison(
         spark, block_values.reduce(values), thresholds.baseline)))  # fmt: skip
     _together(write, answers)
-    by_name = {table.name: table for table in TABLES}
-    write((gold_verdict.VERDICT, lambda: gold_verdict.verdict(lambda n: store.gold(by_name[n]))))
+    write((gold_verdict.VERDICT, lambda: gold_verdict.verdict(lambda n: store.gold(_named(n)))))
+
+
+def _named(name: str) -> Table:
+    return next(table for table in TABLES if table.name == name)
 
 
 def _together(write: Callable[[Answer], DataFrame], answers: list[Answer]) -> list[DataFrame]:

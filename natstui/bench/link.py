@@ -66,23 +66,6 @@ class WireLink:
         self._pump = asyncio.create_task(self._pass_on())
         self._swap()
 
-    def listen(self, on_dropped: Callable[[], None]) -> None:
-        """Leave nats-py as it is, and only hear of denials and of messages it drops."""
-        others = self.nc._error_cb
-
-        async def hear(error: Exception) -> None:
-            violation = read_violation(str(error))
-            if violation is not None:
-                self.fail(PermissionDenied(violation.subject, violation.kind))
-            elif isinstance(error, nats.errors.SlowConsumerError):
-                on_dropped()
-            elif isinstance(error, nats.js.errors.APIError):
-                # An asynchronous publish that is refused ends here, and nowhere else.
-                self.fail(RequestFailed(f"the server refused a message: {error.description}"))
-            await others(error)
-
-        self.nc._error_cb = hear
-
     async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
         """Subscribe, also after every reconnect."""
         subscription = await self.nc.subscribe(subject, queue=queue)
@@ -200,6 +183,24 @@ class WireLink:
         reader._maybe_resume_transport()
         if waiting:
             self.received(waiting)
+
+
+def listen(link: WireLink, on_dropped: Callable[[], None]) -> None:
+    """Leave nats-py as it is, and only hear of denials and of messages it drops."""
+    others = link.nc._error_cb
+
+    async def hear(error: Exception) -> None:
+        violation = read_violation(str(error))
+        if violation is not None:
+            link.fail(PermissionDenied(violation.subject, violation.kind))
+        elif isinstance(error, nats.errors.SlowConsumerError):
+            on_dropped()
+        elif isinstance(error, nats.js.errors.APIError):
+            # An asynchronous publish that is refused ends here, and nowhere else.
+            link.fail(RequestFailed(f"the server refused a message: {error.description}"))
+        await others(error)
+
+    link.nc._error_cb = hear
 
 
 @contextmanager

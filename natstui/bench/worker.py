@@ -18,7 +18,7 @@ import time
 
 from natstui.bench import patterns, protocol
 from natstui.bench.job import Job
-from natstui.bench.link import WireLink
+from natstui.bench.link import WireLink, listen
 from natstui.bench.protocol import (
     Die,
     Done,
@@ -84,7 +84,7 @@ class Worker:
         if self._orders.role.client == "wire":
             link.take_over()
         else:
-            link.listen(lambda: self._tally.add("dropped_msgs"))
+            listen(link, lambda: self._tally.add("dropped_msgs"))
         self._job = Job(self._orders, client, self._tally, self._schedule)
         if self._stopped:
             self._job.stopping.set()

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from natstui.jetstream.browse_bounds import Bounds
 from natstui.jetstream.getters import Getter
 from natstui.model.stored import StoredMessage
+
+_WIDER = 16
+_SLICES = 16
 
 
 async def newest_before(
@@ -41,19 +46,39 @@ async def _counted(getter: Getter, from_seq: int, subject: str | None) -> int:
 async def _newest(
     getter: Getter, low: int, end: int, count: int, subject: str | None
 ) -> list[StoredMessage]:
-    """The same without counting: look into the newer half first, and leave empty halves out."""
-    if low >= end:
-        return []
-    if end - low <= count:
-        found = await getter.run(low, end - low, subject)
-        return [message for message in found if (message.stream_seq or 0) < end]
-    first = await getter.run(low, 1, subject)
-    if not first or (first[0].stream_seq or 0) >= end:
-        return []
-    low = first[0].stream_seq or low
-    middle = max(low, end - count, (low + end) // 2)
-    newer = await _newest(getter, middle, end, count, subject)
-    if len(newer) >= count:
-        return newer[-count:]
-    older = await _newest(getter, low, middle, count - len(newer), subject)
-    return older + newer
+    """The same without counting: look into ever wider windows, from the end backwards."""
+    found: list[StoredMessage] = []
+    width = count
+    while low < end and len(found) < count:
+        start = max(low, end - width)
+        part = await _window(getter, start, end, count - len(found), subject)
+        # As wide as the matches so far let expect, but not sixteen times wider at once.
+        wanted = width * (count - len(found)) // len(part) if part else width * _WIDER
+        found = part + found
+        width = min(width * _WIDER, max(width, wanted * 5 // 4))
+        end = start
+    return found[-count:]
+
+
+async def _window(
+    getter: Getter, low: int, end: int, count: int, subject: str | None
+) -> list[StoredMessage]:
+    """Return the newest matches of a window, at least `count` if it holds so many."""
+    if end - low <= (4 * count if subject is None else count):
+        return _below(end, await getter.run(low, end - low, subject, end))
+    step = max(1, -(-(end - low) // _SLICES))
+    slices = [(at, min(at + step, end)) for at in range(low, end, step)]
+    runs = await asyncio.gather(*(getter.run(at, count + 1, subject, stop) for at, stop in slices))
+    found: list[StoredMessage] = []
+    for (at, stop), run in zip(reversed(slices), reversed(runs), strict=True):
+        part = _below(stop, run)
+        if len(part) > count:  # more than were read: the newest of them lie further on
+            part = await _newest(getter, at, stop, count, subject)
+        found = part + found
+        if len(found) >= count:
+            break
+    return found
+
+
+def _below(end: int, messages: list[StoredMessage]) -> list[StoredMessage]:
+    return [message for message in messages if (message.stream_seq or 0) < end]

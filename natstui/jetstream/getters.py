@@ -23,8 +23,13 @@ _BATCH_BYTES = 8 * 1024 * 1024
 class Getter(Protocol):
     """Reads the messages of one stream, in order of sequence."""
 
-    async def run(self, from_seq: int, count: int, subject: str | None) -> list[StoredMessage]:
-        """Return up to `count` messages from a sequence on; perhaps fewer when they are big."""
+    async def run(
+        self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
+    ) -> list[StoredMessage]:
+        """Return up to `count` messages from a sequence on; perhaps fewer when they are big.
+
+        `before_seq` is where more are not needed; they may come all the same.
+        """
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
         """Return how many messages match from a sequence on; None when it cannot be asked."""
@@ -43,7 +48,9 @@ class DirectGetter:
         self._subject = f"{client.prefix}.DIRECT.GET.{stream}"
         self._preview_bytes = preview_bytes
 
-    async def run(self, from_seq: int, count: int, subject: str | None) -> list[StoredMessage]:
+    async def run(
+        self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
+    ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on, 8 MiB of payload at most."""
         body = {"seq": max(1, from_seq), "batch": min(count, MOST_MSGS), "max_bytes": _BATCH_BYTES}
         return await self._batch(body | ({"next_by_subj": subject} if subject else {}))
@@ -100,13 +107,17 @@ class ApiGetter:
         self._verb = f"STREAM.MSG.GET.{stream}"
         self._preview_bytes = preview_bytes
 
-    async def run(self, from_seq: int, count: int, subject: str | None) -> list[StoredMessage]:
+    async def run(
+        self, from_seq: int, count: int, subject: str | None, before_seq: int | None = None
+    ) -> list[StoredMessage]:
         """Return up to `count` messages from a sequence on."""
         found: list[StoredMessage] = []
         next_seq = max(1, from_seq)
         while len(found) < count:
             message = await self._get({"seq": next_seq, "next_by_subj": subject or ">"})
             if message is None or message.stream_seq is None:
+                break
+            if before_seq is not None and message.stream_seq >= before_seq:
                 break
             found.append(message)
             next_seq = message.stream_seq + 1

@@ -38,6 +38,8 @@ _REMOVED_BY = {
     "subject_transform.src": "--no-transform",
     "republish.src": "--no-republish",
 }
+_BEGINNING = ("name", "durable_name", "ack_policy")
+"""What decides other defaults; a new one is compared with one that has no more than these."""
 _NATSCLI_DEFAULTS = ("allow_direct", "ack_policy", "deliver_policy")
 """Always said on `add`: what natscli takes without them is not what the server takes."""
 
@@ -77,7 +79,7 @@ def _command(
 def _flags(
     kind: AssetKind, config: Mapping[str, object], base: Mapping[str, object] | None
 ) -> Iterator[str]:
-    before = normal(kind, base or {"name": text_at(config, "name")})
+    before = normal(kind, base or {key: config[key] for key in _BEGINNING if key in config})
     after = normal(kind, config)
     for field in fields_of(kind):
         value = read(after, field.path)

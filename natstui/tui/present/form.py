@@ -44,6 +44,8 @@ class Drafted:
     command: str
     changes: tuple[tuple[str, str], ...]
     """Of an edit: line and why it is refused, or an empty text."""
+    notes: tuple[str, ...] = ()
+    """What is good to know and no warning."""
 
 
 def form_fields(subject: Subject) -> tuple[Field, ...]:
@@ -86,7 +88,7 @@ def drafted(
     estimate: str = "",
     notes: Sequence[str] = (),
 ) -> Drafted:
-    """Return the meaning of the texts that were changed, by path; `notes` join the warnings."""
+    """Return the meaning of the texts that were changed, by path; `notes` are shown too."""
     config, problems = _config(subject, texts)
     found = list(problems)
     wrong = {problem.path for problem in problems}
@@ -95,13 +97,10 @@ def drafted(
     return Drafted(
         config,
         tuple(found),
-        (
-            *_warnings(subject, config, around),
-            *_estimated(subject, config, estimate),
-            *notes,
-        ),
+        _warnings(subject, config, around),
         _command(subject, config),
         _changes(subject, config),
+        (*_estimated(subject, config, estimate), *notes),
     )
 
 

@@ -18,6 +18,8 @@ def preview(subject: Subject, draft: Drafted) -> Content:
         parts.append(safe(f"✗ {problem.text}", "$text-error"))
     for warning in draft.warnings:
         parts.append(safe(f"! {warning}", "$text-warning"))
+    for note in draft.notes:
+        parts.append(safe(note, "$text-accent"))
     for text, refused in draft.changes:
         parts.append(safe(text, "$text-error" if refused else "$text-success"))
         parts += [safe(f"   refused: {refused}", "$text-error")] if refused else []

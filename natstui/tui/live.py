@@ -61,6 +61,8 @@ class LiveScreen(Screen[None]):
     def on_state_changed(self, message: StateChanged) -> None:
         """Take the newer state and show it."""
         message.stop()
+        if message.state.permitted is not self.state.permitted:
+            self.refresh_bindings()
         self.state, self.late_us = message.state, message.late_us
         if self.is_mounted:
             self.strip.show(self.state, self.late_us)

@@ -26,11 +26,14 @@ CONSUMER_KEYS: list[BindingType] = [
     Binding("e", "manage('edit-consumer')", "Edit", id="consumer.edit"),
     Binding("m", "manage('messages')", "Messages", id="consumer.messages"),
     Binding("x", "actions('consumer')", "Actions", id="consumer.actions"),
+    Binding("A", "manage('clone-consumer')", "Clone", show=False, id="consumer.clone"),
     Binding("ctrl+d", "manage('delete_consumer')", "Delete", show=False, id="consumer.delete"),
     Binding("u", "manage('undo')", "Undo", show=False, id="undo"),
 ]
 
-_ONLY_ONE = ("edit-stream", "edit-consumer", "clone-stream", "add-consumer", "messages")
+_ONLY_ONE = {
+    "edit-stream", "edit-consumer", "clone-stream", "clone-consumer", "add-consumer", "messages",
+}  # fmt: skip
 
 
 _VERBS = {
@@ -40,6 +43,7 @@ _VERBS = {
     "purge_stream": "STREAM.PURGE.*",
     "delete_stream": "STREAM.DELETE.*",
     "add-consumer": "CONSUMER.CREATE.*.*",
+    "clone-consumer": "CONSUMER.CREATE.*.*",
     "edit-consumer": "CONSUMER.CREATE.*.*",
     "delete_consumer": "CONSUMER.DELETE.*.*",
 }

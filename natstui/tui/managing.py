@@ -19,6 +19,13 @@ if TYPE_CHECKING:
 
 def managing_screen(message: Manage, state: State) -> LiveScreen:
     """Return the screen for what was asked; raises UsageError when it cannot be."""
+    screen = _screen(message, state)
+    # A form needs the server's API level before it makes its fields.
+    screen.state = state
+    return screen
+
+
+def _screen(message: Manage, state: State) -> LiveScreen:
     if message.what == "journal":
         from natstui.tui.screens.journal import JournalScreen
 
@@ -75,11 +82,12 @@ def _form(message: Manage, state: State) -> LiveScreen:
             return StreamForm.edit(stream_json(state, stream))
         case "add-consumer":
             return ConsumerForm.new(stream, stream_json(state, stream))
-        case "edit-consumer":
+        case "edit-consumer" | "clone-consumer":
             config = state.consumer_configurations.get((stream, consumer or ""))
             if config is None:
                 raise UsageError(f"the configuration of {consumer} is not known yet")
-            return ConsumerForm.edit(stream, stream_json(state, stream), config.config_json)
+            make = ConsumerForm.edit if message.what == "edit-consumer" else ConsumerForm.clone
+            return make(stream, stream_json(state, stream), config.config_json)
         case _:
             return action_screen(message.what, message.targets, state)
 

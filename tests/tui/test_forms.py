@@ -315,3 +315,29 @@ def flat(viewer: Viewer) -> str:
     """The preview on one line, however it is wrapped."""
     plan = viewer.app.screen.query_one("#plan", Static)
     return " ".join(str(plan.visual).split())
+
+
+async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        await viewer.press("ctrl+t")
+        await viewer.until(lambda: "last value per key" in viewer.text, "the templates")
+        await viewer.press("down", "down", "down", "down", "enter")
+        await viewer.until(lambda: "max_msgs_per_subject" in flat(viewer), "the template")
+        await fill(viewer, name="TABLE", subjects="table.>")
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        await viewer.until(lambda: "TABLE" in viewer.rows())
+        made = (await asked(nc, "STREAM.INFO.TABLE"))["config"]
+        assert (made["max_msgs_per_subject"], made["allow_rollup_hdrs"]) == (1, True)
+        await viewer.press("A")
+        await on_form(viewer)
+        await fill(viewer, name="COPY", subjects="copy.>")
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        copied = (await asked(nc, "STREAM.INFO.COPY"))["config"]
+        assert {**copied, "name": "", "subjects": []} == {**made, "name": "", "subjects": []}

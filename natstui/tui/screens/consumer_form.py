@@ -6,7 +6,7 @@ import json
 
 import msgspec
 
-from natstui.model.config_field import Config
+from natstui.model.config_field import Config, without_server_metadata
 from natstui.model.consumer_spec import NEW_CONSUMER
 from natstui.model.stored import DeliveryPreview, PreviewDelivery
 from natstui.tui.asking import answer_to, next_command_id
@@ -54,6 +54,13 @@ class ConsumerForm(FormScreen):
         """Return an empty form for a consumer of a stream."""
         owner = json.loads(stream_json) if stream_json else None
         return cls(Subject("consumer", stream, NEW_CONSUMER, editing=False, owner=owner))
+
+    @classmethod
+    def clone(cls, stream: str, stream_json: str | None, config_json: str) -> ConsumerForm:
+        """Return a form for a new consumer like another one."""
+        owner = json.loads(stream_json) if stream_json else None
+        config = without_server_metadata(json.loads(config_json))
+        return cls(Subject("consumer", stream, {**config, "name": ""}, editing=False, owner=owner))
 
     @classmethod
     def edit(cls, stream: str, stream_json: str | None, config_json: str) -> ConsumerForm:

@@ -42,7 +42,7 @@ def runs(*, folder: Path) -> None:
 def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run: its name, a part of it, a file, or -1 for the newest."""
     from natstui.bench import library
-    from natstui.cli.bench_text import summary_text
+    from natstui.bench.text import summary_text
 
     found = library.load(run, folder)
     click.echo(library.encode(found).decode() if as_json else summary_text(found))
@@ -55,7 +55,7 @@ def compare_runs(*, names: tuple[str, ...], folder: Path) -> None:
     """Compare two or more saved runs: the first with each of the others."""
     from natstui.bench import library
     from natstui.bench.compare import compare
-    from natstui.cli.bench_text import comparison_text
+    from natstui.bench.text import comparison_text
     from natstui.errors import UsageError
 
     if len(names) < 2:

@@ -15,9 +15,9 @@ from natstui.bench.controller import Benchmark
 from natstui.bench.environment import environment
 from natstui.bench.metrics import metrics_names
 from natstui.bench.overrides import overridden
+from natstui.bench.text import comparison_text, summary_text
 from natstui.cli.bench_options import RunOptions
 from natstui.cli.bench_progress import ProgressLine
-from natstui.cli.bench_text import comparison_text, summary_text
 from natstui.config import Connection
 from natstui.errors import AssertionFailed, NatstuiError, Refused
 from natstui.model.benchmark_result import BenchmarkResult

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
-from typing import Literal, assert_never
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Literal, assert_never
 
 from natstui.engine.managing import Managing
 from natstui.engine.recording import EngineRecorder
@@ -12,13 +12,7 @@ from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.client import Client
 from natstui.jetstream.poll_control import PollControl
-from natstui.model.benchmark_command import (
-    AddWorker,
-    ChangeRate,
-    KillWorker,
-    StartBenchmark,
-    StopBenchmark,
-)
+from natstui.model.benchmark_command import BenchmarkCommand
 from natstui.model.managing import ManagingCommand
 from natstui.model.record import (
     Command,
@@ -44,6 +38,9 @@ from natstui.model.recording import (
 )
 from natstui.units import duration_text
 
+if TYPE_CHECKING:
+    from natstui.engine.benchmarking import Benchmarking
+
 Status = Literal["done", "refused", "failed"]
 Answer = tuple[str, str | None]
 """A sentence for people, and what was asked for."""
@@ -59,12 +56,14 @@ class Commands:
         client: Callable[[], Client | None],
         recorder: EngineRecorder,
         viewer: Sink,
+        benchmarking: Callable[[], Awaitable[Benchmarking]],
     ) -> None:
         """`client` returns the present connection, or None before there is one.
 
         `viewer` takes what must not be recorded, as payloads.
         """
         self._recorder = recorder
+        self._benchmarking = benchmarking
         self._managing = Managing(sink, viewer, client)
         self._control = control
         self._sink = sink
@@ -91,6 +90,8 @@ class Commands:
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
     async def _do(self, command: EngineCommand) -> Answer:
+        if isinstance(command, BenchmarkCommand):
+            return await (await self._benchmarking()).obey(command)
         match command:
             case Watch():
                 self._control.look_at(command.streams, command.consumers)
@@ -114,8 +115,6 @@ class Commands:
                 raise Refused("this is a live server: only a recording can be played")
             case StartRecording() | StopRecording():
                 return await self._record(command)
-            case StartBenchmark() | StopBenchmark() | ChangeRate() | KillWorker() | AddWorker():
-                raise Refused("this engine does not run benchmarks")
             case _:
                 assert_never(command)
 

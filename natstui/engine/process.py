@@ -6,6 +6,7 @@ import asyncio
 import signal
 import sys
 import time
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from natstui import __version__
@@ -18,6 +19,7 @@ from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
 from natstui.model.record import EngineStarted
 
 if TYPE_CHECKING:
+    from natstui.engine.benchmarking import Benchmarking
     from natstui.engine.commands import Commands
     from natstui.engine.recording import EngineRecorder
     from natstui.jetstream.client import Client
@@ -60,6 +62,7 @@ class _Engine:
         self._connection = connection
         self._client: Client | None = None
         self._stop = asyncio.Event()
+        self._benchmarking: Benchmarking | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -89,6 +92,15 @@ class _Engine:
         feed.join(recorder, first=True)
         return recorder
 
+    async def _bench(self, feed: Feed) -> Benchmarking:
+        """Return what runs benchmarks, imported when the first one is asked for."""
+        if self._benchmarking is None:
+            # In a thread: numpy takes longer to import than the loop may stand still.
+            module = await asyncio.to_thread(import_module, "natstui.engine.benchmarking")
+            named = self._settings.benchmark.folder
+            self._benchmarking = module.Benchmarking(self._connection, feed, named)
+        return self._benchmarking
+
     async def _work(
         self,
         feed: Feed,
@@ -103,7 +115,9 @@ class _Engine:
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
-        commands = Commands(control, feed, lambda: self._client, recorder, writer)
+        commands = Commands(
+            control, feed, lambda: self._client, recorder, writer, lambda: self._bench(feed)
+        )
         works = {
             asyncio.ensure_future(self._stop.wait()),
             asyncio.ensure_future(_obey(commands, lines)),

@@ -50,4 +50,37 @@ class AddWorker:
     role: str
 
 
-BenchmarkCommand = StartBenchmark | StopBenchmark | ChangeRate | KillWorker | AddWorker
+@dataclass(frozen=True, slots=True)
+class ListBenchmarks:
+    """Answer with the ready scenarios and the names of saved runs, newest first."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRuns:
+    """Answer with what changed from the first saved run to each other; one is shown as it is."""
+
+    command_id: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyScenario:
+    """A scenario that comes with natstui."""
+
+    name: str
+    title: str
+    text: str
+    """The file, ready to be changed."""
+
+
+BenchmarkCommand = (
+    StartBenchmark
+    | StopBenchmark
+    | ChangeRate
+    | KillWorker
+    | AddWorker
+    | ListBenchmarks
+    | CompareRuns
+)

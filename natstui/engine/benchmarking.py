@@ -1,0 +1,112 @@
+"""Benchmarks in the engine: one at a time, steered by commands, saved when it ends."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from typing import assert_never
+
+from natstui.bench import library
+from natstui.bench.compare import compare
+from natstui.bench.controller import Benchmark
+from natstui.bench.environment import environment
+from natstui.bench.overrides import overridden
+from natstui.bench.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.bench.text import comparison_text, summary_text
+from natstui.config import Connection
+from natstui.errors import NatstuiError, Refused
+from natstui.feed import Sink
+from natstui.model.benchmark_command import (
+    AddWorker,
+    BenchmarkCommand,
+    ChangeRate,
+    CompareRuns,
+    KillWorker,
+    ListBenchmarks,
+    ReadyScenario,
+    StartBenchmark,
+    StopBenchmark,
+)
+from natstui.model.benchmark_result import BenchmarkResult
+
+Answer = tuple[str, str | None]
+RUNS_LISTED = 200
+
+
+class Benchmarking:
+    """Runs what the viewer asks for; workers end with the engine."""
+
+    def __init__(self, connection: Connection, sink: Sink, named: str | None) -> None:
+        """`named` is the run library of the settings."""
+        self._connection = connection
+        self._sink = sink
+        self._folder = library.library_folder(named)
+        self._running: Benchmark | None = None
+
+    async def obey(self, command: BenchmarkCommand) -> Answer:
+        """Do what a command says; a start answers when the run is over, with its summary."""
+        match command:
+            case StartBenchmark():
+                return await self._start(command)
+            case StopBenchmark():
+                self._present().stop()
+                return "the benchmark ends", None
+            case ChangeRate():
+                sentence = self._present().change_rate(
+                    factor=command.factor_ratio, per_s=command.rate_per_s, role=command.role
+                )
+                return sentence, None
+            case KillWorker():
+                return self._present().kill_worker(command.role, command.worker_id), None
+            case AddWorker():
+                return await self._present().add_worker(command.role), None
+            case ListBenchmarks():
+                return self._list()
+            case CompareRuns():
+                return self._compare(command)
+            case _:
+                assert_never(command)
+
+    def _present(self) -> Benchmark:
+        if self._running is None:
+            raise Refused("no benchmark runs")
+        return self._running
+
+    async def _start(self, command: StartBenchmark) -> Answer:
+        if self._running is not None:
+            raise Refused("a benchmark runs already")
+        if self._connection.read_only:
+            raise Refused("this connection is read-only: a benchmark writes")
+        text = command.scenario
+        plan = read_scenario(text, "the scenario") if "\n" in text else find_scenario(text)
+        benchmark = Benchmark(overridden(plan, command.overrides), self._connection, self._sink)
+        self._running = benchmark
+        try:
+            result = await benchmark.run()
+        finally:
+            self._running = None
+        run, saved = self._save(benchmark, result)
+        body = json.dumps(summary_text(run))
+        if benchmark.failure is not None:
+            raise NatstuiError(f"{benchmark.failure}; the partial result is {saved}")
+        return f"the result is {saved}", body
+
+    def _save(self, benchmark: Benchmark, result: BenchmarkResult) -> tuple[library.SavedRun, str]:
+        run = library.saved_run(benchmark.plan, (result,), environment(benchmark.link))
+        return run, f"saved as {library.save(run, self._folder).stem}"
+
+    def _list(self) -> Answer:
+        ready = [
+            ReadyScenario(name, read_scenario(text, name).title, text)
+            for name, text in ready_scenarios().items()
+        ]
+        names = library.runs(self._folder)[-RUNS_LISTED:]
+        body = {"scenarios": [asdict(one) for one in ready], "runs": list(reversed(names))}
+        return f"{len(ready)} scenarios, {len(names)} runs", json.dumps(body)
+
+    def _compare(self, command: CompareRuns) -> Answer:
+        first, *others = (library.load(name, self._folder) for name in command.names)
+        texts = [comparison_text(first, other, compare(first, other)) for other in others]
+        when = time.strftime("%H:%M:%S")
+        return f"compared at {when}", json.dumps("\n".join(texts) or summary_text(first))

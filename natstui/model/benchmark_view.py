@@ -15,10 +15,11 @@ from natstui.model.benchmark import (
     BenchmarkReport,
     PhaseName,
 )
-from natstui.model.benchmark_counts import Counts, Latencies, merge_latencies
+from natstui.model.benchmark_counts import LATENCY_FIELDS, Counts, Latencies, merge_latencies
 
 POINTS_KEPT = 600
 LOGS_KEPT = 500
+_SECOND_US = 1_000_000
 
 WorkerKey = tuple[str, int]
 
@@ -37,6 +38,15 @@ class WorkerPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """Percentiles of what was measured in about one second, by the name of the latency."""
+
+    at_us: int
+    p50_ns: Mapping[str, int]
+    p99_ns: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
 class BenchmarkView:
     """The running or last benchmark."""
 
@@ -49,6 +59,11 @@ class BenchmarkView:
     totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
     latencies: Latencies = field(default_factory=Latencies)
     """Of all workers since the start."""
+    seconds: tuple[LatencyPoint, ...] = ()
+    """Percentiles over time, oldest first, bounded."""
+    second: tuple[Latencies, ...] = ()
+    """Reports of the second that is not over yet."""
+    second_at_us: int = 0
     log: tuple[BenchmarkLog, ...] = ()
     finished: BenchmarkFinished | None = None
 
@@ -80,6 +95,7 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
         acks_sent_msgs=counts.acks_sent_msgs,
         cpu_ratio=report.cpu_ratio,
     )
+    view = _after_latencies(view, report)
     points = (*view.series.get(key, ())[1 - POINTS_KEPT :], point)
     return replace(
         view,
@@ -87,3 +103,21 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
         totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
         latencies=merge_latencies((view.latencies, report.latencies)),
     )
+
+
+def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
+    """Return the view with a report's latencies in their second, closed when it is over."""
+    second = (*view.second, report.latencies)
+    if not view.second_at_us:
+        return replace(view, second=second, second_at_us=report.at_us)
+    if report.at_us - view.second_at_us < _SECOND_US:
+        return replace(view, second=second)
+    merged = merge_latencies(second)
+    found = {name: getattr(merged, name) for name in LATENCY_FIELDS}
+    point = LatencyPoint(
+        report.at_us,
+        {name: ns for name, it in found.items() if (ns := it.percentile_ns(50)) is not None},
+        {name: ns for name, it in found.items() if (ns := it.percentile_ns(99)) is not None},
+    )
+    seconds = (*view.seconds[1 - POINTS_KEPT :], point)
+    return replace(view, seconds=seconds, second=(), second_at_us=report.at_us)

@@ -43,6 +43,13 @@ class Typed(Message):
 
 
 @dataclass
+class RunScenario(Message):
+    """The user wants a benchmark: the name of a ready scenario, or the text of a file."""
+
+    scenario: str
+
+
+@dataclass
 class Open(Message):
     """The user wants to see something: `stream`, `consumer`, `consumers` or `raw`."""
 

@@ -1,0 +1,82 @@
+"""Saved benchmark runs: look at one, compare several."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import SelectionList, Static
+from textual.widgets.selection_list import Selection
+
+from natstui.model.benchmark_command import CompareRuns, ListBenchmarks
+from natstui.model.record import Outcome
+from natstui.tui.live import LiveScreen
+from natstui.tui.messages import Asked
+from natstui.tui.text import safe, safe_lines
+
+_command_ids = itertools.count(4_000_000)
+
+
+class RunsScreen(LiveScreen):
+    """The run library, newest first; space marks, the marked ones are compared."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("equals_sign", "compare", "Compare marked", key_display="=", id="runs.compare")
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    runs = getters.query_one(SelectionList)
+    result = getters.query_one("#comparison", Static)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listed_id = self._compared_id = -1
+
+    def body(self) -> Iterable[Widget]:
+        """The list beside what is known of the marked ones."""
+        yield Static("space marks, = compares the marked ones", id="caption")
+        with Horizontal(id="runs"):
+            yield SelectionList[str]()
+            yield VerticalScroll(Static(id="comparison", markup=False))
+
+    def on_mount(self) -> None:
+        """Ask the engine what there is."""
+        self._listed_id = next(_command_ids)
+        self.post_message(Asked(ListBenchmarks(self._listed_id)))
+
+    def refresh_state(self) -> None:
+        """Take the answers when they came."""
+        for event in reversed(self.state.happenings):
+            if not isinstance(event, Outcome):
+                continue
+            if event.command_id == self._listed_id:
+                self._listed_id = -1
+                names = json.loads(event.body_json or "{}").get("runs", [])
+                self.runs.add_options([Selection(safe(name), name) for name in names])
+                self.caption.update(safe(f"{len(names)} saved runs  ·  space marks, = compares"))
+                self.runs.focus()
+            elif event.command_id == self._compared_id:
+                self._compared_id = -1
+                text = json.loads(event.body_json) if event.body_json else event.text
+                self.result.update(safe_lines(text))
+
+    @on(SelectionList.SelectionHighlighted)
+    def _look(self, message: SelectionList.SelectionHighlighted[str]) -> None:
+        if not self.runs.selected:
+            self._ask((message.selection.value,))
+
+    def action_compare(self) -> None:
+        """Compare the marked runs: the oldest with each of the others."""
+        names = tuple(sorted(self.runs.selected))
+        if names:
+            self._ask(names)
+
+    def _ask(self, names: tuple[str, ...]) -> None:
+        self._compared_id = next(_command_ids)
+        self.post_message(Asked(CompareRuns(self._compared_id, names)))

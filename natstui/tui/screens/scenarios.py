@@ -1,0 +1,85 @@
+"""Pick a ready scenario, change its text, run it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.widgets import OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
+from natstui.model.benchmark_command import ListBenchmarks
+from natstui.model.record import Outcome
+from natstui.tui.live import LiveScreen
+from natstui.tui.messages import Asked, RunScenario
+from natstui.tui.text import safe
+
+_command_ids = itertools.count(3_000_000)
+
+
+class ScenariosScreen(LiveScreen):
+    """Ready scenarios at the left, the text of the chosen one at the right, ready to be edited."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "run", "Run", id="scenario.run", priority=True),
+        Binding("tab", "app.focus_next", "Edit", id="scenario.edit"),
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    options = getters.query_one(OptionList)
+    editor = getters.query_one(TextArea)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked_id = -1
+        self._texts: dict[str, str] = {}
+
+    def body(self) -> Iterable[Widget]:
+        """A list beside a text."""
+        yield Static("enter runs a scenario as it is, ctrl+s runs the text", id="caption")
+        with Horizontal(id="scenarios"):
+            yield OptionList()
+            yield TextArea(show_line_numbers=False, tab_behavior="focus")
+
+    def on_mount(self) -> None:
+        """Ask the engine what there is."""
+        self._asked_id = next(_command_ids)
+        self.post_message(Asked(ListBenchmarks(self._asked_id)))
+
+    def refresh_state(self) -> None:
+        """Take the answer when it came."""
+        if self._texts:
+            return
+        for event in reversed(self.state.happenings):
+            if isinstance(event, Outcome) and event.command_id == self._asked_id:
+                if event.body_json is None:
+                    self.caption.update(safe(event.text, "$text-error"))
+                else:
+                    self._fill(json.loads(event.body_json))
+                return
+
+    def _fill(self, answer: dict[str, Any]) -> None:
+        self._texts = {one["name"]: one["text"] for one in answer["scenarios"]}
+        for one in answer["scenarios"]:
+            prompt = safe(f"{one['name']}\n  {one['title']}")
+            self.options.add_option(Option(prompt, id=one["name"]))
+        self.options.highlighted = 0
+        self.options.focus()
+
+    @on(OptionList.OptionHighlighted)
+    def _show_text(self, message: OptionList.OptionHighlighted) -> None:
+        self.editor.text = self._texts[str(message.option_id)]
+
+    @on(OptionList.OptionSelected)
+    def _run_ready(self, message: OptionList.OptionSelected) -> None:
+        self.post_message(RunScenario(str(message.option_id)))
+
+    def action_run(self) -> None:
+        """Run the text in the editor."""
+        self.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))

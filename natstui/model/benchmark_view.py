@@ -73,15 +73,20 @@ class BenchmarkView:
             case BenchmarkPlanned():
                 return BenchmarkView(run_id=record.run_id, planned=record)
             case BenchmarkPhase():
-                return replace(self, phase=record.phase)
+                entered = BenchmarkLog(record.at_us, record.run_id, f"phase {record.phase}")
+                return replace(_logged(self, entered), phase=record.phase)
             case BenchmarkReport():
                 return _after_report(self, record)
             case BenchmarkProgress():
                 return replace(self, progress=record)
             case BenchmarkLog():
-                return replace(self, log=(*self.log[1 - LOGS_KEPT :], record))
+                return _logged(self, record)
             case BenchmarkFinished():
                 return replace(self, finished=record, phase="finished")
+
+
+def _logged(view: BenchmarkView, record: BenchmarkLog) -> BenchmarkView:
+    return replace(view, log=(*view.log[1 - LOGS_KEPT :], record))
 
 
 def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:

@@ -18,8 +18,16 @@ from natstui.tui import commands
 from natstui.tui.link import Link
 from natstui.tui.live import LiveScreen
 from natstui.tui.managing import managing_screen
-from natstui.tui.messages import Asked, CameIntoView, Manage, Open, StateChanged, Typed
-from natstui.tui.opening import opened
+from natstui.tui.messages import (
+    Asked,
+    CameIntoView,
+    Manage,
+    Open,
+    RunScenario,
+    StateChanged,
+    Typed,
+)
+from natstui.tui.opening import benchmark_screen, opened, start_scenario
 from natstui.tui.palette import NatstuiCommands
 from natstui.tui.rhythm import Rhythm
 from natstui.tui.screens.consumers import ConsumersScreen
@@ -50,6 +58,7 @@ class NatstuiApp(Rhythm):
         "consumers": ConsumersScreen,
         "events": EventsScreen,
         "server": ServerScreen,
+        "benchmark": benchmark_screen,
     }
     DEFAULT_MODE = "streams"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -57,12 +66,11 @@ class NatstuiApp(Rhythm):
         Binding("2", "switch_mode('consumers')", "Consumers", id="screen.consumers"),
         Binding("3", "switch_mode('events')", "Events", id="screen.events"),
         Binding("4", "switch_mode('server')", "Server", id="screen.server"),
+        Binding("b", "switch_mode('benchmark')", "Bench", id="screen.benchmark"),
         Binding("p", "pause", "Pause", id="pause"),
         Binding("plus,equals_sign", "faster", "Faster", show=False, id="faster"),
         Binding("minus", "slower", "Slower", show=False, id="slower"),
         Binding("ctrl+r,f5", "poll_now", "Refresh", show=False, id="refresh"),
-        Binding("question_mark,f1", "help", "Help", key_display="?", id="help"),
-        Binding("q", "leave", "Quit", id="quit"),
     ]
 
     def __init__(self, started: EngineStarted, connect: Callable[[], Link], link: Link) -> None:
@@ -149,6 +157,14 @@ class NatstuiApp(Rhythm):
             self.push_screen(managing_screen(message, self.state))
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
+
+    @on(RunScenario)
+    async def _run_scenario(self, message: RunScenario) -> None:
+        """Leave the list of scenarios, and let the benchmark's screen start this one."""
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        self.switch_mode("benchmark")
+        self.call_after_refresh(start_scenario, self, message.scenario)
 
     @on(Typed)
     def _run_typed(self, message: Typed) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from natstui.errors import UsageError
 from natstui.model.record import WriteNote
-from natstui.tui.messages import Manage, Open
+from natstui.tui.messages import Manage, Open, RunScenario
 from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
@@ -54,6 +54,17 @@ def _consumer(app: NatstuiApp, words: list[str]) -> None:
     if (stream, name) not in known:
         raise UsageError(f"stream {stream} has no consumer {name}")
     app.post_message(Open("consumer", stream, name))
+
+
+def _bench(app: NatstuiApp, words: list[str]) -> None:
+    if words:
+        app.post_message(RunScenario(words[0]))
+    else:
+        app.switch_mode("benchmark")
+
+
+def _runs(app: NatstuiApp, _words: list[str]) -> None:
+    app.post_message(Open("runs", ""))
 
 
 def _known_stream(app: NatstuiApp, name: str) -> str:
@@ -106,6 +117,8 @@ COMMANDS: tuple[Word, ...] = (
     Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
     Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),
     Word(("server", "srv"), "", "server, account, permissions, cost", _mode("server")),
+    Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
+    Word(("runs",), "", "saved benchmark runs, compared", _runs),
     Word(("stream",), "NAME", "describe one stream", _stream),
     Word(("consumer",), "STREAM NAME", "describe one consumer", _consumer),
     Word(("journal", "jo"), "", "changes made from here, and the way back", _manage("journal")),

@@ -23,6 +23,8 @@ class LiveScreen(Screen[None]):
     """Status strip above, keys below, the command line when it is wanted; the body is its own."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("question_mark,f1", "app.help", "Help", key_display="?", id="help"),
+        Binding("q", "app.leave", "Quit", id="quit"),
         Binding("colon", "command", "Command", key_display=":", id="command"),
         Binding("escape", "back", "Back", show=False, id="back"),
     ]

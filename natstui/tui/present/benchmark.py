@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from natstui.clean import clean_line
 from natstui.model.benchmark_counts import LATENCY_FIELDS, total_counts
@@ -19,7 +20,7 @@ SLOT_US = 100_000
 """Width of a slot of the throughput lines; reports come a little more often."""
 NOW_S = 1.0
 """A rate of now is the mean of the last second."""
-SPARK_WIDTH = 16
+SPARK_WIDTH = 12
 LOG_SHOWN = 200
 
 
@@ -64,7 +65,7 @@ def _now_per_s(points: Sequence[WorkerPoint], name: str) -> float | None:
 
 _ACTS = (
     ("sent", "sent_msgs"),
-    ("acknowledged", "acked_msgs"),
+    ("acked", "acked_msgs"),
     ("received", "received_msgs"),
     ("acks", "acks_sent_msgs"),
 )
@@ -94,54 +95,72 @@ def _role(view: BenchmarkView, role: str, keys: list[WorkerKey]) -> Section:
     return Section(f"{clean_line(role).upper()} ({len(keys)})", tuple(lines))
 
 
+def added_up(view: BenchmarkView, name: str) -> list[float]:
+    """Return messages of all workers so far, a value per slot, oldest first.
+
+    Between two reports a worker's count grows evenly; the last value is the sum of all reports.
+    """
+    ends = [points[-1].at_us for points in view.series.values() if points]
+    starts = [
+        points[0].at_us - round(points[0].interval_s * 1e6)
+        for points in view.series.values()
+        if points
+    ]
+    if not ends:
+        return []
+    first_us, slots = min(starts), (max(ends) - min(starts)) // SLOT_US + 2
+    total = [0.0] * slots
+    for key, points in view.series.items():
+        grown = _grown(points, name, getattr(view.totals[key], name), first_us, slots)
+        total = [a + b for a, b in zip(total, grown, strict=True)]
+    return total
+
+
+def _grown(
+    points: Sequence[WorkerPoint], name: str, whole: int, first_us: int, slots: int
+) -> list[float]:
+    """Return one worker's count at the end of each slot, by interpolation between reports."""
+    # What points no longer kept counted stands at the beginning.
+    at_us = points[0].at_us - round(points[0].interval_s * 1e6)
+    count = float(whole - sum(getattr(point, name) for point in points))
+    values: list[float] = []
+    for point in points:
+        more, span_us = getattr(point, name), max(1, point.at_us - at_us)
+        while len(values) < slots and (slot_us := first_us + len(values) * SLOT_US) <= point.at_us:
+            values.append(count + more * max(0, slot_us - at_us) / span_us)
+        at_us, count = max(at_us, point.at_us), count + more
+    return values + [count] * (slots - len(values))
+
+
 def throughput(view: BenchmarkView, name: str) -> list[float | None]:
     """Return messages per second of all workers together, a value per slot, oldest first."""
-    slots: dict[int, float] = {}
-    for points in view.series.values():
-        for point in points:
-            # A report counts for the slots its interval covers, so that none doubles or lacks.
-            end, left = point.at_us, max(point.interval_s, 1e-3)
-            per_s = getattr(point, name) / left
-            for slot in range(round((end - left * 1e6) / SLOT_US), round(end / SLOT_US)):
-                slots[slot] = slots.get(slot, 0.0) + per_s
-    if not slots:
+    counts = added_up(view, name)
+    if not any(counts):
         return []
-    first, last = min(slots), max(slots)
-    # The newest slot is not full while a worker has yet to report.
-    return [slots.get(slot) for slot in range(first, last)]
+    # The newest slots are not full while a worker has yet to report.
+    return [(b - a) * 1e6 / SLOT_US for a, b in pairwise(counts[:-2])]
 
 
 def cumulative_chart(view: BenchmarkView) -> ChartData | None:
     """Return sent against received, added up over time."""
-    sent, received = throughput(view, "sent_msgs"), throughput(view, "received_msgs")
-    length = max(len(sent), len(received))
-    if length < 2:
+    sent, received = added_up(view, "sent_msgs"), added_up(view, "received_msgs")
+    if len(sent) < 2:
         return None
     step_s = SLOT_US / 1e6
     return ChartData(
         title="Sent and received",
         unit="msgs",
-        at_s=[(at - length + 1) * step_s for at in range(length)],
-        series=(
-            Series("sent", _added_up(sent, length)),
-            Series("received", _added_up(received, length)),
-        ),
-        window_s=max(5.0, length * step_s),
+        at_s=[(at - len(sent) + 1) * step_s for at in range(len(sent))],
+        series=(Series("sent", sent), Series("received", received)),
+        window_s=max(5.0, len(sent) * step_s),
     )
-
-
-def _added_up(rates: Sequence[float | None], length: int) -> list[float]:
-    total, values = 0.0, []
-    for rate in [0.0] * (length - len(rates)) + list(rates):
-        total += (rate or 0.0) * SLOT_US / 1e6
-        values.append(total)
-    return values
 
 
 def latency_chart(view: BenchmarkView) -> ChartData | None:
     """Return p50 and p99 over time of the latency that matters most, corrected."""
-    name = next((n for n in ("e2e", "rtt", "ack", "store") if getattr(view.latencies, n).total_count),
-                None)
+    name = next(
+        (n for n in ("e2e", "rtt", "ack", "store") if getattr(view.latencies, n).total_count), None
+    )
     if name is None or len(view.seconds) < 2:
         return None
     newest_us = view.seconds[-1].at_us
@@ -174,7 +193,7 @@ def latency_section(view: BenchmarkView) -> Section:
         values = [f"{p} {_ms(histogram.percentile_ns(percent))}" for p, percent in _PERCENTS]
         values.append(f"max {_ms(histogram.max_ns)}")
         lines.append(line(name.replace("_", " "), "  ".join(values)))
-    title = "LATENCY in ms, from when each message was due; uncorrected: from when it was sent"
+    title = "LATENCY in ms since due; uncorrected: since sent"
     return Section(title, tuple(lines) or (line("", "nothing measured yet", "dim"),))
 
 
@@ -196,8 +215,10 @@ def histogram_section(view: BenchmarkView, width: int = 28) -> Section:
         groups[power] = groups.get(power, 0) + count
     most = max(groups.values())
     lines = [
-        line(f"< {_ms(1 << power)}", "█" * max(1, round(width * groups[power] / most)) +
-             f" {count_text(groups[power])}")
+        line(
+            f"< {_ms(1 << power)}",
+            "█" * max(1, round(width * groups[power] / most)) + f" {count_text(groups[power])}",
+        )
         for power in range(min(groups), max(groups) + 1)
         if power in groups
     ]
@@ -211,8 +232,11 @@ def flow_section(view: BenchmarkView) -> Section:
         line("sent", f"{counts.sent_msgs:,}"),
         line("acknowledged", f"{counts.acked_msgs:,}"),
         line("received", f"{counts.received_msgs:,}"),
-        line("redelivered", f"{counts.redelivered_msgs:,}", "warn" if counts.redelivered_msgs
-             else ""),
+        line(
+            "redelivered",
+            f"{counts.redelivered_msgs:,}",
+            "warn" if counts.redelivered_msgs else "",
+        ),
     ]
     if progress is not None:
         for label, value in (

@@ -48,7 +48,7 @@ class BenchmarkScreen(LiveScreen):
     ]
 
     caption = getters.query_one("#caption", Static)
-    workers = getters.query_one("#workers", SectionText)
+    crew = getters.query_one("#workers", SectionText)
     figures = getters.query_one("#figures", SectionText)
     log_text = getters.query_one("#log", SectionText)
     sent = getters.query_one("#sent", StripChart)
@@ -60,7 +60,6 @@ class BenchmarkScreen(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self._last: StartBenchmark | None = None
-        self._summarised = -1
 
     def body(self) -> Iterable[Widget]:
         """Caption, workers beside charts, figures beside the log."""
@@ -85,10 +84,10 @@ class BenchmarkScreen(LiveScreen):
         """Show the newer state of the benchmark."""
         view = self.state.benchmark or BenchmarkView()
         self.caption.update(safe(present.title_text(view)))
+        self._summarise(view)
         if view.planned is None:
-            self.summary.update("no benchmark has run: b picks a scenario")
             return
-        self.workers.show(present.worker_sections(view))
+        self.crew.show(present.worker_sections(view))
         self.sent.show(present.throughput(view, "sent_msgs"))
         self.received.show(present.throughput(view, "received_msgs"))
         self._chart(self.cumulative, present.cumulative_chart(view))
@@ -100,24 +99,30 @@ class BenchmarkScreen(LiveScreen):
         ]
         self.figures.show([section for section in sections if section.lines])
         self.log_text.show([present.log_section(view)])
-        self._summarise(view)
 
     def _chart(self, chart: Chart, data: ChartData | None) -> None:
         if data is not None:
             chart.show(data)
 
+    def _answer(self) -> Outcome | None:
+        """Return the engine's answer to the last start; it comes when the run is over."""
+        if self._last is None:
+            return None
+        wanted = self._last.command_id
+        events = (it for it in reversed(self.state.happenings) if isinstance(it, Outcome))
+        return next((it for it in events if it.command_id == wanted), None)
+
     def _summarise(self, view: BenchmarkView) -> None:
-        """Show the engine's summary when it came; it answers the start."""
-        if view.finished is None:
+        """Show what came of the run, or why it could not be."""
+        answer = self._answer()
+        if answer is not None and answer.body_json is not None:
+            self.summary.update(safe_lines(f"{answer.text}\n{json.loads(answer.body_json)}\n"))
+        elif answer is not None:
+            self.summary.update(safe(answer.text, "$text-error"))
+        elif view.planned is None:
+            self.summary.update("no benchmark has run: b picks a scenario")
+        else:
             self.summary.update("")
-            return
-        for event in reversed(self.state.happenings):
-            if isinstance(event, Outcome) and event.command_id >= 2_000_000:
-                if event.command_id != self._summarised:
-                    self._summarised = event.command_id
-                text = json.loads(event.body_json) if event.body_json else event.text
-                self.summary.update(safe_lines(f"{event.text}\n{text}\n"))
-                return
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""

@@ -61,6 +61,7 @@ class RunsScreen(LiveScreen):
                 self.runs.add_options([Selection(safe(name), name) for name in names])
                 self.caption.update(safe(f"{len(names)} saved runs  ·  space marks, = compares"))
                 self.runs.focus()
+                self.runs.highlighted = 0 if names else None
             elif event.command_id == self._compared_id:
                 self._compared_id = -1
                 text = json.loads(event.body_json) if event.body_json else event.text

@@ -1,0 +1,110 @@
+"""Benchmarks from the screen: started, watched, steered, summed up, saved and compared."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.model.benchmark_counts import Counts
+from natstui.model.benchmark_view import BenchmarkView, WorkerPoint
+from natstui.tui.messages import RunScenario
+from natstui.tui.present.benchmark import added_up, throughput
+from natstui.tui.screens.benchmark import BenchmarkScreen
+from natstui.tui.screens.runs import RunsScreen
+from natstui.tui.screens.scenarios import ScenariosScreen
+from tests.tui.viewer import Viewer, viewing
+
+FAN_OUT = """
+title = "small fan-out"
+[[role]]
+name = "publishers"
+pattern = "publish"
+rate = 2000
+msgs = 3000
+[[role]]
+name = "subscribers"
+pattern = "subscribe"
+workers = 2
+"""
+
+
+def point(at_us: int, sent: int) -> WorkerPoint:
+    return WorkerPoint(at_us, 0.1, sent, 0, 0, 0, 0.1)
+
+
+def view_of(*workers: list[WorkerPoint]) -> BenchmarkView:
+    series = {("p", number): tuple(points) for number, points in enumerate(workers)}
+    totals = {
+        key: Counts(sent_msgs=sum(p.sent_msgs for p in points)) for key, points in series.items()
+    }
+    return BenchmarkView(run_id="x", series=series, totals=totals)
+
+
+def test_the_cumulative_line_ends_at_the_sum_of_all_reports() -> None:
+    view = view_of(
+        [point(100_000 * at, 10) for at in range(1, 30)],
+        [point(100_000 * at + 37_000, 7) for at in range(1, 25)],
+    )
+    line = added_up(view, "sent_msgs")
+    assert line[-1] == 29 * 10 + 24 * 7
+    assert line == sorted(line)
+
+
+def test_reports_that_come_unevenly_make_an_even_rate() -> None:
+    jitter = (0, 30_000, -30_000)
+    view = view_of([point(100_000 * at + jitter[at % 3], 10) for at in range(1, 60)])
+    rates = throughput(view, "sent_msgs")[3:]
+    assert max(r or 0 for r in rates) < 160
+    assert sum(r or 0 for r in rates) / len(rates) == pytest.approx(100, rel=0.05)
+
+
+async def finished(viewer: Viewer) -> None:
+    await viewer.until(
+        lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.finished, "finished"
+    )
+
+
+async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_every_message(
+    nats_server: Broker,
+) -> None:
+    async with viewing(nats_server.url, size=(160, 50)) as viewer:
+        await viewer.press("b")
+        assert isinstance(viewer.app.screen, BenchmarkScreen)
+        assert "b picks a scenario" in viewer.text
+        await viewer.press("b")
+        assert isinstance(viewer.app.screen, ScenariosScreen)
+        await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
+        viewer.app.screen.post_message(RunScenario(FAN_OUT))
+        await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
+        await viewer.until(lambda: "SUBSCRIBERS (2)" in viewer.text, "workers")
+        await finished(viewer)
+        await viewer.until(lambda: "every message accounted for" in viewer.text, "summary")
+        assert "sent 3,000" in re.sub(r"\s+", " ", viewer.text)
+        await viewer.type_command("runs")
+        await viewer.until(lambda: isinstance(viewer.app.screen, RunsScreen))
+        await viewer.until(lambda: "small-fan-out" in viewer.text, "the saved run")
+        await viewer.until(lambda: "verdict" in viewer.text, "its summary")
+
+
+async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_sentence(
+    nats_server: Broker,
+) -> None:
+    endless = 'duration = "60s"' + FAN_OUT.replace("msgs = 3000\n", "")
+    async with viewing(nats_server.url, size=(160, 50)) as viewer:
+        await viewer.type_command("bench nonsense")
+        await viewer.until(lambda: "no scenario" in viewer.text, "the sentence")
+        viewer.app.screen.post_message(RunScenario(endless))
+        await viewer.until(
+            lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.phase == "steady"
+        )
+        await viewer.press("k")
+        await viewer.until(lambda: "is killed" in viewer.text, "killed")
+        await viewer.press("a")
+        await viewer.until(lambda: "is added" in viewer.text, "added")
+        await viewer.press("plus")
+        await viewer.until(lambda: "2500" in viewer.text, "another rate")
+        await viewer.press("s")
+        await finished(viewer)
+        await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")

@@ -75,10 +75,9 @@ def build_gold(
     """Compute and write every answer; those that do not need each other side by side."""
 
     def write(answer: Answer) -> DataFrame:
-        table, rows = answer
-        step(table.name.replace("_", " "))
-        store.write_gold(table, rows())
-        return store.gold(table)
+        step(answer[0].name.replace("_", " "))
+        store.write_gold(answer[0], answer[1]())
+        return store.gold(answer[0])
 
     streams, consumers = _together(write, _rates(silver, thresholds))
     slotted = gold_bench_steady.slots(silver)

@@ -15,6 +15,7 @@ from natstui.errors import NatstuiError
 from natstui.model.record import EngineStarted, LinkChanged
 from natstui.model.state import State
 from natstui.tui import commands
+from natstui.tui.benchmarks import Benchmarks, benchmark_screen
 from natstui.tui.link import Link
 from natstui.tui.live import LiveScreen
 from natstui.tui.managing import managing_screen
@@ -23,13 +24,11 @@ from natstui.tui.messages import (
     CameIntoView,
     Manage,
     Open,
-    RunScenario,
     StateChanged,
     Typed,
 )
-from natstui.tui.opening import benchmark_screen, opened, start_scenario
+from natstui.tui.opening import opened
 from natstui.tui.palette import NatstuiCommands
-from natstui.tui.rhythm import Rhythm
 from natstui.tui.screens.consumers import ConsumersScreen
 from natstui.tui.screens.events import EventsScreen
 from natstui.tui.screens.help import HelpScreen
@@ -47,7 +46,7 @@ SHOW_AFTER_S = 0.05
 _LETTER_ACTIONS = {"switch_mode", "pause", "faster", "slower", "help", "leave"}
 
 
-class NatstuiApp(Rhythm):
+class NatstuiApp(Benchmarks):
     """The viewer: folds records into the state and hands it to the screen in view."""
 
     TITLE = "natstui"
@@ -157,14 +156,6 @@ class NatstuiApp(Rhythm):
             self.push_screen(managing_screen(message, self.state))
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
-
-    @on(RunScenario)
-    async def _run_scenario(self, message: RunScenario) -> None:
-        """Leave the list of scenarios, and let the benchmark's screen start this one."""
-        while len(self.screen_stack) > 1:
-            await self.pop_screen()
-        self.switch_mode("benchmark")
-        self.call_after_refresh(start_scenario, self, message.scenario)
 
     @on(Typed)
     def _run_typed(self, message: Typed) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from textual.app import App
-
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Open
 from natstui.tui.screens.consumer_detail import ConsumerDetail
@@ -31,18 +29,3 @@ def opened(message: Open) -> LiveScreen:
             return RunsScreen()
         case _:
             return RawScreen(message.stream, message.consumer)
-
-
-def benchmark_screen() -> LiveScreen:
-    """Return the benchmark's screen, imported when somebody wants it."""
-    from natstui.tui.screens.benchmark import BenchmarkScreen
-
-    return BenchmarkScreen()
-
-
-def start_scenario(app: App[int], scenario: str) -> None:
-    """Start a scenario from the benchmark's screen, if that is in view."""
-    from natstui.tui.screens.benchmark import BenchmarkScreen
-
-    if isinstance(app.screen, BenchmarkScreen):
-        app.screen.start(scenario)

@@ -37,7 +37,8 @@ from natstui.model.tail import Answered, Tailed
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120
-ANSWERS_KEPT = 8
+ANSWERS_KEPT = 1_000
+ANSWERS_KEPT_BYTES = 8 * 1024 * 1024
 
 Happening = (
     Advisory
@@ -140,7 +141,7 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
             samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
             return replace(state, ack_samples=samples, now_at_us=record.at_us)
         case Answered():
-            answers = (*state.answers[1 - ANSWERS_KEPT :], record)
+            answers = _newest_answers((*state.answers[1 - ANSWERS_KEPT :], record))
             return replace(state, answers=answers, now_at_us=record.at_us)
         case Tailed():
             return replace(state, tailed=record, now_at_us=record.at_us)
@@ -160,6 +161,16 @@ def _after_past_poll(state: State, record: PastPoll) -> State:
         stream_history=state.stream_history.with_poll(record.streams, streams, *times),
         consumer_history=state.consumer_history.with_poll(record.consumers, consumers, *times),
     )
+
+
+def _newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
+    """Return the newest answers that fit into the bytes kept, and always the last."""
+    left_bytes = ANSWERS_KEPT_BYTES
+    for at in range(len(answers) - 1, -1, -1):
+        left_bytes -= len(answers[at].body_json or "")
+        if left_bytes < 0:
+            return answers[min(at + 1, len(answers) - 1) :]
+    return answers
 
 
 def _after_recorder(

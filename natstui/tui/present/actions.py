@@ -28,7 +28,7 @@ _FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ac
 
 STREAM_ACTIONS = (
     ActionSpec(
-        "purge_stream", "purge", "remove messages: all, of a subject, up to a sequence, but some",
+        "purge_stream", "purge", "remove messages: all, of a subject, or old ones",
         (
             Field("filter", "Subject", "subject", "", "Only messages of this subject or filter."),
             _SEQ,

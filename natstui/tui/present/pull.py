@@ -18,8 +18,7 @@ def counters_text(state: State, stream: str, consumer: str) -> str:
                 f"unprocessed {columns.pending_msgs[row]:,}   "
                 f"ack pending {columns.ack_pending_msgs[row]:,}   "
                 f"redelivered {columns.redelivered_msgs[row]:,}   "
-                f"delivered {columns.delivered_stream_seq[row]} "
-                f"in {columns.delivered_consumer_seq[row]}   ack floor {floor}"
+                f"delivered {columns.delivered_stream_seq[row]}   floor {floor}"
             )
     return "its counters are not known yet"
 

@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from natstui.model.journal import (
+    entry_command,
+    entry_text,
+    last_undoable,
+    undo_of,
+    undo_text,
+)
+from natstui.model.manage import Action, JournalEntry
+
+
+def entry(action: Action, request: dict[str, Any] | None = None, **words: Any) -> JournalEntry:
+    start: dict[str, Any] = {
+        "entry": "e1", "at_us": 1, "server": "here", "who": "me", "action": action,
+        "stream": "S", "consumer": "C" if action.endswith("consumer") else None,
+        "request_json": json.dumps(request or {}), "before_json": None, "after_json": None,
+        "outcome": "done", "reason": None,
+    }  # fmt: skip
+    return JournalEntry(**{**start, **words})
+
+
+def test_every_change_is_said_as_a_nats_command() -> None:
+    said = {
+        "delete_stream": "nats stream rm S --force",
+        "step_down_stream": "nats stream cluster step-down S",
+        "delete_consumer": "nats consumer rm S C --force",
+        "resume_consumer": "nats consumer resume S C --force",
+        "reset_consumer": "nats consumer reset S C",
+        "step_down_consumer": "nats consumer cluster step-down S C",
+    }
+    for action, command in said.items():
+        assert entry_command(entry(action)) == command  # type: ignore[arg-type]
+    purge = entry("purge_stream", {"filter": "s.>", "keep": 5})
+    assert entry_command(purge) == "nats stream purge S '--subject=s.>' --keep=5 --force"
+    pause = entry("pause_consumer", {"pause_until": "2030-01-01T00:00:00Z"})
+    assert entry_command(pause) == "nats consumer pause S C 2030-01-01T00:00:00Z -f"
+    assert entry_command(entry("delete_message", {"seq": 7})) == "nats stream rmm S 7 --force"
+    unpin = entry("unpin_consumer", {"group": "A"})
+    assert entry_command(unpin) == "nats consumer unpin S C A --force"
+
+
+def test_what_was_deleted_is_made_again_and_said_to_be_empty() -> None:
+    deleted = entry("delete_stream", before_json='{"name": "S"}')
+    change = undo_of(deleted, 5)
+    assert change is not None
+    assert (change.action, change.body_json) == ("create_stream", '{"name": "S"}')
+    assert undo_text(deleted) == "make stream S again, without its messages"
+    assert entry_text(deleted) == "delete stream S"
+
+
+def test_neither_purges_nor_failures_nor_undos_are_taken_back() -> None:
+    made = entry("create_stream", entry="made")
+    failed = entry("edit_stream", before_json="{}", outcome="failed", entry="failed")
+    purged = entry("purge_stream", before_json="{}", entry="purged")
+    assert undo_of(purged, 1) is None
+    assert undo_of(failed, 1) is None
+    assert last_undoable([made, failed, purged]) == made
+    undone = entry("delete_stream", before_json="{}", entry="undone", undoes="made")
+    assert last_undoable([made, undone]) is None

@@ -85,6 +85,7 @@ class BenchmarkScreen(LiveScreen):
         view = self.state.benchmark or BenchmarkView()
         self.caption.update(safe(present.title_text(view)))
         self._summarise(view)
+        self.set_class(view.finished is not None, "-finished")
         if view.planned is None:
             return
         self.crew.show(present.worker_sections(view))

@@ -18,7 +18,7 @@ from natstui.model.benchmark_command import ListBenchmarks
 from natstui.model.record import Outcome
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, RunScenario
-from natstui.tui.text import safe
+from natstui.tui.text import safe, safe_lines
 
 _command_ids = itertools.count(3_000_000)
 
@@ -67,7 +67,7 @@ class ScenariosScreen(LiveScreen):
     def _fill(self, answer: dict[str, Any]) -> None:
         self._texts = {one["name"]: one["text"] for one in answer["scenarios"]}
         for one in answer["scenarios"]:
-            prompt = safe(f"{one['name']}\n  {one['title']}")
+            prompt = safe_lines(f"{one['name']}\n  {one['title']}")
             self.options.add_option(Option(prompt, id=one["name"]))
         self.options.highlighted = 0
         self.options.focus()

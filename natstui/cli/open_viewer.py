@@ -12,6 +12,11 @@ ENGINE = (sys.executable, "-P", "-m", "natstui", "engine")
 """`-P`: a file in the current folder must not stand in for a module of ours."""
 
 
+def replay_engine(folder: str) -> tuple[str, ...]:
+    """Return what starts an engine that replays a session."""
+    return (*ENGINE[:-1], "replay-engine", folder)
+
+
 def open_viewer(engine_argv: Sequence[str]) -> None:
     """Run the viewer on an engine until it is left, and exit with its code."""
     from natstui.tui.link import Link
@@ -27,7 +32,9 @@ def open_viewer(engine_argv: Sequence[str]) -> None:
         link.close()
         raise
     started = replace(started, ascii_only=started.ascii_only or needs_ascii())
-    app = NatstuiApp(started, lambda: Link(engine_argv), link)
+    app = NatstuiApp(
+        started, lambda: Link(engine_argv), link, lambda folder: Link(replay_engine(folder))
+    )
     try:
         code = app.run_guarded(mouse=started.mouse)
     finally:

@@ -30,12 +30,12 @@ def _at_us(text: str | None) -> int | None:
 @click.option("--paused", is_flag=True, help="Do not play at once.")
 def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
     """Replay a recording in the same screens: a folder, an id, a name, or `last`."""
-    from natstui.cli.open_viewer import ENGINE, open_viewer
+    from natstui.cli.open_viewer import open_viewer, replay_engine
     from natstui.session.library import find
 
     _at_us(at_text)
     folder = find(sessions, session)
-    words = [*ENGINE[:-1], "replay-engine", str(folder.resolve())]
+    words = [*replay_engine(str(folder.resolve())), "--sessions", str(sessions)]
     words += ["--at", at_text] if at_text else []
     open_viewer([*words, "--paused"] if paused else words)
 
@@ -53,5 +53,5 @@ def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: 
     from natstui.session.recording import Recording
 
     recording = Recording(find(sessions, session))
-    process = ReplayProcess(recording, load().settings.viewer)
+    process = ReplayProcess(recording, load().settings.viewer, sessions)
     process.run(playing=not paused, at_us=_at_us(at_text))

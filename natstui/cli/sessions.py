@@ -13,7 +13,7 @@ from natstui.clean import clean_line
 from natstui.cli.library_options import library_options, progress
 
 if TYPE_CHECKING:
-    from natstui.session.library import Summary
+    from natstui.model.session_summary import SessionSummary
 
 
 @click.group()
@@ -31,7 +31,7 @@ def _count(number: int | None) -> str:
     return "–" if number is None else str(number)
 
 
-def _line(summary: Summary) -> str:
+def _line(summary: SessionSummary) -> str:
     """Return one session as a line of the list."""
     from natstui.units import bytes_text, duration_text
 

@@ -1,7 +1,8 @@
-"""Obeys commands: one handler each, and every command gets its Outcome."""
+"""Obeys commands: one handler each; every command gets its Outcome, but for mere hints."""
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, assert_never
@@ -27,6 +28,7 @@ from natstui.model.record import (
     WriteNote,
 )
 from natstui.model.recording import (
+    ListSessions,
     PauseReplay,
     Play,
     SeekMark,
@@ -36,6 +38,8 @@ from natstui.model.recording import (
     Step,
     StopRecording,
 )
+from natstui.model.tail import Answered
+from natstui.session.library import listed_json
 from natstui.units import duration_text
 
 if TYPE_CHECKING:
@@ -64,6 +68,7 @@ class Commands:
         """
         self._recorder = recorder
         self._benchmarking = benchmarking
+        self._viewer = viewer
         self._managing = Managing(sink, viewer, client)
         self._control = control
         self._sink = sink
@@ -75,13 +80,23 @@ class Commands:
             await self._managing.obey(command)
             return
         try:
-            text, body_json = await self._do(command)
+            answer = await self._do(command)
         except Refused as error:
             self._tell(command, "refused", str(error))
         except NatstuiError as error:
             self._tell(command, "failed", str(error))
         else:
-            self._tell(command, "done", text, body_json)
+            if answer is not None:
+                self._tell(command, "done", *answer)
+
+    async def _serve_viewer(self, command: Watch | ListSessions) -> None:
+        """Do what is no news: an Outcome of every hint a screen sends would bury the events."""
+        if isinstance(command, Watch):
+            self._control.look_at(command.streams, command.consumers)
+            return
+        body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
+        now_us = time.time_ns() // 1000
+        self._viewer.add(Answered(now_us, command.command_id, "done", "listed", body_json))
 
     def _tell(
         self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
@@ -89,14 +104,13 @@ class Commands:
         now_us = time.time_ns() // 1000
         self._sink.add(Outcome(now_us, command.command_id, status, text, body_json))
 
-    async def _do(self, command: EngineCommand) -> Answer:
+    async def _do(self, command: EngineCommand) -> Answer | None:
         if isinstance(command, BenchmarkCommand):
             return await (await self._benchmarking()).obey(command)
         match command:
-            case Watch():
-                self._control.look_at(command.streams, command.consumers)
-                count = len(command.streams) + len(command.consumers)
-                return f"{count} in view are polled first", None
+            case Watch() | ListSessions():
+                await self._serve_viewer(command)
+                return None
             case SetInterval():
                 self._control.set_interval(command.interval_s)
                 return f"polling every {duration_text(self._control.interval_s)}", None

@@ -63,7 +63,7 @@ async def record_server(
 
     Raises SessionError when it cannot begin, ConnectionFailed when there never was a connection.
     """
-    recorder = EngineRecorder(lambda _name: recording, told.change)
+    recorder = EngineRecorder(recording.sessions, lambda _name: recording, told.change)
     feed = Feed([recorder, told])
     # Before the folder is made, so that its first line knows who records.
     feed.add(started_of(settings, connection))

@@ -87,7 +87,7 @@ class _Engine:
         from natstui.session.place import sessions_folder
 
         folder = sessions_folder(self._settings.session)
-        recorder = EngineRecorder(lambda name: RecorderSettings(folder, name), writer.add)
+        recorder = EngineRecorder(folder, lambda name: RecorderSettings(folder, name), writer.add)
         recorder.add(started)
         feed.join(recorder, first=True)
         return recorder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from pathlib import Path
 
 from natstui.errors import Refused
 from natstui.model.record import Record
@@ -19,10 +20,15 @@ class EngineRecorder:
 
     def __init__(
         self,
+        sessions: Path,
         settings: Callable[[str], RecorderSettings],
         on_change: Callable[[RecordingChanged], None],
     ) -> None:
-        """`settings` makes those of a name; `on_change` is called in the recorder's thread."""
+        """`sessions` is the folder of all recordings, `settings` makes those of a name.
+
+        `on_change` is called in the recorder's thread.
+        """
+        self.sessions = sessions
         self._settings = settings
         self._on_change = on_change
         self._memory = Memory()

@@ -8,12 +8,23 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 from natstui.config.settings import Viewer
 from natstui.errors import NatstuiError, Refused
 from natstui.lines import BadLine, decode_command, encode_record
-from natstui.model.record import Command, EngineStarted, Outcome
-from natstui.model.recording import PauseReplay, Play, SeekMark, SeekTo, SetSpeed, Step
+from natstui.model.record import Command, EngineStarted
+from natstui.model.recording import (
+    ListSessions,
+    PauseReplay,
+    Play,
+    SeekMark,
+    SeekTo,
+    SetSpeed,
+    Step,
+)
+from natstui.model.tail import Answered
+from natstui.session.library import listed_json
 from natstui.session.player import Player
 from natstui.session.recording import Recording
 
@@ -44,12 +55,16 @@ def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
 class ReplayProcess:
     """Obeys commands and lets time pass.
 
-    A command is answered by the `ReplayPosition` it leads to; an Outcome comes only when it was
-    refused or failed, because it would stand among the events of the recording.
+    A command is answered by the `ReplayPosition` it leads to, an `Answered` comes before it only
+    when there is something to say: an Outcome would stand among the events of the recording.
     """
 
-    def __init__(self, recording: Recording, viewer: Viewer) -> None:
-        """`viewer` says how the screen shall look here, whatever it looked like there."""
+    def __init__(self, recording: Recording, viewer: Viewer, sessions: Path) -> None:
+        """`viewer` says how the screen shall look here, whatever it looked like there.
+
+        `sessions` is the folder of all recordings.
+        """
+        self._sessions = sessions
         self._first = _started(recording, viewer)
         self._player = Player(recording)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
@@ -131,8 +146,8 @@ class ReplayProcess:
         except NatstuiError as error:
             status = "refused" if isinstance(error, Refused) else "failed"
             at_us = time.time_ns() // 1000
-            outcome = Outcome(at_us, command.command_id, status, str(error))  # type: ignore[arg-type]
-            self._send(iter([encode_record(outcome)]))
+            answer = Answered(at_us, command.command_id, status, str(error))  # type: ignore[arg-type]
+            self._send(iter([encode_record(answer)]))
         # A seek that was given up leaves half a state behind: the next one tells where it is.
         if not self._waiting:
             self._send(iter([self._player.position()]))
@@ -153,6 +168,11 @@ class ReplayProcess:
                 return self._unless_asked_again(player.seek(command.at_us))
             case SeekMark():
                 return player.to_mark(forward=command.forward)
+            case ListSessions():
+                body_json = listed_json(self._sessions)
+                at_us = time.time_ns() // 1000
+                answer = Answered(at_us, command.command_id, "done", "listed", body_json)
+                return iter([encode_record(answer)])
             case _:
                 raise Refused("this is a recording: there is no server behind it")
 

@@ -16,6 +16,7 @@ from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.recording import (
     ClockStepped,
     Gap,
+    ListSessions,
     PastPoll,
     PauseReplay,
     Play,
@@ -249,6 +250,7 @@ EngineCommand = (
     | WriteNote
     | StartRecording
     | StopRecording
+    | ListSessions
     | Play
     | PauseReplay
     | Step

@@ -144,6 +144,13 @@ class StopRecording:
 
 
 @dataclass(frozen=True, slots=True)
+class ListSessions:
+    """Tell which recordings there are: a list of `SessionSummary`, the newest first."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class Play:
     """Let the replay run."""
 

@@ -72,7 +72,7 @@ class State:
     now_mono_us: int = 0
     """Of the newest poll, on the engine's clock."""
     now_at_us: int = 0
-    """Of the newest record, UTC."""
+    """Of the newest record that is recorded, UTC."""
     started: EngineStarted | None = None
     link: LinkChanged | None = None
     permitted: Permitted | None = None
@@ -141,10 +141,11 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
             samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
             return replace(state, ack_samples=samples, now_at_us=record.at_us)
         case Answered():
+            # Nobody records these: the time of a replay would be another than it was here.
             answers = _newest_answers((*state.answers[1 - ANSWERS_KEPT :], record))
-            return replace(state, answers=answers, now_at_us=record.at_us)
+            return replace(state, answers=answers)
         case Tailed():
-            return replace(state, tailed=record, now_at_us=record.at_us)
+            return replace(state, tailed=record)
 
 
 def _after_past_poll(state: State, record: PastPoll) -> State:

@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
+import msgspec
+
 from natstui.errors import SessionError, UsageError
+from natstui.model.session_summary import SessionSummary
 from natstui.model.snapshot import Snapshot
 from natstui.session.folder import (
     INFO,
@@ -23,31 +26,6 @@ from natstui.session.info import SessionInfo, read_info, write_info
 from natstui.session.layout import HOUR
 from natstui.session.recording import Recording, readable
 from natstui.session.seal import seal
-
-
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """One session of the library."""
-
-    folder: str
-    id: str
-    """Name of the folder."""
-    name: str
-    server: str
-    started_at_us: int
-    ended_at_us: int
-    size_bytes: int
-    streams_count: int | None
-    """In the last poll; None when there was none."""
-    consumers_count: int | None
-    polls_count: int
-    benchmarks_count: int
-    gaps_count: int
-    status: str
-    """`recording`, `complete`, or `cut off`."""
-    notes: tuple[str, ...]
-    problem: str | None = None
-    """Why it cannot be read."""
 
 
 def session_folders(sessions: Path) -> list[Path]:
@@ -89,23 +67,28 @@ def _name(folder: Path) -> str | None:
         return None
 
 
-def summaries(sessions: Path) -> Iterator[Summary]:
+def summaries(sessions: Path) -> Iterator[SessionSummary]:
     """Yield a summary per session, the newest first; damaged ones say what is wrong."""
     for folder in session_folders(sessions):
         try:
             yield summary(Recording(folder))
         except SessionError as error:
-            yield Summary(
+            yield SessionSummary(
                 str(folder), folder.name, "", "", 0, 0, 0, None, None, 0, 0, 0, "", (), str(error)
             )
 
 
-def summary(recording: Recording) -> Summary:
+def listed_json(sessions: Path) -> str:
+    """Return every summary as one list, for a viewer."""
+    return msgspec.json.encode(list(summaries(sessions))).decode()
+
+
+def summary(recording: Recording) -> SessionSummary:
     """Return what a list shows of one session."""
     info = recording.info
     counts = records_count(recording)
     streams_count, consumers_count = _rows_count(recording)
-    return Summary(
+    return SessionSummary(
         folder=str(recording.folder),
         id=recording.folder.name,
         name=info.name,

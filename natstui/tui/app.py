@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable
 from typing import ClassVar
 
-from textual import on, work
+from textual import on
 from textual.app import App
 from textual.binding import Binding, BindingType
 
 from natstui.errors import NatstuiError
-from natstui.model.record import EngineStarted, LinkChanged
-from natstui.model.state import State
+from natstui.model.record import EngineStarted
 from natstui.tui import commands
 from natstui.tui.benchmarks import Benchmarks, benchmark_screen
 from natstui.tui.link import Link
@@ -22,6 +20,7 @@ from natstui.tui.managing import managing_screen
 from natstui.tui.messages import (
     Asked,
     CameIntoView,
+    LeaveReplay,
     Manage,
     Open,
     StateChanged,
@@ -72,13 +71,16 @@ class NatstuiApp(Benchmarks):
         Binding("ctrl+r,f5", "poll_now", "Refresh", show=False, id="refresh"),
     ]
 
-    def __init__(self, started: EngineStarted, connect: Callable[[], Link], link: Link) -> None:
-        super().__init__(ascii_only=started.ascii_only)
-        self.state = State().after(started)
-        self.link = link
+    def __init__(
+        self,
+        started: EngineStarted,
+        connect: Callable[[], Link],
+        link: Link,
+        replay: Callable[[str], Link] | None = None,
+    ) -> None:
+        """`connect` starts another engine, `replay` one that replays the session in a folder."""
+        super().__init__(started, connect, link, replay)
         self.plotter = Plotter()
-        self._connect = connect
-        self._heard_s = time.monotonic()
         self._show_due = False
         self.interval_s = started.interval_s
 
@@ -91,51 +93,30 @@ class NatstuiApp(Benchmarks):
         self.set_keymap(started.keys)
         CommandLine.words = commands.WORDS
         self.set_interval(1.0, self._tick)
-        self._follow()
+        self.run_worker(self.follow(self.home))
         # The import graph is for ever: without this, each full collection walks it again.
         self.call_after_refresh(_settle_memory)
 
     async def on_unmount(self) -> None:
-        """End the drawing process."""
+        """End the drawing process, and a replay."""
+        self.close_replay()
         await self.plotter.close()
 
-    @work(exclusive=True)
-    async def _follow(self) -> None:
-        """Fold the engine's records; when it ends without being asked, start another."""
-        try:
-            async for record in self.link.records():
-                self._heard_s = time.monotonic()
-                self.state = self.state.after(record)
-                self._show_soon()
-        except NatstuiError as error:
-            self.notify(str(error), severity="error", markup=False)
-        words = self.link.last_words() or "the engine ended"
-        self.link.close()
-        lost = LinkChanged(self.state.now_at_us, "failed", f"{words}; starting another")
-        self.state = self.state.after(lost)
-        self._show_soon()
-        self.set_timer(2.0, self._restart)
-
-    def _restart(self) -> None:
-        self.link = self._connect()
-        self._follow()
-
-    def _show_soon(self) -> None:
+    def show_soon(self) -> None:
+        """Show records that come together together."""
         if not self._show_due:
             self._show_due = True
             self.set_timer(SHOW_AFTER_S, self._show)
 
     def _show(self) -> None:
         self._show_due = False
-        late_us = round((time.monotonic() - self._heard_s) * 1e6)
         # A last record can still come while the app closes its screens.
         if self.screen_stack and isinstance(self.screen, LiveScreen):
-            # Within a poll's rhythm nothing is late: ages are those of the poll itself.
-            shown_late_us = late_us if late_us > 2_000_000 else 0
-            self.screen.post_message(StateChanged(self.state, shown_late_us))
+            a_at_us = self.marked_a.now_at_us if self.marked_a and self.replaying else None
+            self.screen.post_message(StateChanged(self.state, self.shown.late_us, a_at_us))
 
     def _tick(self) -> None:
-        if time.monotonic() - self._heard_s > 2:
+        if self.shown.late_us:
             self._show()
 
     @on(CameIntoView)
@@ -144,7 +125,12 @@ class NatstuiApp(Benchmarks):
 
     @on(Asked)
     def _ask(self, message: Asked) -> None:
-        self.link.send(message.command)
+        self.send(message.command)
+
+    @on(LeaveReplay)
+    def _leave_replay(self) -> None:
+        if self.shown is not self.home:
+            self.show_home()
 
     @on(Open)
     def _open(self, message: Open) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from natstui.errors import UsageError
 from natstui.model.record import WriteNote
@@ -24,6 +24,8 @@ class Word:
     usage: str
     help: str
     run: Callable[[NatstuiApp, list[str]], None]
+    needs: Literal["server", "replay", None] = None
+    """Only with a live server, or only while a recording is shown."""
 
 
 def _mode(name: str) -> Callable[[NatstuiApp, list[str]], None]:
@@ -95,7 +97,15 @@ def _theme(app: NatstuiApp, words: list[str]) -> None:
 def _note(app: NatstuiApp, words: list[str]) -> None:
     if not words:
         raise UsageError("write :note and what happened")
-    app.link.send(WriteNote(0, " ".join(words)))
+    app.send(WriteNote(0, " ".join(words)))
+
+
+def _record(app: NatstuiApp, words: list[str]) -> None:
+    app.record(" ".join(words))
+
+
+def _seek(app: NatstuiApp, words: list[str]) -> None:
+    app.seek(" ".join(words))
 
 
 def _manage(what: str) -> Callable[[NatstuiApp, list[str]], None]:
@@ -121,18 +131,32 @@ COMMANDS: tuple[Word, ...] = (
     Word(("runs",), "", "saved benchmark runs, compared", _runs),
     Word(("stream",), "NAME", "describe one stream", _stream),
     Word(("consumer",), "STREAM NAME", "describe one consumer", _consumer),
-    Word(("journal", "jo"), "", "changes made from here, and the way back", _manage("journal")),
-    Word(("undo",), "", "take the last change back", _manage("undo")),
-    Word(("add",), "", "make a stream", _manage("add-stream")),
-    Word(("interval",), "2s", "poll at this rhythm", _interval),
-    Word(("pause",), "", "stop or resume polling", _action("pause")),
-    Word(("refresh",), "", "poll at once", _action("poll_now")),
-    Word(("note",), "TEXT", "write a note at this moment", _note),
+    Word(
+        ("journal", "jo"),
+        "",
+        "changes made from here, and the way back",
+        _manage("journal"),
+        "server",
+    ),
+    Word(("undo",), "", "take the last change back", _manage("undo"), "server"),
+    Word(("add",), "", "make a stream", _manage("add-stream"), "server"),
+    Word(("interval",), "2s", "poll at this rhythm", _interval, "server"),
+    Word(("pause",), "", "stop or resume polling", _action("pause"), "server"),
+    Word(("refresh",), "", "poll at once", _action("poll_now"), "server"),
+    Word(("note",), "TEXT", "write a note at this moment", _note, "server"),
+    Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
+    Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(("theme",), "NAME", "another look", _theme),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )
 WORDS = [name for word in COMMANDS for name in word.names if len(name) > 3]
+
+
+_NEEDS = {
+    "server": ":{word} needs a live server, and this is a recording",
+    "replay": ":{word} needs a recording, and this is a live server: :sessions lists recordings",
+}
 
 
 def run(app: NatstuiApp, line: str) -> None:
@@ -142,6 +166,8 @@ def run(app: NatstuiApp, line: str) -> None:
         return
     for word in COMMANDS:
         if first in word.names:
+            if word.needs == ("server" if app.replaying else "replay"):
+                raise UsageError(_NEEDS[word.needs].format(word=first))
             word.run(app, rest)
             return
     nearest = difflib.get_close_matches(first, [n for w in COMMANDS for n in w.names], 1)

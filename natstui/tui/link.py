@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Sequence
@@ -38,7 +39,6 @@ class Link:
             stderr=self._stderr,
             start_new_session=True,
         )
-        self._tail = b""
 
     @property
     def pid(self) -> int:
@@ -47,13 +47,20 @@ class Link:
 
     def wait_started(self) -> EngineStarted:
         """Block until the first record; raise EngineFailed with the engine's own sentence."""
-        assert self._process.stdout is not None
-        first = self._process.stdout.readline()
+        first = self._first_line()
         record = decode_record(first) if first.endswith(b"\n") else None
         if isinstance(record, EngineStarted):
             return record
         code = self._process.wait(STOP_TIMEOUT_S)
         raise EngineFailed(self.last_words() or "the engine ended without a word", code or 1)
+
+    def _first_line(self) -> bytes:
+        """Read one line and not a byte more: a buffer would swallow what comes right after it."""
+        assert self._process.stdout is not None
+        line = bytearray()
+        while not line.endswith(b"\n") and (byte := os.read(self._process.stdout.fileno(), 1)):
+            line += byte
+        return bytes(line)
 
     def last_words(self) -> str:
         """Return what the engine wrote to stderr last: one sentence, without its prefix."""

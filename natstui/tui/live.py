@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import fields
 from typing import ClassVar
 
 from textual import getters, on
@@ -14,9 +15,10 @@ from textual.widgets import Footer
 
 from natstui.model.record import Watch
 from natstui.model.state import State
-from natstui.tui.messages import Asked, CameIntoView, StateChanged, Typed
+from natstui.tui.messages import Asked, CameIntoView, LeaveReplay, StateChanged, Typed
 from natstui.tui.widgets.command_line import CommandLine
 from natstui.tui.widgets.status_strip import StatusStrip
+from natstui.tui.widgets.timeline import Timeline
 
 
 class LiveScreen(Screen[None]):
@@ -39,6 +41,7 @@ class LiveScreen(Screen[None]):
 
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
+    timeline = getters.query_one(Timeline)
 
     def __init__(self) -> None:
         super().__init__()
@@ -49,6 +52,7 @@ class LiveScreen(Screen[None]):
         """Lay out the frame around the body."""
         yield StatusStrip()
         yield from self.body()
+        yield Timeline()
         yield CommandLine()
         yield Footer(show_command_palette=False, compact=True)
 
@@ -65,8 +69,15 @@ class LiveScreen(Screen[None]):
         message.stop()
         if message.state.permitted is not self.state.permitted:
             self.refresh_bindings()
+        before = (self.state, self.late_us)
         self.state, self.late_us = message.state, message.late_us
-        if self.is_mounted:
+        if not self.is_mounted:
+            return
+        self.timeline.show(self.state, message.a_at_us)
+        if (self.state.replay is None) is not (before[0].replay is None):
+            self.refresh_bindings()
+        # While a replay plays, only its clock moves between two polls.
+        if self.late_us != before[1] or not only_moved(before[0], self.state):
             self.strip.show(self.state, self.late_us)
             self.refresh_state()
 
@@ -78,9 +89,11 @@ class LiveScreen(Screen[None]):
         self.post_message(Asked(Watch(0, streams, consumers)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer no command line where letters are typed."""
+        """Offer no command line where letters are typed, and in a replay nothing of a server."""
         if action == "command":
             return not self.TYPING
+        if self.state.replay is not None and needs_server(action, parameters):
+            return False
         return super().check_action(action, parameters)
 
     def action_command(self) -> None:
@@ -88,11 +101,29 @@ class LiveScreen(Screen[None]):
         self.command_line.open(":")
 
     def action_back(self) -> None:
-        """Leave this screen if it lies on another one."""
+        """Leave this screen if it lies on another one, else a replay on top of a server."""
         if len(self.app.screen_stack) > 1:
             self.dismiss()
+        else:
+            self.post_message(LeaveReplay())
 
     @on(CommandLine.Entered)
     def _entered(self, message: CommandLine.Entered) -> None:
         if message.prefix == ":":
             self.post_message(Typed(message.text))
+
+
+def only_moved(before: State, after: State) -> bool:
+    """Tell whether nothing but the position of a replay is another."""
+    if before.replay is None or after.replay is None:
+        return False
+    return all(
+        getattr(before, field.name) is getattr(after, field.name)
+        for field in fields(State)
+        if field.name != "replay"
+    )
+
+
+def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
+    """Tell whether a key of a screen asks something only a live server can answer."""
+    return action in ("manage", "actions", "raw") or (action, parameters) == ("open", ("raw",))

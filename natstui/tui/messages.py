@@ -16,7 +16,9 @@ class StateChanged(Message):
 
     state: State
     late_us: int
-    """How long ago its newest record came."""
+    """How long before the moment shown its newest record came; 0 within the polls' rhythm."""
+    a_at_us: int | None = None
+    """The moment marked to be compared with."""
 
     def can_replace(self, message: Message) -> bool:
         """Supersede an older state that still waits in the queue."""
@@ -26,6 +28,11 @@ class StateChanged(Message):
 @dataclass
 class CameIntoView(Message):
     """A screen came into view and wants the newest state."""
+
+
+@dataclass
+class LeaveReplay(Message):
+    """The user wants back from a replay to what the app was opened on."""
 
 
 @dataclass

@@ -50,6 +50,8 @@ class TableScreen(LiveScreen):
         super().__init__()
         self.order = memory.recall_order(self.NOUN, self.START)
         self.rows: Rows[Any] | None = None
+        self._wrong = ""
+        """Why the last filter was not taken, until there is another."""
         self._before: Sequence[int] = ()
         self._arranged: tuple[object, Order, int] | None = None
 
@@ -89,7 +91,10 @@ class TableScreen(LiveScreen):
         self.rows = Rows(view, self.SPECS, order)
         self.table.empty = empty_text(self.state, self.NOUN, len(view.rows()))
         self.table.show(self.rows, sort=Sort(self.order.column, self.order.reverse))
-        self.caption.update(safe(self.caption_text(len(order), len(view.rows()))))
+        if self._wrong:
+            self.caption.update(safe(self._wrong, "$text-error"))
+        else:
+            self.caption.update(safe(self.caption_text(len(order), len(view.rows()))))
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
@@ -105,11 +110,13 @@ class TableScreen(LiveScreen):
     def reorder(self, order: Order) -> None:
         """Sort or filter in another way from now on; a bad expression is told and not taken."""
         before, self.order = self.order, order
+        self._wrong = ""
         try:
             self.refresh_state()
         except UsageError as error:
             self.order = before
-            self.caption.update(safe(str(error), "$text-error"))
+            self._wrong = str(error)
+            self.refresh_state()
             return
         memory.keep_order(self.NOUN, order)
 
@@ -141,7 +148,7 @@ class TableScreen(LiveScreen):
 
     def action_back(self) -> None:
         """Clear the filter first, then leave."""
-        if self.order.pattern or self.order.problems_only:
+        if self.order.pattern or self.order.problems_only or self._wrong:
             self.reorder(replace(self.order, pattern="", problems_only=False))
         else:
             super().action_back()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record, encode_command
-from natstui.model.record import Command, EngineStarted, Outcome, Record, SetInterval
+from natstui.model.record import Command, EngineStarted, Record, SetInterval
 from natstui.model.recording import (
     PauseReplay,
     Play,
@@ -24,6 +24,7 @@ from natstui.model.recording import (
 )
 from natstui.model.snapshot import Snapshot
 from natstui.model.state import State
+from natstui.model.tail import Answered
 from natstui.session.recording import Recording
 from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
@@ -171,7 +172,7 @@ def test_what_only_a_server_can_do_is_refused(replay: Replay) -> None:
     for command in (SetInterval(7, 1.0), SetSpeed(8, 1000.0)):
         replay.ask(command)
         outcome = replay.heard[-2]
-        assert isinstance(outcome, Outcome) and outcome.status == "refused"
+        assert isinstance(outcome, Answered) and outcome.status == "refused"
 
 
 def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:

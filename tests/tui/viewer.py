@@ -8,6 +8,7 @@ import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from textual.pilot import Pilot
 
@@ -16,6 +17,7 @@ from natstui.tui.link import Link
 from natstui.tui.table_screen import TableScreen
 
 PATIENCE_S = 20.0
+NATSTUI = (sys.executable, "-P", "-m", "natstui")
 
 
 @dataclass
@@ -82,6 +84,7 @@ _KEYS = {
     "[": "left_square_bracket",
     "]": "right_square_bracket",
     "/": "slash",
+    "+": "plus",
 }
 
 
@@ -96,16 +99,40 @@ async def viewing(
     """Start engine and app on a server; end both. `settings` are of the connection."""
     for name, value in (settings or {}).items():
         os.environ[f"NATSTUI_CONNECTION_{name.upper()}"] = value
-    argv = (sys.executable, "-P", "-m", "natstui", "engine", "--server", url, *flags)
-    link = Link(argv)
-    app = NatstuiApp(await asyncio.to_thread(link.wait_started), lambda: Link(argv), link)
+    argv = (*NATSTUI, "engine", "--server", url, *flags)
     try:
-        async with app.run_test(size=size, notifications=True) as pilot:
-            viewer = Viewer(app, pilot)
+        async with _running(argv, size) as viewer:
             if polled:
-                await viewer.until(lambda: app.state.costs, "no poll yet")
+                await viewer.until(lambda: viewer.app.state.costs, "no poll yet")
             yield viewer
     finally:
         for name in settings or {}:
             del os.environ[f"NATSTUI_CONNECTION_{name.upper()}"]
+
+
+@asynccontextmanager
+async def replaying(
+    folder: Path | str, *flags: str, size: tuple[int, int] = (120, 40)
+) -> AsyncIterator[Viewer]:
+    """Show a recording, held at its beginning."""
+    argv = (*NATSTUI, "replay-engine", str(folder), "--paused", *flags)
+    async with _running(argv, size) as viewer:
+        await viewer.until(lambda: viewer.app.state.replay, "no position yet")
+        yield viewer
+
+
+@asynccontextmanager
+async def _running(argv: tuple[str, ...], size: tuple[int, int]) -> AsyncIterator[Viewer]:
+    link = Link(argv)
+    started = await asyncio.to_thread(link.wait_started)
+    app = NatstuiApp(
+        started,
+        lambda: Link(argv),
+        link,
+        lambda folder: Link((*NATSTUI, "replay-engine", folder, "--paused")),
+    )
+    try:
+        async with app.run_test(size=size, notifications=True) as pilot:
+            yield Viewer(app, pilot)
+    finally:
         app.link.close()

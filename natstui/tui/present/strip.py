@@ -6,6 +6,7 @@ import re
 
 from natstui.clean import clean_line
 from natstui.model.record import EngineStarted, LinkChanged
+from natstui.model.recording import RecordingChanged
 from natstui.model.state import State
 from natstui.tui.widgets.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
@@ -33,6 +34,8 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
             parts.append(Cell(" PRODUCTION ", "bad"))
         if started.read_only:
             parts.append(Cell("read-only", "warn"))
+    if state.recording is not None and state.recording.on:
+        parts.append(recording_cell(state.recording))
     if link is None:
         return [*parts, Cell("◌ connecting", "warn")]
     parts.append(_link_cell(link))
@@ -47,6 +50,13 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     if rtt_us is not None:
         parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
     return parts
+
+
+def recording_cell(recording: RecordingChanged) -> Cell:
+    """Return that it records, and how much; or that it would if it could."""
+    if recording.reason:
+        return Cell("▲ REC held up", "warn")
+    return Cell(f"● REC {bytes_text(recording.size_bytes)}", "bad")
 
 
 def _target_cell(started: EngineStarted) -> Cell:

@@ -1,0 +1,53 @@
+"""What the app follows: a live engine or a replay, and the state its records fold into."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from natstui.model.record import EngineStarted, Record
+from natstui.model.recording import ReplayPosition, ReplayReset
+from natstui.model.state import State
+from natstui.tui.link import Link
+
+_LATE_FROM_US = 2_000_000
+
+
+class Follower:
+    """One link and the newest state that is whole: while a replay seeks, the one before stays."""
+
+    def __init__(self, link: Link, started: EngineStarted) -> None:
+        self.link = link
+        self.left = False
+        """Nobody wants to know why the link ends."""
+        self.state = self._folded = State().after(started)
+        self._whole = True
+        self._heard_s = monotonic()
+
+    def take(self, record: Record) -> bool:
+        """Fold one record; tell whether there is a newer state to show."""
+        before_us = self._folded.now_at_us
+        self._folded = self._folded.after(record)
+        # What a recorder or a form is told says nothing about the server.
+        if self._folded.now_at_us != before_us:
+            self._heard_s = monotonic()
+        if isinstance(record, ReplayReset):
+            self._whole = False
+        elif isinstance(record, ReplayPosition):
+            self._whole = True
+        if self._whole:
+            self.state = self._folded
+        return self._whole
+
+    @property
+    def late_us(self) -> int:
+        """How long ago the newest record came, at the moment shown; 0 within the polls' rhythm.
+
+        Within it nothing is late: ages are those of the poll itself.
+        """
+        state = self.state
+        if state.replay is not None:
+            late_us = state.replay.at_us - state.now_at_us
+        else:
+            late_us = round((monotonic() - self._heard_s) * 1e6)
+        interval_us = state.costs[-1].cost.interval_us if state.costs else 0
+        return late_us if late_us > max(_LATE_FROM_US, interval_us * 3 // 2) else 0

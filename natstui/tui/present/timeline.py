@@ -1,0 +1,112 @@
+"""The timeline of a replay: where it is, what is marked, as parts of two lines. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from natstui.clean import clean_line
+from natstui.model.recording import Mark, MarkKind, ReplayMarks, ReplayPosition
+from natstui.tui.widgets.rows import Cell
+from natstui.units import duration_text
+
+MARKS: dict[MarkKind, tuple[str, str]] = {
+    "gap": ("░", "bad"),
+    "unavailable": ("x", "bad"),
+    "link": ("l", "warn"),
+    "advisory": ("!", "warn"),
+    "configuration": ("c", "accent"),
+    "benchmark": ("b", "accent"),
+    "note": ("n", "ok"),
+    "action": ("u", "ok"),
+}
+"""Letter and look of a mark; where marks fall on one cell, the first of these is shown."""
+
+KEYS = "space play  [ ] step  { } event  , . speed  S seek  a mark  = compare"
+_RANK = {kind: rank for rank, kind in enumerate(MARKS)}
+_SAID_FOR_US = 60_000_000
+
+
+def clock_text(at_us: int, *, tenths: bool = False) -> str:
+    """Return the local time of day."""
+    at = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
+    return at.strftime("%H:%M:%S") + (f".{at.microsecond // 100_000}" if tenths else "")
+
+
+def _date_text(at_us: int) -> str:
+    return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d")
+
+
+def position_parts(
+    replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None
+) -> list[Cell]:
+    """Return the first line: playing or not, the clock, how far, what was marked last."""
+    speed = f"{replay.speed_ratio:g}×"
+    moving = Cell(f"▶ playing {speed}", "ok")
+    held = Cell(f"▌▌ paused {speed}", "warn")
+    passed_s = (replay.at_us - replay.start_at_us) / 1e6
+    whole_s = (replay.end_at_us - replay.start_at_us) / 1e6
+    parts = [
+        moving if replay.playing else held,
+        Cell(f"{_date_text(replay.at_us)} {clock_text(replay.at_us, tenths=True)}", "strong"),
+        Cell(f"{duration_text(passed_s)} of {duration_text(whole_s)}"),
+    ]
+    if replay.recording:
+        parts.append(Cell("● still recording", "bad"))
+    if a_at_us is not None:
+        parts.append(Cell(f"A {clock_text(a_at_us)}", "accent"))
+    mark = newest_mark(marks.marks if marks else (), replay.at_us)
+    if mark is not None:
+        letter, look = MARKS[mark.kind]
+        ago = duration_text((replay.at_us - mark.at_us) / 1e6)
+        parts.append(Cell(f"{letter} {clean_line(mark.text)} ({ago} ago)", look))
+    return [*parts, Cell(KEYS, "dim")]
+
+
+def newest_mark(marks: Sequence[Mark], at_us: int) -> Mark | None:
+    """Return the last mark until a moment, unless it is more than a minute back."""
+    place = bisect_right(marks, at_us, key=lambda mark: mark.at_us) - 1
+    if place < 0 or at_us - marks[place].at_us > _SAID_FOR_US:
+        return None
+    return marks[place]
+
+
+def bar_parts(
+    replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None, width: int
+) -> list[Cell]:
+    """Return the second line: start, a bar of `width` less both clocks, end."""
+    start, end = clock_text(replay.start_at_us), clock_text(replay.end_at_us)
+    length = bar_length(width)
+    cells = [Cell("─", "dim")] * length
+    rank = [len(_RANK)] * length
+    here = place_of(replay.at_us, replay, length)
+    for place in range(here):
+        cells[place] = Cell("━", "accent")
+    for mark in marks.marks if marks else ():
+        place = place_of(mark.at_us, replay, length)
+        if _RANK[mark.kind] < rank[place]:
+            rank[place] = _RANK[mark.kind]
+            cells[place] = Cell(*MARKS[mark.kind])
+    if a_at_us is not None:
+        cells[place_of(a_at_us, replay, length)] = Cell("A", "strong")
+    cells[here] = Cell("█", "strong")
+    return [Cell(f"{start} ", "dim"), *cells, Cell(f" {end}", "dim")]
+
+
+def bar_length(width: int) -> int:
+    """Return how many cells of a line the bar takes between both clocks."""
+    return max(1, width - 18)
+
+
+def place_of(at_us: int, replay: ReplayPosition, length: int) -> int:
+    """Return the cell of a moment on the bar."""
+    span_us = max(1, replay.end_at_us - replay.start_at_us)
+    return max(0, min(length - 1, (at_us - replay.start_at_us) * length // span_us))
+
+
+def moment_at(place: int, replay: ReplayPosition, length: int) -> int:
+    """Return the moment of a cell on the bar, in µs."""
+    span_us = replay.end_at_us - replay.start_at_us
+    share = max(0.0, min(1.0, place / max(1, length - 1)))
+    return replay.start_at_us + round(span_us * share)

@@ -1,0 +1,79 @@
+"""A recording on the screen: the timeline, its keys, and what they hide."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from natstui.model.state import State
+from tests.session.making import made
+from tests.session.scenario import START_US, Scenario
+from tests.tui.viewer import Viewer, replaying
+
+LAST_S = 60
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    scenario = Scenario(streams=2, consumers=4)
+    records = [*scenario.beginning(), *scenario.records(0, LAST_S)]
+    return made(tmp_path_factory.mktemp("sessions"), records, polls_per_segment=40)
+
+
+def at_s(viewer: Viewer) -> float:
+    """Seconds from the start of the recording to the moment shown."""
+    replay = viewer.app.state.replay
+    assert replay is not None
+    return (replay.at_us - START_US) / 1e6
+
+
+async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) -> None:
+    async with replaying(folder, size=(160, 40)) as viewer:
+        await viewer.until(lambda: "paused 1×" in viewer.text)
+        await viewer.press("right_square_bracket")
+        await viewer.until(lambda: 0 < at_s(viewer) < 1)
+        await viewer.press(*["right_square_bracket"] * 3, "left_square_bracket")
+        await viewer.until(lambda: at_s(viewer) == 2)
+        await viewer.type_command("seek +30s")
+        await viewer.until(lambda: at_s(viewer) == 32)
+        await viewer.press("right_curly_bracket")
+        await viewer.until(lambda: at_s(viewer) > 32)
+        later = at_s(viewer)
+        await viewer.press("left_curly_bracket")
+        await viewer.until(lambda: at_s(viewer) < later)
+        await viewer.press("S")
+        assert "seek" in viewer.text
+        await viewer.press("escape")
+        await viewer.press("full_stop", "full_stop")
+        await viewer.until(lambda: "paused 4×" in viewer.text)
+        before = at_s(viewer)
+        await viewer.press("space")
+        await viewer.until(lambda: at_s(viewer) > before + 2)
+        await viewer.press("comma", "space")
+        await viewer.until(lambda: "paused 2×" in viewer.text)
+        assert viewer.app.shown.late_us == 0
+
+
+async def test_what_needs_a_server_is_neither_offered_nor_done(folder: Path) -> None:
+    async with replaying(folder, size=(160, 40)) as viewer:
+        await viewer.until(lambda: "Play/pause" in viewer.text)
+        offered = {active.binding.id for active in viewer.app.screen.active_bindings.values()}
+        assert "replay.play" in offered
+        assert not offered & {"pause", "faster", "refresh", "record", "note", "stream.add", "raw"}
+        await viewer.type_command("interval 5s")
+        await viewer.until(lambda: "needs a live server" in viewer.text)
+        await viewer.type_command("seek 25:00")
+        await viewer.until(lambda: "no time of day" in viewer.text)
+        happened = viewer.app.state.happenings
+        await viewer.press("2", "1", "left_curly_bracket")
+        await viewer.until(lambda: "no earlier event" in viewer.text)
+        assert viewer.app.state.happenings == happened
+
+
+async def test_a_click_on_the_timeline_goes_there(folder: Path) -> None:
+    async with replaying(folder, size=(80, 24)) as viewer:
+        await viewer.until(lambda: viewer.app.screen.query_one("Timeline").size.height == 2)
+        await viewer.pilot.click("Timeline", offset=(40, 1))
+        await viewer.until(lambda: 25 < at_s(viewer) < 35)
+        assert isinstance(viewer.app.state, State)

@@ -78,10 +78,12 @@ def stream_rates(history: History, key: Key) -> StreamRates:
     in_msgs_per_s = per_s(older["last_seq"], newer["last_seq"])
     if in_msgs_per_s is None:
         return StreamRates()
-    stored = (newer["stored_msgs"].value or 0) - (older["stored_msgs"].value or 0)
-    removed_msgs_per_s = max(0.0, in_msgs_per_s - stored / elapsed_s)
+    came, grew = (
+        (newer[name].value or 0) - (older[name].value or 0) for name in ("last_seq", "stored_msgs")
+    )
+    removed_msgs_per_s = max(0, came - grew) / elapsed_s
     in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
-    estimated = removed_msgs_per_s * elapsed_s > 0.5
+    estimated = came > grew
     if estimated:
         msgs, size = newer["stored_msgs"].value or 0, newer["stored_bytes"].value or 0
         in_bytes_per_s = in_msgs_per_s * size / msgs if msgs else None

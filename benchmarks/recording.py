@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.server_share import cpu_s
 from natstui.lines import decode_record, encode_command
 from natstui.model.record import Record
 from natstui.model.recording import ReplayPosition, SeekTo
@@ -110,17 +111,18 @@ def seeks(sessions: Path) -> None:
     began_s = time.perf_counter()
     recording = Recording(folder)
     opened_s = time.perf_counter() - began_s
-    times_s, peak_kib = _timed(folder, recording)
+    times_s, used_s, peak_kib = _timed(folder, recording)
     print(
         f"{HOURS} h of 200 consumers at 1 Hz, {folder_size_bytes(folder) / 1e6:.0f} MB,"
         f" opened in {opened_s * 1e3:.0f} ms;\n  {SEEKS} random moments, until the state is"
         f" whole: median {statistics.median(times_s) * 1e3:.0f} ms,"
-        f" slowest {max(times_s) * 1e3:.0f} ms; the replay process took at most"
-        f" {peak_kib / 1024:.0f} MiB"
+        f" slowest {max(times_s) * 1e3:.0f} ms;\n  CPU of a seek: {used_s[0] * 1e3:.0f} ms in the"
+        f" replay process and, at the same time, {used_s[1] * 1e3:.0f} ms in the viewer;"
+        f" {peak_kib / 1024:.0f} MiB at most in the replay process"
     )
 
 
-def _timed(folder: Path, recording: Recording) -> tuple[list[float], int]:
+def _timed(folder: Path, recording: Recording) -> tuple[list[float], tuple[float, float], int]:
     chance = random.Random(1)
     times_s: list[float] = []
     with subprocess.Popen(
@@ -130,6 +132,7 @@ def _timed(folder: Path, recording: Recording) -> tuple[list[float], int]:
     ) as child:
         assert child.stdin is not None and child.stdout is not None
         _until_position(child.stdout)
+        here_s, there_s = time.process_time(), cpu_s(child.pid)
         for number in range(SEEKS):
             at_us = chance.randrange(recording.start_us, recording.end_us)
             began_s = time.perf_counter()
@@ -139,10 +142,11 @@ def _timed(folder: Path, recording: Recording) -> tuple[list[float], int]:
             times_s.append(time.perf_counter() - began_s)
             assert state.replay is not None and state.replay.at_us == at_us
             assert at_us - 1_000_000 < state.costs[-1].at_us <= at_us
+        used_s = ((cpu_s(child.pid) - there_s) / SEEKS, (time.process_time() - here_s) / SEEKS)
         with open(f"/proc/{child.pid}/status", encoding="ascii") as file:
             peak = next(line for line in file if line.startswith("VmHWM"))
         child.stdin.close()
-    return times_s, int(peak.split()[1])
+    return times_s, used_s, int(peak.split()[1])
 
 
 def _until_position(lines: Iterator[bytes]) -> State:  # type: ignore[type-arg]

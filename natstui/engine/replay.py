@@ -81,6 +81,7 @@ class ReplayProcess:
             self._send(self._player.marks())
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
             self._send(iter([self._player.position()]))
+            self._player.warm_up()
             self._shown_at_s = self._refreshed_at_s = time.monotonic()
             while True:
                 self._turn()

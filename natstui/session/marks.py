@@ -3,6 +3,12 @@
 from __future__ import annotations
 
 from natstui.clean import clean_line
+from natstui.model.benchmark import (
+    BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+)
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.record import (
     Advisory,
@@ -53,7 +59,7 @@ class Marker:
             case ClockStepped():
                 return _mark(record.at_us, "gap", step_text(record.step_us))
             case _:
-                return None
+                return _benchmark_mark(record)
 
     def _learn(self, record: Configured) -> str:
         """Take configurations; return which of them are changes of known ones."""
@@ -80,6 +86,20 @@ class Marker:
             return None
         self._unavailable[record.what] = record.reason
         return _mark(record.at_us, "unavailable", f"{record.what}: {record.reason}")
+
+
+def _benchmark_mark(record: Record) -> Mark | None:
+    match record:
+        case BenchmarkPlanned():
+            return _mark(record.at_us, "benchmark", f"{record.run_id} begins")
+        case BenchmarkPhase():
+            return _mark(record.at_us, "benchmark", f"{record.run_id}: {record.phase}")
+        case BenchmarkLog():
+            return _mark(record.at_us, "benchmark", record.text)
+        case BenchmarkFinished():
+            return _mark(record.at_us, "benchmark", f"{record.run_id}: {record.result.verdict}")
+        case _:
+            return None
 
 
 def step_text(step_us: int) -> str:

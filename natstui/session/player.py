@@ -119,6 +119,10 @@ class Player:
         """Tell whether somebody records it now."""
         return self._recording.is_recording
 
+    def warm_up(self) -> None:
+        """Prepare for seeking far."""
+        self._recording.warm_up()
+
     def refresh(self) -> bool:
         """Look for what was recorded meanwhile; tell whether there was something."""
         return self._recording.refresh()

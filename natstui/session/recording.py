@@ -16,7 +16,7 @@ from natstui.session.folder import SegmentFile, is_recording, reading, segments
 from natstui.session.index import SegmentIndex, fits, read_index
 from natstui.session.info import SessionInfo, read_info
 from natstui.session.keyframe import Keyframe
-from natstui.session.layout import KEYFRAME
+from natstui.session.layout import EVENTS, FLOW, KEYFRAME
 from natstui.session.segment import (
     Content,
     describe,
@@ -52,7 +52,7 @@ class Recording:
         self.folder = folder
         self.info: SessionInfo = read_info(folder)
         self._known: dict[int, SegmentIndex] = {}
-        self._small: dict[tuple[int, tuple[int, ...]], Content] = {}
+        self._small: dict[tuple[int, int], bytes] = {}
         self.spans: list[Span] = []
         self.refresh()
 
@@ -124,27 +124,37 @@ class Recording:
         """Read some members of a segment; of an open one, everything."""
         if not span.index.members or not span.file.sealed:
             return self.content(span)
-        wanted = tuple(members)
-        small = sum(span.index.members[member][1] for member in wanted) < _SMALL_BYTES
-        key = (span.file.number, wanted)
-        if key in self._small:
-            return self._small[key]
-        content = self._read(span, wanted)
-        if small:
-            # A day has 1,440 segments with a few events each, and every seek asks for them.
-            if len(self._small) >= _MOST_SMALL:
-                self._small.clear()
-            self._small[key] = content
+        wanted = [(span.file.number, member) for member in members]
+        missing = [key for key in wanted if key not in self._small]
+        texts = dict(zip(missing, self._texts(span, missing), strict=True))
+        content = parse(b"".join(texts.get(key) or self._small.get(key, b"") for key in wanted))
+        # A day has 1,440 segments with a few events each, and every seek asks for them.
+        small = {k: t for k, t in texts.items() if span.index.members[k[1]][1] < _SMALL_BYTES}
+        if len(self._small) + len(small) > _MOST_SMALL:
+            self._small.clear()
+        self._small.update(small)
         return content
 
-    def _read(self, span: Span, members: Iterable[int]) -> Content:
+    def _texts(self, span: Span, keys: list[tuple[int, int]]) -> list[bytes]:
+        """Inflate members of a segment."""
+        if not keys:
+            return []
         packed: list[bytes] = []
         with reading(str(span.file.path)), span.file.path.open("rb") as file:
-            for member in members:
+            for _, member in keys:
                 offset, size_bytes = span.index.members[member]
                 file.seek(offset)
                 packed.append(file.read(size_bytes))
-        return parse(b"".join(inflate(b"".join(packed), str(span.file.path))))
+        what = str(span.file.path)
+        return [b"".join(inflate(member, what)) for member in packed]
+
+    def warm_up(self) -> None:
+        """Keep the small parts of all segments at hand, as far as they have a place."""
+        for span in self.spans[: _MOST_SMALL // 2]:
+            if span.index.members and span.file.sealed:
+                kinds = span.index.records_count.keys() - {"snapshot"}
+                if kinds:
+                    self.part(span, (EVENTS, FLOW))
 
     def _sealed_meanwhile(self, span: Span) -> Path | None:
         path = span.file.path.with_name(span.file.path.name + ".gz")

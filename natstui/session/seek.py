@@ -15,7 +15,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from natstui.lines import encode_record
-from natstui.model.history import WINDOWS_S
+from natstui.model.history import (
+    CONSUMER_COLUMNS,
+    STREAM_COLUMNS,
+    WINDOWS_S,
+    samples_kept_count,
+)
 from natstui.model.record import Record
 from natstui.model.snapshot import Snapshot
 from natstui.model.state import COSTS_KEPT, EVENTS_KEPT
@@ -35,17 +40,26 @@ from natstui.session.past import Past
 from natstui.session.recording import Recording, Span, starts_anew, whole_line
 from natstui.session.segment import Content, polls_of
 
-_SLOWEST_GRID = 8
-"""A history keeps at least as many samples per window; one more period is read than it spans."""
-_RESERVE_S = 60
+_RESERVE_S = 5
 _HAPPENINGS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
 """Kinds of which every record is an event that a state keeps."""
 _SAMPLES = ("ack_sample",)
 _PLANS = ("benchmark_planned",)
 
 
-def _back_us(window_s: int) -> int:
-    return (window_s + window_s // _SLOWEST_GRID + _RESERVE_S) * 1_000_000
+def _back_us(window_s: int, cells_count: int) -> int:
+    """Return how far to go back for a window: one period more than it spans."""
+    # Twice the cells, in case there were more rows than in the polls counted.
+    period_s = -(-window_s // samples_kept_count(2 * cells_count))
+    return (window_s + period_s + _RESERVE_S) * 1_000_000
+
+
+def _cells_count(span: Span) -> int:
+    """Return rows × columns of the larger history in a poll of a segment."""
+    index, polls_count = span.index, max(1, _count(span, ("snapshot",)))
+    streams_count = -(-index.stream_samples_count // polls_count)
+    consumers_count = -(-index.consumer_samples_count // polls_count)
+    return max(streams_count * len(STREAM_COLUMNS), consumers_count * len(CONSUMER_COLUMNS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,15 +97,16 @@ def route(recording: Recording, at_us: int) -> Route:
     """Decide what has to be read for a moment."""
     last = recording.span_at(at_us)
     spans = recording.spans
+    cells_count = max(_cells_count(span) for span in spans)
     minute_ago = recording.span_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
     return Route(
         last=last,
         events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
         samples_from=_enough(spans, last, _SAMPLES, EVENTS_KEPT),
         reports_from=_latest_with(spans, last, _PLANS),
-        polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1])),
-        quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2])),
-        minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1])),
+        polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1], cells_count)),
+        quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2], cells_count)),
+        minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1], cells_count)),
         all_polls_from=min(minute_ago, _enough(spans, last, ("snapshot",), COSTS_KEPT)),
     )
 

@@ -7,6 +7,7 @@ a signed 64-bit number are written as strings, because JSON readers elsewhere lo
 from __future__ import annotations
 
 import re
+from array import array
 from dataclasses import fields, replace
 from typing import Any, get_args
 
@@ -38,7 +39,7 @@ _LATER: dict[str, Any] = {
 """Column → what it holds where it was not recorded; counters and names have no such value."""
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
 _CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
-_STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,20}')
+_STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 
 class BadLine(NatstuiError):
@@ -107,18 +108,31 @@ def _histograms(latencies: Latencies) -> list[tuple[Any, tuple[str, ...]]]:
     return [(getattr(latencies, name), ("buckets", "counts")) for name in LATENCY_FIELDS]
 
 
-def _negative(snapshot: Snapshot | PastPoll, line: bytes) -> bool:
-    """Tell whether a counter or the engine's clock is below zero; searching text is cheaper."""
-    if not any(sign in line for sign in (b":-", b"[-", b",-")):
-        return False
-    return any(
-        min(getattr(table, name), default=0) < 0
-        for table, names in (
-            (snapshot.streams, STREAM_COLUMNS),
-            (snapshot.consumers, CONSUMER_COLUMNS),
-        )
-        for name in names
+def _uncountable(poll: Snapshot | PastPoll) -> bool:
+    """Tell whether a counter or the engine's clock is below zero or beyond 64 bits."""
+    tables: tuple[tuple[Any, tuple[str, ...]], ...] = (
+        (poll.streams, STREAM_COLUMNS),
+        (poll.consumers, CONSUMER_COLUMNS),
     )
+    try:
+        for table, names in tables:
+            for name in names:
+                array("Q", getattr(table, name))
+    except OverflowError:
+        return True
+    return False
+
+
+def check_sound(value: Any, kind: str) -> None:
+    """Raise BadLine for what can be decoded and yet would break whoever folds it."""
+    if _ragged(value):
+        raise BadLine(f"a {kind} line has columns of different lengths")
+    if isinstance(value, BenchmarkReport) and _impossible(value.latencies):
+        raise BadLine(f"a {kind} line has impossible latencies")
+    if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
+        raise BadLine(f"a {kind} line has impossible latencies")
+    if isinstance(value, Snapshot | PastPoll) and _uncountable(value):
+        raise BadLine(f"a {kind} line has counters that are none")
 
 
 def _quote_huge(match: re.Match[bytes]) -> bytes:
@@ -168,14 +182,7 @@ class Codec:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
         if isinstance(value, Snapshot):
             value = _with_later_columns(value)
-        if _ragged(value):
-            raise BadLine(f"a {kind.decode()} line has columns of different lengths")
-        if isinstance(value, BenchmarkReport) and _impossible(value.latencies):
-            raise BadLine("a benchmark_report line has impossible latencies")
-        if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
-            raise BadLine("a benchmark_finished line has impossible latencies")
-        if isinstance(value, Snapshot | PastPoll) and _negative(value, line):
-            raise BadLine("a snapshot line has counters below zero")
+        check_sound(value, kind.decode())
         return value
 
 

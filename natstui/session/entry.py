@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
-from natstui.lines import BadLine, Codec, decode_record, encode_record
+from natstui.lines import BadLine, Codec, check_sound, decode_record, encode_record
 from natstui.model.record import Record
 from natstui.model.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.session.keyframe import Keyframe
@@ -111,6 +111,8 @@ def decode_keyframe(line: bytes) -> Keyframe:
     value = _KEYFRAMES.decode(line)
     if not isinstance(value, Keyframe):
         raise BadLine("a segment does not begin with a keyframe")
+    if value.snapshot is not None:
+        check_sound(value.snapshot, "keyframe")
     return value
 
 

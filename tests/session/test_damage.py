@@ -127,7 +127,7 @@ def mutated(content: bytes, chance: random.Random) -> bytes:
     return bytes(changed)
 
 
-def test_ten_thousand_fuzzed_folders_give_sentences(tmp_path: Path) -> None:
+def test_five_thousand_fuzzed_folders_give_sentences(tmp_path: Path) -> None:
     chance = random.Random(5)
     scenario = Scenario(streams=1, consumers=1)
     source = made(tmp_path / "source", [*scenario.beginning(), *scenario.records(3, 7)], 2)
@@ -137,21 +137,21 @@ def test_ten_thousand_fuzzed_folders_give_sentences(tmp_path: Path) -> None:
     files = {path.name: path.read_bytes() for path in source.iterdir()}
     plain = {name: gzip.decompress(c) for name, c in files.items() if name.endswith(".gz")}
     folder = tmp_path / "fuzzed"
-    folder.mkdir()
+    shutil.copytree(source, folder)
     refused = 0
-    for number in range(10_000):
+    for number in range(5_000):
         name = chance.choice(sorted(files))
         content = mutated(plain.get(name, files[name]), chance)
         if name in plain:
             content = gzip.compress(content, 1) if number % 2 else mutated(files[name], chance)
-        for path, original in files.items():
-            (folder / path).write_bytes(content if path == name else original)
+        (folder / name).write_bytes(content)
         try:
             open_everything(folder)
         except SessionError as error:
             refused += 1
             assert "\n" not in str(error)
-    assert 500 < refused < 9_500
+        (folder / name).write_bytes(files[name])
+    assert 250 < refused < 4_750
 
 
 def packed(tmp_path: Path) -> Path:
@@ -169,12 +169,12 @@ def test_a_packed_session_comes_back_the_same(tmp_path: Path) -> None:
     assert unpack(file, tmp_path / "sessions") != folder
 
 
-def test_ten_thousand_fuzzed_packs_leave_nothing_behind(tmp_path: Path) -> None:
+def test_five_thousand_fuzzed_packs_leave_nothing_behind(tmp_path: Path) -> None:
     chance = random.Random(6)
     original = packed(tmp_path).read_bytes()
     file, sessions = tmp_path / "fuzzed.natstui", tmp_path / "sessions"
     opened = 0
-    for _ in range(10_000):
+    for _ in range(5_000):
         file.write_bytes(mutated(original, chance))
         try:
             shutil.rmtree(unpack(file, sessions))
@@ -182,7 +182,7 @@ def test_ten_thousand_fuzzed_packs_leave_nothing_behind(tmp_path: Path) -> None:
         except SessionError as error:
             assert "\n" not in str(error)
         assert list(sessions.iterdir()) == []
-    assert opened < 2_000
+    assert opened < 1_000
 
 
 def member(name: str, content: bytes = b"x", **changes: object) -> bytes:

@@ -66,6 +66,7 @@ class ReplayProcess:
         """
         self._sessions = sessions
         self._first = _started(recording, viewer)
+        self._recording = recording
         self._player = Player(recording)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._waiting: list[Command] = []
@@ -81,7 +82,7 @@ class ReplayProcess:
             self._send(self._player.marks())
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
             self._send(iter([self._player.position()]))
-            self._player.warm_up()
+            self._recording.warm_up()
             self._shown_at_s = self._refreshed_at_s = time.monotonic()
             while True:
                 self._turn()
@@ -131,13 +132,13 @@ class ReplayProcess:
         player = self._player
         until_us = player.at_us + round(passed_s * 1e6 * player.speed_ratio)
         self._send(player.forward(until_us))
-        if player.at_end() and not self._player.is_recording:
+        if player.at_end() and not self._recording.is_recording:
             player.playing = False
         self._send(iter([player.position()]))
 
     def _refresh(self, now_s: float) -> None:
         self._refreshed_at_s = now_s
-        if self._player.is_recording and self._player.refresh():
+        if self._recording.is_recording and self._player.refresh():
             self._send(self._player.marks())
             self._send(iter([self._player.position()]))
 

@@ -114,15 +114,6 @@ class Player:
         """Tell whether everything recorded was shown."""
         return self.at_us >= self._recording.end_us
 
-    @property
-    def is_recording(self) -> bool:
-        """Tell whether somebody records it now."""
-        return self._recording.is_recording
-
-    def warm_up(self) -> None:
-        """Prepare for seeking far."""
-        self._recording.warm_up()
-
     def refresh(self) -> bool:
         """Look for what was recorded meanwhile; tell whether there was something."""
         return self._recording.refresh()

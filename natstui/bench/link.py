@@ -29,6 +29,7 @@ OnRun = Callable[[Run, int], None]
 
 _HIGH_WATER_BYTES = 1 << 20
 _LOOK_S = 0.02
+_SUBSCRIBE_S = 10.0
 _RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
 """Seconds and microseconds a blocking read may take."""
 
@@ -67,9 +68,11 @@ class WireLink:
         self._swap()
 
     async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
-        """Subscribe, also after every reconnect."""
+        """Subscribe, also after every reconnect; returns once the server knows."""
         subscription = await self.nc.subscribe(subject, queue=queue)
         self._handlers[subscription._id] = on_run
+        # Our blocks pass by nats-py's own queue, and would overtake the subscription.
+        await self.flush(_SUBSCRIBE_S)
 
     def write(self, data: bytes) -> None:
         """Send protocol; it is lost when there is no connection."""

@@ -21,14 +21,15 @@ from natstui.config import Connection
 from natstui.errors import NotFound, UsageError
 from natstui.jetstream.admin import Changed, check_problems, read_config
 from natstui.jetstream.admin_apply import apply
+from natstui.jetstream.surroundings import read_surroundings
 from natstui.jetstream.writer import Config, Writer
 from natstui.model.config_change import AssetKind, Difference, differences
 from natstui.model.consumer_rules import consumer_problems
+from natstui.model.consumer_warnings import consumer_warnings
 from natstui.model.manage import Change
 from natstui.model.nats_command import consumer_command, stream_command
 from natstui.model.stream_rules import stream_problems
 from natstui.model.stream_warnings import stream_warnings
-from natstui.model.surroundings import Surroundings
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,8 @@ def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
     if asked.dry_run:
         found = run_with_writer(connection, True, lambda w: _difference(w, asked, config))
         _print_plan(asked, config, None, found)
-        return
+        _print_warnings(connection, asked, config)
+        sys.exit(1 if found is None or found else 0)
     confirmed = _confirmed(connection, asked, f"this makes {asked.kind} {asked.name}")
     print_changed(_send(connection, asked, "create", config, None, confirmed), asked.as_json)
 
@@ -78,7 +80,8 @@ def edit_asset(connection: Connection, asked: Asked) -> None:
     found = differences(asked.kind, seen, wanted)
     if asked.dry_run:
         _print_plan(asked, wanted, seen, found)
-        return
+        _print_warnings(connection, asked, wanted)
+        sys.exit(1 if found else 0)
     sealing = wanted.get("sealed") is True and not seen.get("sealed")
     question = "sealing cannot be undone" if sealing else f"this changes {asked.name}"
     confirmed = _confirmed(connection, asked, question, needed=sealing)
@@ -121,19 +124,33 @@ async def _difference(
 def _print_plan(
     asked: Asked, config: Config, base: Config | None, found: tuple[Difference, ...] | None
 ) -> None:
-    """Print a plan and end with 1 when it would change something."""
+    """Print a plan; the same as a nats command goes to stderr."""
     if found is None:
         click.echo(json.dumps(config, indent=None if asked.as_json else 2))
     else:
         print_differences(found, asked.as_json)
     if asked.kind == "stream":
         command = stream_command(config, base)
-        for warning in stream_warnings(config, Surroundings()):
-            click.echo(f"natstui: {clean_line(warning)}", err=True)
     else:
         command = consumer_command(asked.stream, config, base)
     click.echo(clean_line(command), err=True)
-    sys.exit(1 if found is None or found else 0)
+
+
+def _print_warnings(connection: Connection, asked: Asked, config: Config) -> None:
+    """Print to stderr what the form would warn of."""
+
+    async def ask(writer: Writer) -> tuple[str, ...]:
+        exists = asked.kind == "consumer" or await _difference(writer, asked, config) is not None
+        around = await read_surroundings(writer.client, asked.stream if exists else None)
+        if asked.kind == "stream":
+            wanted = [one for filters in around.consumer_filters.values() for one in filters]
+            return stream_warnings(config, around, wanted)
+        owner = await read_config(writer, "stream", asked.stream)
+        others = {k: v for k, v in around.consumer_filters.items() if k != asked.consumer}
+        return consumer_warnings(config, owner, others)
+
+    for warning in run_with_writer(connection, True, ask):
+        click.echo(f"natstui: {clean_line(warning)}", err=True)
 
 
 def _send(

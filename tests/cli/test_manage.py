@@ -152,3 +152,13 @@ def test_a_stored_message_is_printed_byte_by_byte(shell: Shell) -> None:
     done = shell.run("stream", "get", "S", "1")
     assert done.returncode == 4
     assert done.stderr == "natstui: stream S has no such message\n"
+
+
+def test_a_dry_run_warns_of_what_the_server_has(shell: Shell) -> None:
+    shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>", "--retention", "workqueue")
+    shell.ok("consumer", "add", "ORDERS", "FIRST", "--filter", "orders.eu")
+    plan = shell.run("stream", "add", "EU", "--subjects", "orders.eu", "--dry-run")
+    assert plan.returncode == 1
+    assert "'orders.eu' overlaps 'orders.>' of stream ORDERS: it is refused" in plan.stderr
+    plan = shell.run("consumer", "add", "ORDERS", "SECOND", "--dry-run")
+    assert "'>' overlaps 'orders.eu' of consumer FIRST, so it is refused" in plan.stderr

@@ -42,7 +42,7 @@ def info(connection: Connection, name: str, as_json: bool, **_words: Any) -> Non
     whole = json.loads(reply)
     config, state = normal_stream(whole["config"]), whole["state"]
     values = {field.label: shown(field, read(config, field.path)) for field in fields_of("stream")}
-    shown_values = {label: text for label, text in values.items() if text not in ("", "no")}
+    shown_values = {label: text for label, text in values.items() if text not in ("", "no", "0")}
     shown_values |= {
         "Messages": f"{state['messages']:,}",
         "Size": bytes_text(state["bytes"]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable
 
 from natstui.errors import NotFound, Refused
@@ -56,6 +57,13 @@ async def apply(writer: Writer, change: Change) -> Changed:
     return await _UNDOABLE[change.action](writer, change, None)
 
 
+_LOST = {
+    "delete_stream": " again, without its messages",
+    "delete_consumer": " again, without what it knew",
+}
+"""What a deleted thing comes back without."""
+
+
 def entry_to_undo(entries: list[JournalEntry], wanted: str | None) -> JournalEntry:
     """Return the named entry, or the last that can be taken back; raises NotFound."""
     if wanted is None:
@@ -87,4 +95,5 @@ async def undo(writer: Writer, asked: Undo) -> Changed:
         change.seen_json,
         asked.confirmed,
     )
-    return await _UNDOABLE[change.action](writer, confirmed, entry.entry)
+    changed = await _UNDOABLE[change.action](writer, confirmed, entry.entry)
+    return dataclasses.replace(changed, text=changed.text + _LOST.get(entry.action, ""))

@@ -14,6 +14,7 @@ from natstui.errors import NatstuiError
 from natstui.model.record import EngineStarted
 from natstui.tui import commands
 from natstui.tui.benchmarks import Benchmarks, benchmark_screen
+from natstui.tui.keymap import checked_keymap
 from natstui.tui.link import Link
 from natstui.tui.live import LiveScreen
 from natstui.tui.managing import managing_screen
@@ -90,7 +91,10 @@ class NatstuiApp(Benchmarks):
         assert started is not None
         known = started.theme in self.available_themes
         self.theme = started.theme if known else THEMES[0].name
-        self.set_keymap(started.keys)
+        keys, complaints = checked_keymap(started.keys)
+        self.set_keymap(keys)
+        for complaint in complaints:
+            self.notify(complaint, severity="warning", timeout=15)
         CommandLine.words = commands.WORDS
         self.set_interval(1.0, self._tick)
         self.run_worker(self.follow(self.home))

@@ -7,6 +7,7 @@ import pytest
 from textual.app import App
 
 from natstui.jetstream.broker import Broker
+from natstui.tui.keymap import checked_keymap
 from natstui.tui.screens.consumer_detail import ConsumerDetail
 from natstui.tui.screens.consumers import ConsumersScreen
 from natstui.tui.screens.help import HelpScreen
@@ -159,3 +160,40 @@ async def test_every_key_in_the_footer_works(nats_server: Broker) -> None:
                     await viewer.press(active.binding.key)
                     assert viewer.app.is_running
                     await viewer.press("escape", "escape", mode)
+
+
+def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() -> None:
+    good, complaints = checked_keymap(
+        {
+            "pause": "P,ctrl+p",
+            "bench.stop": "question_mark",
+            "puase": "x",
+            "help": "nonsense_key",
+            "quit": "ctrl+m",
+        }
+    )
+    assert good == {"pause": "P,ctrl+p", "bench.stop": "question_mark"}
+    assert complaints == [
+        "viewer.keys: there is no action 'puase'; did you mean pause?",
+        "viewer.keys.help: 'nonsense_key' is no key",
+        "viewer.keys.quit: terminals send 'ctrl+m' for enter",
+    ]
+
+
+async def test_keys_are_remapped_by_the_settings(nats_server: Broker) -> None:
+    keys = {"NATSTUI_VIEWER_KEYS": '{"pause": "Z", "nonsense": "x"}'}
+    async with viewing(nats_server.url, size=(100, 30), environ=keys) as viewer:
+        await viewer.until(lambda: "no action 'nonsense'" in viewer.text, "the complaint")
+        await viewer.press("Z")
+        await viewer.until(lambda: not viewer.app.polling, "paused")
+
+
+async def test_the_mouse_sorts_by_a_title_and_opens_a_row(nats_server: Broker) -> None:
+    await fill(nats_server)
+    async with viewing(nats_server.url, size=(120, 30)) as viewer:
+        await viewer.until(lambda: len(shown(viewer)) == 3)
+        title = viewer.text.splitlines()[3].index("MSGS")
+        await viewer.pilot.click(offset=(title, 3))
+        await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"], "sorted")
+        await viewer.pilot.click(offset=(3, 4), times=2)
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "opened")

@@ -19,6 +19,7 @@ accounts {{ APP: {{ jetstream: enabled, users: [
   }} }}
 ] }} }}
 """
+INBOX = {"NATSTUI_CONNECTION_INBOX_PREFIX": "_INBOX_mon"}
 READING = (
     "$JS.API.INFO",
     "$JS.API.STREAM.LIST",
@@ -47,7 +48,7 @@ async def test_a_read_only_user_can_use_every_screen(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
     url = await server_for(nats_server_factory, READING)
-    async with viewing(url, size=(140, 40), settings={"inbox_prefix": "_INBOX_mon"}) as viewer:
+    async with viewing(url, size=(140, 40), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1", consumers="1")
         await viewer.press("d")
         await viewer.until(lambda: "CONFIGURATION" in viewer.text)
@@ -66,7 +67,7 @@ async def test_what_the_user_may_not_read_is_named_with_its_subject(
 ) -> None:
     allowed = tuple(subject for subject in READING if "CONSUMER.LIST" not in subject)
     url = await server_for(nats_server_factory, allowed)
-    async with viewing(url, size=(140, 40), settings={"inbox_prefix": "_INBOX_mon"}) as viewer:
+    async with viewing(url, size=(140, 40), environ=INBOX) as viewer:
         await viewer.becomes("S", msgs="1")
         await viewer.until(lambda: "unavailable" in viewer.text)
         await viewer.press("2")

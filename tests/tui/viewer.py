@@ -94,11 +94,10 @@ async def viewing(
     *flags: str,
     size: tuple[int, int] = (200, 60),
     polled: bool = True,
-    settings: dict[str, str] | None = None,
+    environ: dict[str, str] | None = None,
 ) -> AsyncIterator[Viewer]:
-    """Start engine and app on a server; end both. `settings` are of the connection."""
-    for name, value in (settings or {}).items():
-        os.environ[f"NATSTUI_CONNECTION_{name.upper()}"] = value
+    """Start engine and app on a server; end both. `environ` is the engine's besides ours."""
+    os.environ.update(environ or {})
     argv = (*NATSTUI, "engine", "--server", url, *flags)
     try:
         async with _running(argv, size) as viewer:
@@ -106,8 +105,8 @@ async def viewing(
                 await viewer.until(lambda: viewer.app.state.costs, "no poll yet")
             yield viewer
     finally:
-        for name in settings or {}:
-            del os.environ[f"NATSTUI_CONNECTION_{name.upper()}"]
+        for name in environ or {}:
+            del os.environ[name]
 
 
 @asynccontextmanager

@@ -114,6 +114,8 @@ class Session(Part):
 
     folder: str | None = Field(default=None, examples=["~/nats-sessions"])
     """Folder of the recordings; without it, natstui's data folder of this platform."""
+    record: bool = False
+    """Record whatever the viewer watches, from its first moment on."""
 
 
 class BenchmarkLibrary(Part):

@@ -14,9 +14,11 @@ from natstui.config import Connection
 from natstui.config.settings import Settings
 from natstui.engine.input import read_lines
 from natstui.engine.output import LineWriter
-from natstui.feed import Feed
+from natstui.errors import NatstuiError
+from natstui.feed import Feed, Sink
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
 from natstui.model.record import EngineStarted
+from natstui.model.recording import RecordingChanged
 
 if TYPE_CHECKING:
     from natstui.engine.benchmarking import Benchmarking
@@ -90,6 +92,8 @@ class _Engine:
         recorder = EngineRecorder(folder, lambda name: RecorderSettings(folder, name), writer.add)
         recorder.add(started)
         feed.join(recorder, first=True)
+        if self._settings.session.record:
+            _start(recorder, writer)
         return recorder
 
     async def _bench(self, feed: Feed) -> Benchmarking:
@@ -145,6 +149,15 @@ class _Engine:
 
     def _keep_client(self, client: Client) -> None:
         self._client = client
+
+
+def _start(recorder: EngineRecorder, viewer: Sink) -> None:
+    """Record from the beginning; what hinders it is told, and everything else goes on."""
+    try:
+        recorder.start("")
+    except NatstuiError as error:
+        now_us = time.time_ns() // 1000
+        viewer.add(RecordingChanged(now_us, False, None, None, str(error)))
 
 
 async def _obey(commands: Commands, lines: asyncio.Queue[bytes]) -> None:

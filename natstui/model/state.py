@@ -135,6 +135,11 @@ class State:
                 return replace(self, benchmark=benchmark, now_at_us=record.at_us)
 
 
+def shown_at_us(state: State) -> int:
+    """Return the moment a state shows: where a replay is, else when its newest record came."""
+    return state.now_at_us if state.replay is None else state.replay.at_us
+
+
 def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
     match record:
         case AckSample():

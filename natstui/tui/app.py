@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 
 from natstui.errors import NatstuiError
 from natstui.model.record import EngineStarted
+from natstui.model.state import shown_at_us
 from natstui.tui import commands
 from natstui.tui.benchmarks import Benchmarks, benchmark_screen
 from natstui.tui.keymap import checked_keymap
@@ -21,7 +22,6 @@ from natstui.tui.managing import managing_screen
 from natstui.tui.messages import (
     Asked,
     CameIntoView,
-    LeaveReplay,
     Manage,
     Open,
     StateChanged,
@@ -66,10 +66,6 @@ class NatstuiApp(Benchmarks):
         Binding("3", "switch_mode('events')", "Events", id="screen.events"),
         Binding("4", "switch_mode('server')", "Server", id="screen.server"),
         Binding("b", "switch_mode('benchmark')", "Bench", id="screen.benchmark"),
-        Binding("p", "pause", "Pause", id="pause"),
-        Binding("plus,equals_sign", "faster", "Faster", show=False, id="faster"),
-        Binding("minus", "slower", "Slower", show=False, id="slower"),
-        Binding("ctrl+r,f5", "poll_now", "Refresh", show=False, id="refresh"),
     ]
 
     def __init__(
@@ -116,7 +112,7 @@ class NatstuiApp(Benchmarks):
         self._show_due = False
         # A last record can still come while the app closes its screens.
         if self.screen_stack and isinstance(self.screen, LiveScreen):
-            a_at_us = self.marked_a.now_at_us if self.marked_a and self.replaying else None
+            a_at_us = shown_at_us(self.marked_a) if self.marked_a and self.replaying else None
             self.screen.post_message(StateChanged(self.state, self.shown.late_us, a_at_us))
 
     def _tick(self) -> None:
@@ -130,11 +126,6 @@ class NatstuiApp(Benchmarks):
     @on(Asked)
     def _ask(self, message: Asked) -> None:
         self.send(message.command)
-
-    @on(LeaveReplay)
-    def _leave_replay(self) -> None:
-        if self.shown is not self.home:
-            self.show_home()
 
     @on(Open)
     def _open(self, message: Open) -> None:

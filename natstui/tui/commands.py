@@ -104,6 +104,16 @@ def _record(app: NatstuiApp, words: list[str]) -> None:
     app.record(" ".join(words))
 
 
+def _sessions(app: NatstuiApp, _words: list[str]) -> None:
+    from natstui.tui.screens.sessions import SessionsScreen
+
+    app.push_screen(SessionsScreen())
+
+
+def _live(app: NatstuiApp, _words: list[str]) -> None:
+    app.leave_replay()
+
+
 def _seek(app: NatstuiApp, words: list[str]) -> None:
     app.seek(" ".join(words))
 
@@ -145,6 +155,9 @@ COMMANDS: tuple[Word, ...] = (
     Word(("refresh",), "", "poll at once", _action("poll_now"), "server"),
     Word(("note",), "TEXT", "write a note at this moment", _note, "server"),
     Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
+    Word(("sessions", "ses"), "", "recordings; enter replays one", _sessions),
+    Word(("live",), "", "back from a replay to the server", _live, "replay"),
+    Word(("compare",), "", "what changed since the moment A", _action("compare"), "replay"),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(("theme",), "NAME", "another look", _theme),
     Word(("help",), "", "keys and columns of this screen", _action("help")),

@@ -31,6 +31,13 @@ class CameIntoView(Message):
 
 
 @dataclass
+class Replay(Message):
+    """The user wants to see a recording."""
+
+    folder: str
+
+
+@dataclass
 class LeaveReplay(Message):
     """The user wants back from a replay to what the app was opened on."""
 

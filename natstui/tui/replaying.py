@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.widgets import Input, TextArea
 
@@ -23,6 +24,7 @@ from natstui.model.state import State
 from natstui.tui.asking import next_command_id
 from natstui.tui.following import Following
 from natstui.tui.live import LiveScreen
+from natstui.tui.messages import LeaveReplay, Replay
 from natstui.tui.present.moment import moment_us
 
 SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
@@ -41,6 +43,11 @@ class Replaying(Following):
     """Part of the app: record a live server, and move through a recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        # Here, because keys of a subclass would take the place of those of a replay.
+        Binding("p", "pause", "Pause", id="pause"),
+        Binding("plus,equals_sign", "faster", "Faster", show=False, id="faster"),
+        Binding("minus", "slower", "Slower", show=False, id="slower"),
+        Binding("ctrl+r,f5", "poll_now", "Refresh", show=False, id="refresh"),
         Binding("R", "record", "Record", id="record"),
         Binding("n", "note", "Note", show=False, id="note"),
         _key("space", "play", "Play/pause", "space", footer=True),
@@ -121,6 +128,32 @@ class Replaying(Following):
     def seek(self, text: str) -> None:
         """Go to a moment as people write it; raises UsageError."""
         self.send(SeekTo(next_command_id(), moment_us(text, self.position)))
+
+    def action_compare(self) -> None:
+        """Show what changed between A and the moment shown."""
+        from natstui.tui.screens.compare import CompareScreen
+
+        if self.marked_a is None:
+            self.notify("mark the first moment with a, then go to the other", severity="warning")
+        elif isinstance(self.screen, CompareScreen):
+            self.pop_screen()
+            self.push_screen(CompareScreen(self.marked_a))
+        else:
+            self.push_screen(CompareScreen(self.marked_a))
+
+    @on(Replay)
+    async def _replay_chosen(self, message: Replay) -> None:
+        while len(self.screen_stack) > 1:
+            await self.pop_screen()
+        self.marked_a = None
+        self.run_worker(self.replay_session(message.folder), group="replay", exclusive=True)
+
+    @on(LeaveReplay)
+    def leave_replay(self) -> None:
+        """Go back to the live server, if the replay was opened from there."""
+        if self.shown is not self.home:
+            self.marked_a = None
+            self.show_home()
 
     def action_mark_a(self) -> None:
         """Keep this moment, to compare others with it."""

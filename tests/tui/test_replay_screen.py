@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from natstui.jetstream.broker import Broker
 from natstui.model.state import State
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
-from tests.tui.viewer import Viewer, replaying
+from tests.tui.viewer import Viewer, replaying, viewing
 
 LAST_S = 60
 
@@ -77,3 +78,42 @@ async def test_a_click_on_the_timeline_goes_there(folder: Path) -> None:
         await viewer.pilot.click("Timeline", offset=(40, 1))
         await viewer.until(lambda: 25 < at_s(viewer) < 35)
         assert isinstance(viewer.app.state, State)
+
+
+async def test_two_moments_are_compared(folder: Path) -> None:
+    async with replaying(folder, size=(120, 40)) as viewer:
+        await viewer.type_command("seek +10s")
+        await viewer.until(lambda: at_s(viewer) == 10)
+        await viewer.press("a")
+        await viewer.until(lambda: " A " in viewer.text)
+        await viewer.type_command("seek +30s")
+        await viewer.until(lambda: at_s(viewer) == 40)
+        await viewer.press("equals_sign")
+        await viewer.until(lambda: "last sequence" in viewer.text)
+        state, a = viewer.app.state, viewer.app.marked_a
+        assert a is not None
+        grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]
+        assert f"{grown:+,}" in viewer.text
+
+
+async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
+    nats_server: Broker,
+) -> None:
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await viewer.press("R")
+        await viewer.until(lambda: "● REC" in viewer.text)
+        await viewer.press("n", *"seen", "enter")
+        polls = len(viewer.app.state.costs)
+        await viewer.until(lambda: len(viewer.app.state.costs) > polls + 2)
+        await viewer.press("R")
+        await viewer.until(lambda: "● REC" not in viewer.text)
+        await viewer.type_command("sessions")
+        await viewer.until(lambda: "complete" in viewer.text)
+        await viewer.press("enter")
+        await viewer.until(lambda: viewer.app.replaying and "paused" in viewer.text)
+        await viewer.press("3", "right_curly_bracket", "right_curly_bracket")
+        await viewer.until(lambda: "seen" in viewer.text)
+        await viewer.press("escape")
+        await viewer.until(lambda: not viewer.app.replaying and "paused" not in viewer.text)
+        await viewer.type_command("seek +1s")
+        await viewer.until(lambda: "needs a recording" in viewer.text)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from datetime import UTC, datetime
 
 UNKNOWN = "–"
 
@@ -66,6 +68,16 @@ def duration_text(duration_s: float | None) -> str:
     return f"{seconds // 86_400}d{seconds % 86_400 // 3600}h"
 
 
+def moment_text(at_us: int | float | None) -> str:
+    """Return a moment in UTC to the second; unknown for None and what no calendar holds."""
+    if at_us is None:
+        return UNKNOWN
+    try:
+        return datetime.fromtimestamp(at_us / 1e6, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+
+
 _DURATION_UNITS_NS = {
     "ns": 1,
     "us": 1_000,
@@ -113,3 +125,40 @@ def parse_count(text: str) -> int:
         raise ValueError(f"{text!r} is not a number: write it as 1000, 15k or 1.5M")
     power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
     return round(float(match[1]) * float(1000**power))
+
+
+def quantity_text(name: str, value: int | float) -> str:
+    """Return a number with the unit that its column's name ends with."""
+    for ends, text in _TEXTS:
+        if name.endswith(ends):
+            return text(value)
+    if float(value).is_integer() or abs(value) >= 1000:
+        return count_text(value)
+    return f"{value:.3g}"
+
+
+_TEXTS: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
+    (("_at_us", "_since_us"), moment_text),
+    (("bytes_per_s",), lambda value: f"{bytes_text(value)}/s"),
+    (("_per_s",), rate_text),
+    (("_bytes",), lambda value: bytes_text(value) if value >= 0 else "-" + bytes_text(-value)),
+    (("_us",), lambda value: duration_text(value / 1e6) if value >= 1e6 else f"{value:,.0f} µs"),
+    (("_s",), duration_text),
+    (("_share",), lambda value: f"{value * 100:.1f} %"),
+    (("_change",), lambda value: f"{value * 100:+.1f} %"),
+    (("p_value",), lambda value: f"{value:.2g}"),
+    (("_seq", "_id", "_count"), lambda value: f"{value:.0f}"),
+)
+"""How a column's name ends, and how its numbers read; the first that fits."""
+
+
+_UNIT_ENDS = ("_at_us", "_us", "_s", "_bytes", "_msgs", "_count", "_share", "_change", "_ratio")
+
+
+def title_text(name: str) -> str:
+    """Return a column's name without its unit: the cells carry it."""
+    for end in _UNIT_ENDS:
+        if name.endswith(end) and name.removesuffix(end):
+            name = name.removesuffix(end)
+            break
+    return name.replace("_", " ")

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.analysis.phrase import cell_text, title_text
+from natstui.analysis.phrase import cell_text
+from natstui.units import title_text
 
 Result = dict[str, Any]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from natstui.analysis.phrase import moment_text
-from natstui.units import rate_text
+from natstui.units import moment_text, rate_text
 
 WIDTH, HEIGHT = 900, 220
 _LEFT, _RIGHT, _TOP, _BOTTOM = 60, 10, 10, 24

@@ -16,7 +16,6 @@ from natstui.jetstream.poll_control import PollControl
 from natstui.model.benchmark_command import BenchmarkCommand
 from natstui.model.managing import ManagingCommand
 from natstui.model.record import (
-    Command,
     Describe,
     EngineCommand,
     Noted,
@@ -74,7 +73,7 @@ class Commands:
         self._sink = sink
         self._client = client
 
-    async def obey(self, command: Command) -> None:
+    async def obey(self, command: EngineCommand | ManagingCommand) -> None:
         """Do what a command says, and add its Outcome."""
         if isinstance(command, ManagingCommand):
             await self._managing.obey(command)

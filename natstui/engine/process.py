@@ -17,10 +17,12 @@ from natstui.engine.output import LineWriter
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
+from natstui.model.analysis_run import AnalysisCommand
 from natstui.model.record import EngineStarted
 from natstui.model.recording import RecordingChanged
 
 if TYPE_CHECKING:
+    from natstui.engine.analyzing import Analyzing
     from natstui.engine.benchmarking import Benchmarking
     from natstui.engine.commands import Commands
     from natstui.engine.recording import EngineRecorder
@@ -113,18 +115,21 @@ class _Engine:
         recorder: EngineRecorder,
     ) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
+        from natstui.engine.analyzing import Analyzing
         from natstui.engine.commands import Commands
         from natstui.engine.live import watch_server
         from natstui.jetstream.poll_control import PollControl
+        from natstui.session.place import sessions_folder
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
         commands = Commands(
             control, feed, lambda: self._client, recorder, writer, lambda: self._bench(feed)
         )
+        analyzing = Analyzing(sessions_folder(self._settings.session), writer)
         works = {
             asyncio.ensure_future(self._stop.wait()),
-            asyncio.ensure_future(_obey(commands, lines)),
+            asyncio.ensure_future(_obey(commands, analyzing, lines)),
             asyncio.ensure_future(
                 watch_server(
                     self._connection,
@@ -160,7 +165,7 @@ def _start(recorder: EngineRecorder, viewer: Sink) -> None:
         viewer.add(RecordingChanged(now_us, False, None, None, str(error)))
 
 
-async def _obey(commands: Commands, lines: asyncio.Queue[bytes]) -> None:
+async def _obey(commands: Commands, analyzing: Analyzing, lines: asyncio.Queue[bytes]) -> None:
     """Obey every line; one command does not wait for the answer to another."""
     async with asyncio.TaskGroup() as tasks:
         while True:
@@ -170,4 +175,7 @@ async def _obey(commands: Commands, lines: asyncio.Queue[bytes]) -> None:
             except BadLine as error:
                 sys.stderr.write(f"natstui engine: {error}\n")
                 continue
-            tasks.create_task(commands.obey(command))
+            if isinstance(command, AnalysisCommand):
+                analyzing.obey(command)
+            else:
+                tasks.create_task(commands.obey(command))

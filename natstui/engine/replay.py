@@ -11,9 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from natstui.config.settings import Viewer
+from natstui.engine.analyzing import Analyzing
 from natstui.errors import NatstuiError, Refused
 from natstui.lines import BadLine, decode_command, encode_record
-from natstui.model.record import Command, EngineStarted
+from natstui.model.analysis_run import AnalysisCommand
+from natstui.model.record import Command, EngineStarted, Record
 from natstui.model.recording import (
     ListSessions,
     PauseReplay,
@@ -70,6 +72,8 @@ class ReplayProcess:
         self._player = Player(recording)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._waiting: list[Command] = []
+        self._told: queue.SimpleQueue[Record] = queue.SimpleQueue()
+        self._analyzing = Analyzing(recording.folder.parent, self, newest=recording.folder)
         self._shown_at_s = 0.0
         self._refreshed_at_s = 0.0
 
@@ -90,6 +94,10 @@ class ReplayProcess:
             # The viewer is gone, or has ended our stdin.
             return
 
+    def add(self, record: Record) -> None:
+        """Take what another thread has to tell; it is sent with the next turn."""
+        self._told.put(record)
+
     def _read(self) -> None:
         """Queue what stdin says, in a thread of its own."""
         rest = b""
@@ -107,6 +115,8 @@ class ReplayProcess:
         command = self._next_command(_TICK_S)
         if command is not None:
             self._obey(command)
+        while not self._told.empty():
+            self._send(iter([encode_record(self._told.get())]))
         now_s = time.monotonic()
         passed_s, self._shown_at_s = now_s - self._shown_at_s, now_s
         if now_s - self._refreshed_at_s > _REFRESH_S:
@@ -143,6 +153,9 @@ class ReplayProcess:
             self._send(iter([self._player.position()]))
 
     def _obey(self, command: Command) -> None:
+        if isinstance(command, AnalysisCommand):
+            self._analyzing.obey(command)
+            return
         try:
             self._send(self._lines(command))
         except NatstuiError as error:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.analysis_run import AnalysisCommand, AnalysisRecord
 from natstui.model.benchmark import BenchmarkRecord
 from natstui.model.benchmark_command import BenchmarkCommand
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
@@ -189,6 +190,7 @@ Record = (
     | ReplayMarks
     | BenchmarkRecord
     | ManagingRecord
+    | AnalysisRecord
 )
 
 
@@ -260,4 +262,4 @@ EngineCommand = (
     | BenchmarkCommand
 )
 
-Command = EngineCommand | ManagingCommand
+Command = EngineCommand | ManagingCommand | AnalysisCommand

@@ -6,6 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from natstui.model.analysis_run import (
+    AnalysisFinished,
+    AnalysisProgress,
+    AnalysisRecord,
+    AnalysisRun,
+)
 from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
@@ -106,6 +112,8 @@ class State:
     replay_marks: ReplayMarks | None = None
     benchmark: BenchmarkView | None = None
     """The running or last benchmark; None before there was one."""
+    analysis: AnalysisRun | None = None
+    """The running or last analysis of a recording; None before there was one."""
 
     def after(self, record: Record) -> State:
         """Return the state after one more record."""
@@ -122,7 +130,7 @@ class State:
                 return replace(self, permitted=record, now_at_us=record.at_us)
             case Unavailable() | Restored():
                 return _after_availability(self, record)
-            case AckSample() | Answered() | Tailed():
+            case AckSample() | Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
                 return _after_sample(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
@@ -140,7 +148,7 @@ def shown_at_us(state: State) -> int:
     return state.now_at_us if state.replay is None else state.replay.at_us
 
 
-def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
+def _after_sample(state: State, record: AckSample | Answered | Tailed | AnalysisRecord) -> State:
     match record:
         case AckSample():
             samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
@@ -151,6 +159,9 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed) -> State:
             return replace(state, answers=answers)
         case Tailed():
             return replace(state, tailed=record)
+        case AnalysisProgress() | AnalysisFinished():
+            # Its clock is that of today, also while an old recording is replayed.
+            return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
 
 
 def _after_past_poll(state: State, record: PastPoll) -> State:
@@ -186,7 +197,7 @@ def _after_recorder(
         case RecordingChanged():
             return replace(state, recording=record)
         case ReplayReset():
-            return State(replay_marks=state.replay_marks)
+            return State(replay_marks=state.replay_marks, analysis=state.analysis)
         case PastPoll():
             return _after_past_poll(state, record)
         case ReplayPosition():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from natstui.model.analysis_run import AnalysisFinished, AnalysisProgress
 from natstui.model.record import EngineStarted, LinkChanged, Outcome, Record
 from natstui.model.recording import (
     PastPoll,
@@ -14,14 +15,24 @@ from natstui.model.recording import (
 )
 from natstui.session.info import without_userinfo
 
-NEVER_RECORDED = (RecordingChanged, ReplayReset, PastPoll, ReplayPosition, ReplayMarks)
-"""Kinds that are about recording or replay itself."""
+NEVER_RECORDED = (
+    RecordingChanged,
+    ReplayReset,
+    PastPoll,
+    ReplayPosition,
+    ReplayMarks,
+    AnalysisProgress,
+    AnalysisFinished,
+)
+"""Kinds that are about recordings, not about the server."""
 
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:
-    """Return what may be written of a record; None when it is about recording or replay itself."""
+    """Return what may be written of a record; None when it is about recordings themselves."""
     match record:
         case RecordingChanged() | ReplayReset() | PastPoll() | ReplayPosition() | ReplayMarks():
+            return None
+        case AnalysisProgress() | AnalysisFinished():
             return None
         case Outcome() if not payloads and record.body_json is not None:
             return replace(record, body_json=None)

@@ -118,6 +118,15 @@ def _seek(app: NatstuiApp, words: list[str]) -> None:
     app.seek(" ".join(words))
 
 
+def _analyze(app: NatstuiApp, words: list[str]) -> None:
+    if len(words) > 1:
+        raise UsageError("write :analyze SESSION")
+    # Imported when it is wanted: few viewers ever analyse.
+    from natstui.tui.screens.analysis import AnalysisScreen
+
+    app.push_screen(AnalysisScreen(words[0] if words else None))
+
+
 def _manage(what: str) -> Callable[[NatstuiApp, list[str]], None]:
     def run(app: NatstuiApp, _words: list[str]) -> None:
         app.post_message(Manage(what))
@@ -160,6 +169,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("compare",), "", "what changed since the moment A", _action("compare"), "replay"),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(("theme",), "NAME", "another look", _theme),
+    Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )

@@ -1,0 +1,156 @@
+"""Analyses in the engine: one at a time, in a process of its own, and told to the viewer.
+
+The child is a program of its own (`python -m natstui.analysis.job … --pipe`) that writes lines of
+JSON and ends with its stdin; nothing of Spark is imported here.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+from typing import Any, Literal
+
+from platformdirs import user_cache_path
+
+from natstui.errors import AnalysisError, MissingExtra, NatstuiError, Refused, UsageError
+from natstui.feed import Sink
+from natstui.model.analysis_run import (
+    AnalysisCommand,
+    AnalysisFinished,
+    AnalysisProgress,
+    AnalysisRecord,
+    StartAnalysis,
+)
+from natstui.model.tail import Answered
+from natstui.session.library import find, session_folders
+
+_LARGEST_LINE_BYTES = 32 * 1024 * 1024
+_CANCELLED = 130
+_NICE = 10
+"""The child takes every core there is: the engine and the screen go first."""
+
+
+class Analyzing:
+    """Runs what the viewer asks for; the child ends with the engine, whose pipe it reads."""
+
+    def __init__(self, sessions: Path, viewer: Sink, newest: Path | None = None) -> None:
+        """`viewer` is told from a thread. `newest` is what an unnamed session means, if known."""
+        self._sessions = sessions
+        self._viewer = viewer
+        self._newest = newest
+        self._child: subprocess.Popen[bytes] | None = None
+        self._stopping = False
+
+    def obey(self, command: AnalysisCommand) -> None:
+        """Start or stop; what becomes of it is told as records, a refusal as an answer."""
+        try:
+            if isinstance(command, StartAnalysis):
+                self._start(command)
+            else:
+                self._stop()
+        except Refused as error:
+            now_us = time.time_ns() // 1000
+            self._viewer.add(Answered(now_us, command.command_id, "refused", str(error)))
+        except NatstuiError as error:
+            self._viewer.add(_failed(command.command_id, None, str(error)))
+
+    def _start(self, command: StartAnalysis) -> None:
+        if self._child is not None:
+            raise Refused("an analysis runs already")
+        folder = self._folder(command.session)
+        if importlib.util.find_spec("pyspark") is None:
+            raise MissingExtra("analyze", "spark")
+        self._stopping = False
+        self._child = child = start_child(folder)
+        arguments = (child, command.command_id, folder.name)
+        threading.Thread(target=self._follow, args=arguments, name="analysis", daemon=True).start()
+
+    def _folder(self, session: str | None) -> Path:
+        """Return the session that is meant; raise UsageError when there is none."""
+        if session is not None:
+            return find(self._sessions, session).resolve()
+        newest = self._newest or next(iter(session_folders(self._sessions)), None)
+        if newest is None:
+            raise UsageError(f"there is no session in {self._sessions} yet: record one first")
+        return newest.resolve()
+
+    def _stop(self) -> None:
+        if self._child is None:
+            raise Refused("no analysis runs")
+        assert self._child.stdin is not None
+        self._stopping = True
+        self._child.stdin.close()
+
+    def _follow(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
+        """Tell what the child tells, in a thread, until it has ended."""
+        assert child.stdout is not None and child.stdin is not None
+        ended: AnalysisFinished | None = None
+        while (line := child.stdout.readline(_LARGEST_LINE_BYTES)).endswith(b"\n"):
+            record = told(run_id, session, line)
+            if isinstance(record, AnalysisFinished):
+                ended = record
+            else:
+                self._viewer.add(record)
+        child.stdin.close()
+        child.stdout.close()
+        child.wait()
+        self._child = None
+        self._viewer.add(ended or _unfinished(run_id, session, cancelled=self._stopping))
+
+
+def start_child(folder: Path) -> subprocess.Popen[bytes]:
+    """Start the analysis of one session; raise AnalysisError when no process can be started."""
+    out = user_cache_path("natstui") / "analysis"
+    words = [sys.executable, "-P", "-m", "natstui.analysis.job", str(folder), "--pipe"]
+    try:
+        child = subprocess.Popen(
+            [*words, f"--out={out}"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except OSError as error:
+        raise AnalysisError(f"the analysis cannot be started: {error.strerror}") from error
+    os.setpriority(os.PRIO_PROCESS, child.pid, _NICE)
+    return child
+
+
+def told(run_id: int, session: str, line: bytes) -> AnalysisRecord:
+    """Return the record of one line of the child; what is no such line is a failure."""
+    now_us = time.time_ns() // 1000
+    try:
+        said: dict[str, Any] = json.loads(line)
+        if said["kind"] == "progress":
+            counts = (int(said[name]) for name in _COUNTS)
+            return AnalysisProgress(now_us, run_id, session, str(said["text"]), *counts)
+        if said["kind"] == "result":
+            text = f"analysed {session}"
+            return AnalysisFinished(now_us, run_id, session, "done", text, line.decode())
+        cancelled = said["exit_code"] == _CANCELLED
+        status: Literal["cancelled", "failed"] = "cancelled" if cancelled else "failed"
+        return AnalysisFinished(now_us, run_id, session, status, str(said["text"]))
+    except (ValueError, KeyError, TypeError):
+        reason = f"the analysis said something unexpected: {line[:80]!r}"
+        return _failed(run_id, session, reason)
+
+
+_COUNTS = ("done_count", "steps_count", "tasks_done_count", "tasks_count")
+
+
+def _unfinished(run_id: int, session: str, *, cancelled: bool) -> AnalysisFinished:
+    """Return the end of a run whose process said nothing more."""
+    if cancelled:
+        return AnalysisFinished(time.time_ns() // 1000, run_id, session, "cancelled", "cancelled")
+    reason = "the analysis ended without a result: its process was killed"
+    return _failed(run_id, session, reason)
+
+
+def _failed(run_id: int, session: str | None, text: str) -> AnalysisFinished:
+    return AnalysisFinished(time.time_ns() // 1000, run_id, session, "failed", text)

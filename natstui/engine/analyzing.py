@@ -32,7 +32,7 @@ from natstui.session.library import find, session_folders
 
 _LARGEST_LINE_BYTES = 32 * 1024 * 1024
 _CANCELLED = 130
-_NICE = 10
+_NICE = 3
 """The child takes every core there is: the engine and the screen go first."""
 
 

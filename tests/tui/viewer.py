@@ -50,13 +50,15 @@ class Viewer:
             found[texts[self.table.SPECS[0].id]] = texts
         return found
 
-    async def until(self, holds: Callable[[], object], what: str = "") -> None:
+    async def until(
+        self, holds: Callable[[], object], what: str = "", s: float = PATIENCE_S
+    ) -> None:
         """Wait until something holds."""
-        for _ in range(int(PATIENCE_S / 0.05)):
+        for _ in range(int(s / 0.05)):
             if holds():
                 return
             await self.pilot.pause(0.05)
-        raise AssertionError(f"still not so after {PATIENCE_S:g} s: {what}\n{self.text}")
+        raise AssertionError(f"still not so after {s:g} s: {what}\n{self.text}")
 
     async def becomes(self, name: str, **expected: str) -> None:
         """Wait until a row of the table in view shows these texts."""

@@ -153,11 +153,8 @@ class ResultRows:
         self.table = table = result.tables[name]
         # The same name in every row says nothing.
         alone = len(result.sessions) == 1 and name != "session" and len(table.columns) > 1
-        self._shown = [
-            at
-            for at, column in enumerate(table.columns)
-            if not (alone and column.name == "session")
-        ]
+        names = [column.name for column in table.columns]
+        self._shown = [at for at, one in enumerate(names) if one != "session" or not alone]
         rows = range(len(table.rows))
         if sort is None:
             self.order: Sequence[int] = rows

@@ -82,7 +82,7 @@ class AnalysisScreen(LiveScreen):
         self._sorts: dict[str, tuple[str, bool]] = {}
 
     def body(self) -> Iterable[Widget]:
-        """Caption; then the progress, or the tables at the left and the one chosen at the right."""
+        """Caption; then the progress, or a list of tables and the one chosen."""
         yield Static(id="caption", markup=False)
         yield Static(id="progress", markup=False)
         with Horizontal(id="answers"):

@@ -1,0 +1,135 @@
+"""The engine analyses a recording in a process of its own, tells how far it is, and cancels."""
+
+from __future__ import annotations
+
+import queue
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks._sessions import Plan, write_session
+from natstui.engine.analyzing import Analyzing, told
+from natstui.model.analysis_run import (
+    AnalysisFinished,
+    AnalysisProgress,
+    StartAnalysis,
+    StopAnalysis,
+)
+from natstui.model.record import Record
+from natstui.model.tail import Answered
+from tests.engine.engine_process import EngineProcess
+
+NOWHERE = "nats://127.0.0.1:1"
+
+
+class Told(queue.SimpleQueue[Record]):
+    """A sink that keeps what it is told."""
+
+    add = queue.SimpleQueue.put
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "sessions"
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(folder))
+    return folder
+
+
+@pytest.fixture
+def engine(sessions: Path) -> Iterator[EngineProcess]:
+    write_session(sessions / "20260921T141320Z-old", Plan(2, 3, 10))
+    write_session(sessions / "20260922T141320Z-new", Plan(2, 3, 10))
+    with EngineProcess("--server", NOWHERE) as engine:
+        yield engine
+
+
+def children(pid: int) -> list[int]:
+    found = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False)
+    return [int(word) for word in found.stdout.split()]
+
+
+def is_alive(pid: int) -> bool:
+    words = ["ps", "-o", "stat=", "-p", str(pid)]
+    state = subprocess.run(words, capture_output=True, text=True, check=False).stdout.strip()
+    return bool(state) and not state.startswith("Z")
+
+
+def test_an_analysis_is_cancelled_and_another_can_be_started(engine: EngineProcess) -> None:
+    engine.send(StartAnalysis(command_id=1))
+    progress = engine.next(AnalysisProgress, s=60)
+    assert (progress.run_id, progress.session) == (1, "20260922T141320Z-new")
+    assert (progress.text, progress.done_count) == ("starting Spark", 0)
+    engine.send(StartAnalysis(command_id=2))
+    assert engine.next(Answered).text == "an analysis runs already"
+    engine.send(StopAnalysis(command_id=3))
+    ended = engine.next(AnalysisFinished, s=60)
+    assert (ended.run_id, ended.status, ended.result_json) == (1, "cancelled", None)
+    engine.send(StopAnalysis(command_id=4))
+    assert engine.next(Answered).text == "no analysis runs"
+    engine.send(StartAnalysis(command_id=5, session="20260921"))
+    again = engine.next(AnalysisProgress, s=60)
+    assert (again.run_id, again.session) == (5, "20260921T141320Z-old")
+
+
+def test_an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> None:
+    engine.send(StartAnalysis(command_id=1))
+    engine.next(AnalysisProgress, s=60)
+    (child,) = children(engine.process.pid)
+    engine.process.kill()
+    give_up_at = time.monotonic() + 60
+    while is_alive(child) and time.monotonic() < give_up_at:
+        time.sleep(0.1)
+    assert not is_alive(child)
+
+
+def test_a_session_that_is_not_there_is_one_sentence(engine: EngineProcess) -> None:
+    engine.send(StartAnalysis(command_id=1, session="nothing"))
+    ended = engine.next(AnalysisFinished)
+    assert ended.status == "failed"
+    assert "no session 'nothing'" in ended.text
+
+
+def refusal(sessions: Path) -> str:
+    """Return the sentence of an analysis that cannot even begin."""
+    viewer = Told()
+    Analyzing(sessions, viewer).obey(StartAnalysis(command_id=1))
+    record = viewer.get(timeout=60)
+    assert isinstance(record, AnalysisFinished) and record.status == "failed"
+    return record.text
+
+
+def test_without_any_session_the_sentence_says_to_record_one(sessions: Path) -> None:
+    assert refusal(sessions).endswith("yet: record one first")
+
+
+def test_without_pyspark_the_sentence_names_the_extra(
+    sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_session(sessions / "20260921T141320Z-old", Plan(1, 1, 3))
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    assert "pip install 'natstui[spark]'" in refusal(sessions)
+
+
+def test_without_java_the_sentence_says_how_to_get_it(
+    sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_session(sessions / "20260921T141320Z-old", Plan(1, 1, 3))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    viewer = Told()
+    Analyzing(sessions, viewer).obey(StartAnalysis(command_id=1))
+    while not isinstance(record := viewer.get(timeout=60), AnalysisFinished):
+        assert isinstance(record, AnalysisProgress)
+    assert record.status == "failed"
+    assert "install Java 17" in record.text
+
+
+@pytest.mark.parametrize("line", [b"Exception in thread\n", b"[]\n", b'{"kind": "progress"}\n'])
+def test_what_the_child_should_not_say_is_a_failure(line: bytes) -> None:
+    record = told(7, "it", line)
+    assert isinstance(record, AnalysisFinished) and record.status == "failed"
+    assert "something unexpected" in record.text

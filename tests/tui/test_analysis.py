@@ -1,0 +1,127 @@
+"""What an analysis found, as the screen shows it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from benchmarks._sessions import Plan, write_session
+from natstui.model.analysis_run import AnalysisProgress
+from natstui.tui.present.analysis import (
+    AnalysisResult,
+    ResultColumn,
+    ResultRows,
+    ResultTable,
+    Value,
+    meaning_text,
+    menu,
+    progress_text,
+    verdict_text,
+)
+from natstui.tui.screens.analysis import AnalysisScreen
+from tests.tui.viewer import viewing
+
+VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at_us",
+                 "end_at_us", "weight_count")  # fmt: skip
+
+
+def table(names: tuple[str, ...], *rows: tuple[Value, ...], cut: bool = False) -> ResultTable:
+    columns = tuple(
+        ResultColumn(n, "bigint" if n.endswith(("_us", "_s", "_count")) else "string", "", n)
+        for n in names
+    )
+    return ResultTable("What it says.", columns, rows, cut)
+
+
+def result(*sessions: str) -> AnalysisResult:
+    found = ("A", "stuck", "ORDERS › pay\x1b[2J", "did not move for 60 s", "12 pending",
+             1_790_000_000_000_000, 1_790_000_060_000_000, 90.0)  # fmt: skip
+    lag = table(("session", "consumer", "behind_s"), ("A", "pay", 90), ("A", "pack", None),
+                ("A", "bill", 5), cut=True)  # fmt: skip
+    return AnalysisResult("/out", sessions, {"lag": lag, "verdict": table(VERDICT_NAMES, found)})
+
+
+def test_the_verdict_tells_each_finding_with_its_evidence_and_time() -> None:
+    text = verdict_text(result("A")).plain
+    lines = text.splitlines()
+    assert lines[0].endswith("stuck") and "ORDERS › pay" in lines[0]
+    assert "\x1b" not in text
+    assert lines[1].strip() == "did not move for 60 s"
+    assert lines[2].strip() == "12 pending  ·  2026-09-21 14:13:20 UTC for 1m00s"
+    assert verdict_text(result("A", "B")).plain.endswith("·  A")
+
+
+def test_a_verdict_without_findings_says_so() -> None:
+    nothing = AnalysisResult("/out", ("A",), {"verdict": table(VERDICT_NAMES)})
+    assert verdict_text(nothing).plain == "Nothing stands out."
+
+
+def test_the_verdict_stands_first_and_a_cut_table_says_where_the_rest_is() -> None:
+    assert menu(result("A")) == (
+        ("verdict", "Worth looking at", "1"),
+        ("lag", "lag", "3+"),
+    )
+    assert meaning_text(result("A"), "lag").endswith("all are in /out/gold/lag.")
+
+
+def test_a_table_leaves_out_the_session_that_is_the_same_in_every_row() -> None:
+    assert [column.title for column in ResultRows(result("A"), "lag").columns()] == [
+        "CONSUMER",
+        "BEHIND",
+    ]
+    assert len(ResultRows(result("A", "B"), "lag").columns()) == 3
+
+
+def test_rows_are_sorted_by_their_values_with_the_unknown_last() -> None:
+    rows = ResultRows(result("A"), "lag", "behind_s", reverse=True)
+    assert [[cell.text for cell in rows.cells(row)] for row in rows.order] == [
+        ["pay", "1m30s"],
+        ["bill", "5s"],
+        ["pack", "–"],
+    ]
+    assert rows.descends("behind_s") and not rows.descends("consumer")
+
+
+def test_the_bar_counts_steps_and_the_tasks_within_one() -> None:
+    told = AnalysisProgress(0, 1, "A", "reading the lines", 5, 10, 1, 2)
+    bar, step = progress_text(told, 75).plain.splitlines()
+    assert bar == "█" * 18 + "░" * 14 + "   55 %   1m15s"
+    assert step == "reading the lines, step 6 of 10"
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+async def test_a_recording_is_analysed_from_the_command_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    write_session(tmp_path / "sessions" / "20260921T141320Z-small", Plan(4, 6, 90))
+    async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 40)) as viewer:
+        await viewer.type_command("analyze 20260921")
+        await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
+        screen = viewer.app.screen
+        assert isinstance(screen, AnalysisScreen)
+        await viewer.until(lambda: "escape cancels" in viewer.text, "no progress")
+        await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=300)
+        assert "Worth looking at" in viewer.text
+        assert "20260921T141320Z-small" in viewer.text
+        names = [option.id for option in screen.tables.options]
+        assert names[0] == "verdict"
+        await viewer.press(*["j"] * names.index("consumer_rate"))
+        await viewer.until(lambda: "CONSUMER" in viewer.text, "no table")
+        await viewer.press("enter", "greater_than_sign")
+        assert screen.table.sort is not None
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+
+
+async def test_what_cannot_be_analysed_is_said_on_the_screen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 30)) as viewer:
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: "there is no session in" in viewer.text)
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))

@@ -73,7 +73,7 @@ class ReplayProcess:
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._waiting: list[Command] = []
         self._told: queue.SimpleQueue[Record] = queue.SimpleQueue()
-        self._analyzing = Analyzing(recording.folder.parent, self, newest=recording.folder)
+        self._analyzing = Analyzing(sessions, self, newest=recording.folder)
         self._shown_at_s = 0.0
         self._refreshed_at_s = 0.0
 

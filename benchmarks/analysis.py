@@ -1,0 +1,172 @@
+"""What the analysis costs: one hour of 200 streams and 1,000 consumers at 1 Hz, start included.
+
+`NATSTUI_BENCH_TEN=1 python -m benchmarks analysis` also takes ten hours: 36 million samples.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks._sessions import Plan, write_session
+
+TICK_S = os.sysconf("SC_CLK_TCK")
+PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_GOLD_BEGINS = "stream rate"
+
+
+@dataclass
+class Cost:
+    """What a run took."""
+
+    wall_s: float = 0.0
+    cpu_s: float = 0.0
+    peak_bytes: int = 0
+    steps: list[tuple[str, float, float]] = field(default_factory=list)
+    """Name, wall clock and CPU at its beginning."""
+
+    def between(self, first: str, after: str | None) -> tuple[float, float]:
+        """Return (wall, CPU) from the beginning of a step to that of another, or the end."""
+        marks = {name: (wall, cpu) for name, wall, cpu in reversed(self.steps)}
+        end = marks[after] if after else (self.wall_s, self.cpu_s)
+        return end[0] - marks[first][0], end[1] - marks[first][1]
+
+
+class _Meter:
+    """Watches every process of one session: CPU used, memory resident."""
+
+    def __init__(self, leader: int) -> None:
+        self._leader = leader
+        self._cpu_s: dict[int, float] = {}
+        self.peak_bytes = 0
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+
+    @property
+    def cpu_s(self) -> float:
+        """CPU of all of them so far."""
+        return sum(self._cpu_s.values())
+
+    def end(self) -> None:
+        """Stop watching."""
+        self._ended.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._ended.wait(0.2):
+            resident_bytes = 0
+            for path in Path("/proc").glob("[0-9]*/stat"):
+                try:
+                    parts = path.read_text().rpartition(")")[2].split()
+                except OSError:
+                    continue
+                if int(parts[3]) == self._leader:
+                    self._cpu_s[int(path.parent.name)] = (int(parts[11]) + int(parts[12])) / TICK_S
+                    resident_bytes += int(parts[21]) * PAGE_BYTES
+            self.peak_bytes = max(self.peak_bytes, resident_bytes)
+
+
+def measured(folder: Path, out: Path, *words: str) -> Cost:
+    """Run the pipeline in a process of its own and measure it."""
+    cost, start_s = Cost(), time.monotonic()
+    command = [sys.executable, "-m", "natstui.analysis.job", str(folder), "--pipe"]
+    child = subprocess.Popen(
+        [*command, f"--out={out}", "--master=local[2]", *words],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        start_new_session=True,
+    )
+    meter = _Meter(child.pid)
+    assert child.stdout is not None and child.stdin is not None
+    seen = ""
+    for line in child.stdout:
+        told = json.loads(line)
+        if told["kind"] == "failed":
+            sys.exit(told["text"])
+        if told["kind"] == "progress" and told["text"] != seen:
+            seen = told["text"]
+            cost.steps.append((seen, time.monotonic() - start_s, meter.cpu_s))
+    cost.wall_s = time.monotonic() - start_s
+    child.wait()
+    meter.end()
+    child.stdin.close()
+    child.stdout.close()
+    cost.cpu_s, cost.peak_bytes = meter.cpu_s, meter.peak_bytes
+    return cost
+
+
+def bronze_us(folder: Path, samples_count: int) -> float:
+    """Return the CPU (µs) of reading one consumer sample from bronze, in a warm JVM."""
+    code = _BRONZE.format(folder=str(folder), samples_count=samples_count)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return float(ran.stdout.split()[-1])
+
+
+_BRONZE = """
+import os
+from pathlib import Path
+import tempfile
+from natstui.analysis import schema
+from natstui.analysis.bronze import exploded, parse, read_lines
+from natstui.analysis.spark_session import SparkSettings, open_session
+spark = open_session(SparkSettings(Path(tempfile.mkdtemp()), "local[2]"))
+pid = spark.sparkContext._gateway.proc.pid
+def cpu():
+    parts = Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()
+    return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
+lines = read_lines(spark, ["{folder}"], []).where("kind = 'snapshot'").select("session", "value")
+rows = exploded(parse(lines, "consumers:" + schema.columns(schema.CONSUMER_COLUMNS)),
+                "consumers", schema.CONSUMER_COLUMNS)
+best = 1e9
+for _ in range(3):
+    before = cpu()
+    rows.write.format("noop").mode("overwrite").save()
+    best = min(best, (cpu() - before) / {samples_count} * 1e6)
+spark.stop()
+print(best)
+"""
+
+
+def _tell(name: str, cost: Cost, samples_count: int) -> tuple[float, float]:
+    gold = cost.between(_GOLD_BEGINS, None)
+    print(f"{name}: {samples_count / 1e6:.1f} M consumer samples, load {os.getloadavg()[0]:.1f}")
+    print(f"  whole pipeline   {cost.wall_s:6.1f} s wall  {cost.cpu_s:6.1f} s CPU")
+    for title, first, after in (
+        ("start of Spark", "starting Spark", "looking at the segments"),
+        ("bronze → silver", "looking at the segments", _GOLD_BEGINS),
+        ("silver → gold", _GOLD_BEGINS, None),
+    ):
+        wall_s, cpu_s = cost.between(first, after)
+        print(f"    {title:<16} {wall_s:6.1f} s wall  {cpu_s:6.1f} s CPU")
+    print(f"  memory           {cost.peak_bytes / 2**20:6.0f} MiB resident at most", flush=True)
+    return gold
+
+
+def main() -> None:
+    """Measure one hour, and ten when asked."""
+    with tempfile.TemporaryDirectory(prefix="natstui-bench-") as place:
+        root = Path(place)
+        hour = write_session(root / "hour", Plan())
+        samples_count = 3600 * 1000
+        print(f"bronze: {bronze_us(hour, samples_count):.2f} µs of CPU per consumer sample")
+        one = _tell("1 h", measured(hour, root / "out1"), samples_count)
+        again = measured(hour, root / "out1")
+        print(f"  again, nothing new {again.wall_s:4.1f} s wall  {again.cpu_s:6.1f} s CPU")
+        if os.environ.get("NATSTUI_BENCH_TEN"):
+            ten_hours = write_session(root / "ten", Plan(ticks_count=36_000, seed=2))
+            cost = measured(ten_hours, root / "out10", "--partitions=16")
+            ten = _tell("10 h", cost, 10 * samples_count)
+            print(f"  gold: {ten[0] / one[0]:.1f} times the wall of 1 h, "
+                  f"{ten[1] / one[1]:.1f} times its CPU")  # fmt: skip
+
+
+if __name__ == "__main__":
+    main()

@@ -7,6 +7,8 @@ otherwise become a silent null.
 
 from __future__ import annotations
 
+from functools import reduce
+
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -92,40 +94,67 @@ def whole(value: Column) -> Column:
     return value.startswith('{"kind":"') & value.endswith("}")
 
 
-def raised(sentence: str) -> Column:
-    """Fail the job with a sentence that ends with the session's name."""
-    return F.raise_error(F.concat(F.lit(f"{ERROR_MARK}{sentence} in session "), "session"))
+def raised(sentence: Column) -> Column:
+    """Fail the job with a sentence, to which the session's name is added."""
+    return F.raise_error(F.concat(F.lit(ERROR_MARK), sentence, F.lit(" in session "), "session"))
 
 
 def checked(row: Column, fields: schema.Fields) -> Column:
     """Return a parsed struct; a required field that is null is an error, unless all of it is."""
-    result = row
-    for name in schema.required(fields):
-        missing = row.isNotNull() & row[name].isNull()
-        sentence = f'the field "{name}" is missing or null'
-        result = F.when(missing, raised(sentence)).otherwise(result)
-    return result
+    names = schema.required(fields)
+    absent = [row[name].isNull() for name in names]
+    sentence = F.concat(
+        F.lit("a required field is missing or null: "), _names_where(names, absent)
+    )
+    return F.when(row.isNotNull() & _any(absent), raised(sentence)).otherwise(row)
 
 
 def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     """Return one row per position of the columns in `line.<where>`, each column as `<name>`.
 
-    Every column must be there and as long as the names; a required value must not be null.
+    Every column must be there and as long as the names; a required value must not be null. The
+    checks are few expressions: the JVM does not compile a method that grows too long.
     """
     row = F.col("line")[where]
-    names = row["name"]
-    for name in fields:
-        absent = row[name].isNull() | (F.size(row[name]) != F.size(row["name"]))
-        sentence = f'the column "{name}" of {where} is missing or has another length'
-        names = F.when(F.col("line").isNotNull() & absent, raised(sentence)).otherwise(names)
+    sizes = [F.size(row[name]) for name in fields]
+    alike = F.array_distinct(F.array(*sizes)) == F.array(F.size(row["name"]))
+    differ = [~size.eqNullSafe(F.size(row["name"])) for size in sizes]
+    sentence = F.concat(
+        F.lit(f"a column of {where} is missing or has another length: "),
+        _names_where(tuple(fields), differ),
+    )
+    broken = F.col("line").isNotNull() & ~F.coalesce(alike, F.lit(False))
+    names = F.when(broken, raised(sentence)).otherwise(row["name"])
     # Picking by position is cheaper than arrays_zip, which builds an object per row.
     rows = rows.select("*", F.posexplode(names).alias("_i", "_name"))
     kept = [name for name in rows.columns if name not in ("line", "_i", "_name")]
-    return rows.select(*kept, *(_value(row, name, kind) for name, kind in fields.items()))
+    values = [F.get(row[name], F.col("_i")).alias(name) for name in fields]
+    return _without_nulls(rows.select(*kept, *values), where, fields)
 
 
-def _value(row: Column, name: str, type_text: str) -> Column:
-    value = F.get(row[name], F.col("_i"))
-    if type_text.endswith("?"):
-        return value.alias(name)
-    return F.coalesce(value, raised(f'a value of the column "{name}" is null')).alias(name)
+def _without_nulls(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
+    """Fail on a null in a required column; whoever reads the first column meets the check."""
+    names = schema.required(fields)
+    numbers = [F.col(name) for name in names if fields[name] == "bigint"]
+    # Null if any of them is null, in one short expression.
+    together = reduce(lambda left, right: left.bitwiseOR(right), numbers)
+    others = [F.col(name).isNull() for name in names if fields[name] != "bigint"]
+    sentence = F.concat(
+        F.lit(f"a required value of {where} is null: "),
+        _names_where(names, [F.col(name).isNull() for name in names]),
+    )
+    failed = F.when(together.isNull() | _any(others), raised(sentence))
+    first = next(iter(fields))
+    return rows.withColumn(first, failed.otherwise(F.col(first)))
+
+
+def _any(flags: list[Column]) -> Column:
+    return reduce(lambda left, right: left | right, flags)
+
+
+def _names_where(names: tuple[str, ...], flags: list[Column]) -> Column:
+    """Return the names whose flag is set, as text."""
+    named = F.zip_with(
+        F.array(*map(F.lit, names)), F.array(*flags), lambda name, flag: F.when(flag, name)
+    )
+    return F.array_join(named, ", ")

@@ -68,7 +68,7 @@ def test_a_renamed_column_ends_the_command_with_a_sentence(sessions: Path, tmp_p
     assert ran.returncode == 7
     assert ran.stdout == ""
     sentence = ran.stderr.strip().splitlines()[-1]
-    assert '"stored_msgs"' in sentence
+    assert ": stored_msgs in session" in sentence
     assert NAME in sentence
     assert left_behind(out) == []
 

@@ -56,7 +56,6 @@ def main(arguments: list[str] | None = None) -> int:
 def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
     """Start Spark, analyse, and return the result; raises NatstuiError."""
     progress = Progress(tell, 2 + _SILVER_STEPS + len(gold.TABLES))
-    progress.step("starting Spark")
     sessions = check_sessions(words.sessions)
     out = prepare_out(words.out)
     settings = SparkSettings(
@@ -67,6 +66,7 @@ def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
     try:
         if not words.remote and not submitted:
             check_java()
+        progress.step("starting Spark")
         spark = submitted_session(settings) if submitted else open_session(settings)
         return _analysed(spark, words, sessions, out, progress)
     except (PySparkException, Py4JError, OSError, ImportError) as error:

@@ -11,16 +11,10 @@ import click
 
 from natstui.analysis.launch import Wish, run_job
 from natstui.cli.analyze_text import report_lines
+from natstui.cli.library_options import library
 from natstui.errors import AnalysisError
 
 INTERRUPTED = 130
-
-
-def _sessions_folder() -> Path:
-    """Return where recordings are kept unless told otherwise."""
-    import platformdirs
-
-    return platformdirs.user_data_path("natstui") / "sessions"
 
 
 def _default_out() -> str:
@@ -29,8 +23,9 @@ def _default_out() -> str:
     return str(platformdirs.user_cache_path("natstui") / "analysis")
 
 
-def _found(words: tuple[str, ...], folder: Path) -> tuple[str, ...]:
+def _found(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return what was named: a path or URL as it is, else a session of the library."""
+    folder = library(None, None)
     return tuple(
         str(folder / word) if "://" not in word and _only_in_library(word, folder) else word
         for word in words
@@ -84,7 +79,7 @@ def analyze(
     """
     # Asked now: a page that cannot be written is no news to get after minutes of work.
     _check_page(page_file)
-    wish = Wish(_found(sessions, _sessions_folder()), out or _default_out(), **options)
+    wish = Wish(_found(sessions), out or _default_out(), **options)
     show = _Bar(sys.stderr.isatty())
     try:
         result = run_job(wish, show.update)

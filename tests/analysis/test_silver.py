@@ -1,0 +1,94 @@
+"""Silver: sessions are added without touching others; one sort per series, and no Python."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from natstui.analysis import gold, silver, silver_samples, silver_tables
+from natstui.analysis.bronze import read_lines
+from natstui.analysis.gold_consumer_rate import consumer_rate
+from natstui.analysis.silver_layer import Thresholds
+from natstui.analysis.sources import find_sources
+from natstui.analysis.store import Store
+from natstui.errors import AnalysisError
+from tests.analysis.damaged import NAME, small
+from tests.analysis.planted import Analysed
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def files(out: Path) -> dict[str, int]:
+    """Return every Parquet file of the samples with when it was written."""
+    found = out.glob("silver/consumer_sample/*/*.parquet")
+    return {str(path): path.stat().st_mtime_ns for path in found}
+
+
+def test_new_sessions_are_added_and_the_others_left_alone(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    store = Store(spark, str(tmp_path / "out"), "one")
+    small(sessions)
+    pattern = [f"{sessions}/*"]
+    assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 1
+    before = files(tmp_path / "out")
+    assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 0
+    assert files(tmp_path / "out") == before
+    other = "20260922T141320Z-other"
+    small(sessions, other)
+    assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 1
+    after = files(tmp_path / "out")
+    assert before.items() <= after.items()
+    samples = gold.silver_layer(store, [NAME, other]).consumer_sample
+    counts = {row["session"]: row["count"] for row in samples.groupBy("session").count().collect()}
+    assert counts == {NAME: 240, other: 240}
+
+
+def plan(rows: DataFrame) -> str:
+    """Return the physical plan as text."""
+    return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
+def test_samples_are_sorted_once_and_never_pass_through_python(
+    spark: SparkSession, sessions: Path
+) -> None:
+    folders = [source.folder for source in find_sources(spark, [str(small(sessions))])]
+    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    text = plan(silver_samples.consumer_samples(read_lines(spark, folders, []), nothing))
+    assert len(re.findall(r"Exchange hashpartitioning\(series_id", text)) == 1
+    assert len(re.findall(r"(?<!Broadcast)Exchange (?:hash|range|Round|Single)", text)) == 1
+    assert "SortMergeJoin" not in text
+    assert not re.search(r"Python|ArrowEval|BatchEval", text)
+
+
+def test_rates_are_one_aggregation_of_the_samples(analysed: Analysed) -> None:
+    text = plan(consumer_rate(analysed.silver, Thresholds()))
+    assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
+    assert not re.search(r"Join|Window|Python", text)
+
+
+def test_every_table_has_documented_columns_whose_numbers_carry_a_unit() -> None:
+    for table in (*gold.TABLES, *silver_tables.TABLES):
+        for column in table.columns:
+            assert column.meaning, f"{table.name}.{column.name}"
+            if column.type in ("bigint", "double"):
+                known = column.unit or column.name in ("p_value", "baseline_mean", "compared_mean")
+                assert known, f"{table.name}.{column.name}"
+
+
+def test_a_session_of_a_version_to_come_is_refused(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions)
+    header = folder / "session.json"
+    header.write_text(header.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    with pytest.raises(AnalysisError, match="schema version 99"):
+        find_sources(spark, [str(folder)])
+
+
+def test_two_sessions_of_one_name_are_refused(spark: SparkSession, tmp_path: Path) -> None:
+    small(tmp_path / "a")
+    small(tmp_path / "b")
+    with pytest.raises(AnalysisError, match="two sessions are called"):
+        find_sources(spark, [f"{tmp_path}/*/*"])

@@ -32,10 +32,12 @@ REPLAY_ACTIONS = {"play", "poll", "event", "speed", "seek", "mark_a", "compare"}
 LIVE_ACTIONS = {"pause", "faster", "slower", "poll_now", "record", "note"}
 
 
-def _key(key: str, action: str, text: str, shown: str, *, footer: bool = False) -> Binding:
+def _key(
+    name: str, key: str, action: str, text: str, shown: str, *, footer: bool = False
+) -> Binding:
     """Return a key that comes before those of the screen; other tables have it otherwise."""
     return Binding(
-        key, action, text, key_display=shown, show=footer, priority=True, id=f"replay.{action}"
+        key, action, text, key_display=shown, show=footer, priority=True, id=f"replay.{name}"
     )
 
 
@@ -50,16 +52,16 @@ class Replaying(Following):
         Binding("ctrl+r,f5", "poll_now", "Refresh", show=False, id="refresh"),
         Binding("R", "record", "Record", id="record"),
         Binding("n", "note", "Note", show=False, id="note"),
-        _key("space", "play", "Play/pause", "space", footer=True),
-        _key("left_square_bracket", "poll(-1)", "Step back", "["),
-        _key("right_square_bracket", "poll(1)", "Step", "]"),
-        _key("left_curly_bracket", "event(False)", "Event before", "{"),
-        _key("right_curly_bracket", "event(True)", "Next event", "}"),
-        _key("comma", "speed(-1)", "Slower", ","),
-        _key("full_stop", "speed(1)", "Faster", "."),
-        _key("S", "seek", "Seek", "S", footer=True),
-        _key("a", "mark_a", "Mark A", "a", footer=True),
-        _key("equals_sign", "compare", "Compare", "=", footer=True),
+        _key("play", "space", "play", "Play/pause", "space", footer=True),
+        _key("step_back", "left_square_bracket", "poll(-1)", "Step back", "["),
+        _key("step", "right_square_bracket", "poll(1)", "Step", "]"),
+        _key("event_before", "left_curly_bracket", "event(False)", "Event before", "{"),
+        _key("event_next", "right_curly_bracket", "event(True)", "Next event", "}"),
+        _key("slower", "comma", "speed(-1)", "Slower", ","),
+        _key("faster", "full_stop", "speed(1)", "Faster", "."),
+        _key("seek", "S", "seek", "Seek", "S", footer=True),
+        _key("mark", "a", "mark_a", "Mark A", "a", footer=True),
+        _key("compare", "equals_sign", "compare", "Compare", "=", footer=True),
     ]
     marked_a: State | None = None
     """The moment others are compared with."""

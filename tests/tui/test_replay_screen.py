@@ -117,3 +117,15 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.until(lambda: not viewer.app.replaying and "paused" not in viewer.text)
         await viewer.type_command("seek +1s")
         await viewer.until(lambda: "needs a recording" in viewer.text)
+
+
+async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes_on(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "file" / "sessions"))
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.press("R")
+        await viewer.until(lambda: "cannot" in viewer.text.lower())
+        polls = len(viewer.app.state.costs)
+        await viewer.until(lambda: len(viewer.app.state.costs) > polls)

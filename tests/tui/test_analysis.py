@@ -43,18 +43,24 @@ def result(*sessions: str) -> AnalysisResult:
 
 
 def test_the_verdict_tells_each_finding_with_its_evidence_and_time() -> None:
-    text = verdict_text(result("A")).plain
+    text = verdict_text(result("A"), 100).plain
     lines = text.splitlines()
     assert lines[0].endswith("stuck") and "ORDERS › pay" in lines[0]
     assert "\x1b" not in text
     assert lines[1].strip() == "did not move for 60 s"
     assert lines[2].strip() == "12 pending  ·  2026-09-21 14:13:20 UTC for 1m00s"
-    assert verdict_text(result("A", "B")).plain.endswith("·  A")
+    assert verdict_text(result("A", "B"), 100).plain.endswith("·  A")
+
+
+def test_a_long_finding_is_wrapped_below_its_own_indent() -> None:
+    lines = verdict_text(result("A"), 40).plain.splitlines()
+    assert len(lines) == 4
+    assert all(line.startswith("    ") and len(line) <= 40 for line in lines[1:])
 
 
 def test_a_verdict_without_findings_says_so() -> None:
     nothing = AnalysisResult("/out", ("A",), {"verdict": table(VERDICT_NAMES)})
-    assert verdict_text(nothing).plain == "Nothing stands out."
+    assert verdict_text(nothing, 100).plain == "Nothing stands out."
 
 
 def test_the_verdict_stands_first_and_a_cut_table_says_where_the_rest_is() -> None:

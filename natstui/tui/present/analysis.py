@@ -21,6 +21,10 @@ _LEAST_CELLS, _MOST_CELLS, _WIDEST_CELLS = 5, 28, 140
 _MEASURED_ROWS = 200
 """Rows a column's width is taken from; the others are cut to it."""
 
+_INDENT = " " * 4
+_GIVES_WAY = ("created_at_us", "end_at_us")
+"""What says little where room is short: a part of the identity, and what follows from others."""
+
 Value = str | int | float | bool | None
 
 
@@ -103,21 +107,21 @@ def cell_text(name: str, value: Value) -> str:
     return clean_line(value) if isinstance(value, str) else quantity_text(name, value)
 
 
-def verdict_text(result: AnalysisResult) -> Content:
-    """Return the verdict page: each finding with its evidence and its time."""
+def verdict_text(result: AnalysisResult, width: int) -> Content:
+    """Return the verdict page, `width` cells wide: each finding with its evidence and its time."""
     table = result.tables[VERDICT]
     if not table.rows:
         return safe("Nothing stands out.", "$text-success")
     names = [column.name for column in table.columns]
     many = len(result.sessions) > 1
     findings = [
-        _finding(number, dict(zip(names, row, strict=True)), many)
+        _finding(number, dict(zip(names, row, strict=True)), many, width)
         for number, row in enumerate(table.rows, start=1)
     ]
     return Content("\n\n").join(findings)
 
 
-def _finding(number: int, found: dict[str, Value], many: bool) -> Content:
+def _finding(number: int, found: dict[str, Value], many: bool, width: int) -> Content:
     weight = found.get("weight_count")
     heavy = isinstance(weight, int | float) and weight >= 60
     subject = cell_text("subject", found.get("subject"))
@@ -126,12 +130,14 @@ def _finding(number: int, found: dict[str, Value], many: bool) -> Content:
         safe(subject, "bold $text-error" if heavy else "bold $text-warning"),
         safe(f"  {cell_text('kind', found.get('kind'))}", "$text-muted"),
     )
-    said = safe(f"    {cell_text('sentence', found.get('sentence'))}")
+    said = safe(cell_text("sentence", found.get("sentence")))
     details = [cell_text("evidence", found.get("evidence")), _when(found)]
     details += [cell_text("session", found.get("session"))] if many else []
     kept = "  ·  ".join(detail for detail in details if detail not in ("", UNKNOWN))
-    lines = [head, said, safe(f"    {kept}", "$text-muted")]
-    return Content("\n").join(lines if kept else lines[:2])
+    parts = [said, safe(kept, "$text-muted")] if kept else [said]
+    room = max(width - len(_INDENT), 20)
+    lines = [Content(_INDENT) + line for part in parts for line in part.wrap(room)]
+    return Content("\n").join([head, *lines])
 
 
 def _when(found: dict[str, Value]) -> str:
@@ -195,7 +201,7 @@ class ResultRows:
             "right" if number else "left",
             flex=int(wanted > _MOST_CELLS),
             max_width=min(wanted, _WIDEST_CELLS),
-            priority=place,
+            priority=place + 100 * (column.name in _GIVES_WAY),
         )
 
     def descends(self, name: str) -> bool:

@@ -35,6 +35,22 @@ from natstui.tui.widgets.table_messages import HeaderSelected
 _decoder = msgspec.json.Decoder(AnalysisResult)
 
 
+class Findings(Static):
+    """The verdict page, wrapped for the width it has when it is seen."""
+
+    DEFAULT_CSS = "Findings { height: auto; }"
+
+    result: AnalysisResult | None = None
+    _drawn_width = 0
+
+    def on_resize(self) -> None:
+        """Wrap for the new width; behind a table it has none."""
+        width = self.content_size.width
+        if self.result is not None and width and width != self._drawn_width:
+            self._drawn_width = width
+            self.update(verdict_text(self.result, width))
+
+
 class AnalysisScreen(LiveScreen):
     """Starts an analysis, or watches the one that runs; escape cancels it, then leaves."""
 
@@ -46,6 +62,7 @@ class AnalysisScreen(LiveScreen):
     ]
     DEFAULT_CSS = """
     AnalysisScreen {
+        #caption { text-wrap: nowrap; text-overflow: ellipsis; }
         #progress { height: 1fr; content-align: center middle; text-align: center; }
         #answers { height: 1fr; display: none; }
         #tables {
@@ -54,7 +71,6 @@ class AnalysisScreen(LiveScreen):
         }
         #meaning { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
         #verdict { padding: 0 1; }
-        #findings { height: auto; }
         BigTable { display: none; }
         &.-answered #progress { display: none; }
         &.-answered #answers { display: block; }
@@ -68,7 +84,7 @@ class AnalysisScreen(LiveScreen):
     progress = getters.query_one("#progress", Static)
     tables = getters.query_one("#tables", OptionList)
     meaning = getters.query_one("#meaning", Static)
-    findings = getters.query_one("#findings", Static)
+    findings = getters.query_one(Findings)
     table = getters.query_one(BigTable)
 
     def __init__(self, session: str | None) -> None:
@@ -90,7 +106,7 @@ class AnalysisScreen(LiveScreen):
             with Vertical():
                 yield Static(id="meaning", markup=False)
                 with VerticalScroll(id="verdict"):
-                    yield Static(id="findings", markup=False)
+                    yield Findings(markup=False)
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
@@ -139,7 +155,7 @@ class AnalysisScreen(LiveScreen):
             return
         self.result = _decoder.decode(finished.result_json)
         self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
-        self.findings.update(verdict_text(self.result))
+        self.findings.result = self.result
         for name, text, rows in menu(self.result):
             look = "$text-muted" if rows == "0" else ""
             self.tables.add_option(Option(safe(f"{text[:20]:20} {rows:>5}", look), id=name))

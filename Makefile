@@ -20,7 +20,7 @@ contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 test:
-	$(PYTHON) -m pytest -q -n 2 --dist worksteal
+	$(PYTHON) -m pytest -q -n 2 --dist loadgroup
 
 bench:
 	$(PYTHON) -m benchmarks

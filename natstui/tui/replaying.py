@@ -6,7 +6,6 @@ from typing import ClassVar
 
 from textual import on
 from textual.binding import Binding, BindingType
-from textual.widgets import Input, TextArea
 
 from natstui.errors import UsageError
 from natstui.model.recording import (
@@ -69,7 +68,7 @@ class Replaying(Following):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer keys of a replay in a replay, and those of a live server on one."""
         if action in REPLAY_ACTIONS:
-            typing = isinstance(self.focused, Input | TextArea)
+            typing = self.focused is not None and self.focused.check_consume_key("a", "a")
             return self.replaying and not typing and isinstance(self.screen, LiveScreen)
         if action in LIVE_ACTIONS and self.replaying:
             return False

@@ -83,7 +83,7 @@ def test_redelivery_sums_are_those_of_the_recorded_counters(analysed: Analysed) 
     }
     naks: dict[str, int] = defaultdict(int)
     for record in analysed.first:
-        if isinstance(record, Advisory) and record.kind == "nak":
+        if isinstance(record, Advisory) and record.type == "nak":
             naks[str(record.consumer)] += 1
     rates: dict[Any, list[int]] = defaultdict(lambda: [0, 0])
     for row in analysed.rows("consumer_rate"):

@@ -51,6 +51,11 @@ def test_the_viewer_loads_neither_the_nats_client_nor_settings_nor_spark() -> No
     assert not loaded(importing(names)) & (SPARK | {"nats", "nkeys", "pydantic", "click"})
 
 
+def test_the_viewer_leaves_plotext_to_the_process_that_draws() -> None:
+    names = [m.name for m in modules("natstui.tui") if not m.name.endswith("plot_process")]
+    assert "plotext" not in loaded(importing(names))
+
+
 def test_a_bench_worker_loads_the_nats_client_and_little_else() -> None:
     names = [m.name for m in modules("natstui.bench.worker")]
     packages = loaded(importing(names))

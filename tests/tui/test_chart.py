@@ -95,7 +95,6 @@ async def test_a_chart_shows_title_unit_legend_and_axes() -> None:
         assert "⠤●⠤ removed 40" in text
         for label in ("-1m", "now", "150", "0┤"):
             assert label in text
-        assert "plotext" not in sys.modules
         await pilot.resize_terminal(18, 24)
         await pilot.pause()
         assert "too small" in app.text()

@@ -41,6 +41,7 @@ from natstui.tui.widgets.plotter import Plotter
 
 SHOW_AFTER_S = 0.05
 """Records that come together are shown together."""
+SETTLED_AFTER_S = 5.0
 
 
 _LETTER_ACTIONS = {"switch_mode", "pause", "faster", "slower", "help", "leave"}
@@ -96,6 +97,8 @@ class NatstuiApp(Benchmarks):
         self.run_worker(self.follow(self.home))
         # The import graph is for ever: without this, each full collection walks it again.
         self.call_after_refresh(_settle_memory)
+        # Again when the configurations of everything have come: they stay as well.
+        self.set_timer(SETTLED_AFTER_S, _settle_memory)
 
     async def on_unmount(self) -> None:
         """End the drawing process, and a replay."""

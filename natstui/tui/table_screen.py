@@ -26,7 +26,7 @@ from natstui.tui.widgets.table_messages import HeaderSelected
 IN_A_THREAD_FROM = 5_000
 """Rows from which sorting leaves the event loop: it would block it for tens of milliseconds."""
 
-SORTED_AGAIN_AFTER_US = 10_000_000
+SORTED_AGAIN_AFTER_US = 20_000_000
 """So long such a table keeps its order while its values move on."""
 
 

@@ -40,7 +40,7 @@ class SectionText(Static):
 def drawn(sections: Sequence[Section], width: int) -> Content:
     """Return sections as text of at most `width` cells a line."""
     labels = [line.label for section in sections for line in section.lines]
-    label_width = min(_LABELS_AT_MOST, max(map(len, labels), default=0))
+    label_width = min(_LABELS_AT_MOST, max(8, width - 18), max(map(len, labels), default=0))
     rows: list[Content] = []
     for section in sections:
         rows.append(Content.styled(section.title, "bold $text-accent"))

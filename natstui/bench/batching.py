@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from natstui.bench.frames import Run
 from natstui.bench.job import Job
 from natstui.bench.link import WireLink
@@ -9,7 +11,7 @@ from natstui.bench.window import Window
 from natstui.bench.wire_publish import no_stream, refusal
 
 
-class Batching:
+class Batching(ABC):
     """What both kinds share: a window, an inbox, a way to fail."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
@@ -34,9 +36,9 @@ class Batching:
             self._lost_count = self.link.lost_count
             self.lost()
 
+    @abstractmethod
     def lost(self) -> None:
         """Take note that nothing sent so far will be answered any more."""
-        raise NotImplementedError
 
     def refused(self, run: Run, count: int) -> None:
         """Count refused messages and end the run with the reason."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import time
+from abc import ABC, abstractmethod
 
 from natstui.bench.frames import Run
 from natstui.bench.job import Job, Pace
@@ -58,7 +59,7 @@ class _Answer:
         return True
 
 
-class RoundTripper:
+class RoundTripper(ABC):
     """Sends one message at a time and waits for its answer; what they mean is a subclass's."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
@@ -67,17 +68,17 @@ class RoundTripper:
         self._answer = _Answer(self.inbox)
         self.times = SingleTimes(job.tally)
 
+    @abstractmethod
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
         """Return the frame to send; one message."""
-        raise NotImplementedError
 
+    @abstractmethod
     def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count an answer; raise what it refuses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def flush(self) -> None:
         """Hand the times of answers on."""
-        raise NotImplementedError
 
     async def begin(self) -> None:
         """Listen for the answers."""

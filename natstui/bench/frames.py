@@ -25,6 +25,9 @@ _CONTROL = (b"PING", b"PONG", b"INFO", b"+OK", b"-ERR")
 _CRLF = b"\r\n"
 _LONGEST_LINE_BYTES = 4 << 20
 _STATUS_AT = len(b"NATS/1.0")
+_SCALAR_ROWS = 16
+"""So many frames are compared one by one before whole arrays are cheaper."""
+_KNOWN_LINES = 256
 
 
 class ProtocolBroken(NatstuiError):
@@ -98,6 +101,7 @@ class Framer:
 
     def __init__(self) -> None:
         self._rest = b""
+        self._layouts: dict[bytes, Layout] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -118,7 +122,7 @@ class Framer:
                 break
             line = data[position:end]
             if line.startswith((b"MSG", b"HMSG")):
-                layout = _read_layout(line)
+                layout = self._layouts.get(line) or self._learn(line)
                 run = self._run(data, position, layout)
                 if run is None:
                     break
@@ -140,14 +144,25 @@ class Framer:
         complete = (len(data) - position) // layout.frame_bytes
         if not complete:
             return None
-        rows = np.frombuffer(data, np.uint8, complete * layout.frame_bytes, position)
-        rows = rows.reshape(complete, layout.frame_bytes)
-        status = _status(rows[0], layout)
-        count = 1 if status is not None or complete == 1 else _equal_rows(rows, layout)
-        rows = rows[:count]
-        if not (rows[:, -2] == 13).all() or not (rows[:, -1] == 10).all():
+        status = _status(data, position, layout)
+        count = 1 if status is not None else _equal_heads(data, position, layout, complete)
+        frames = count or complete
+        rows = np.frombuffer(data, np.uint8, frames * layout.frame_bytes, position)
+        rows = rows.reshape(frames, layout.frame_bytes)
+        if count is None:
+            rows = rows[: _equal_rows(rows, layout)]
+        if rows[:, -2:].tobytes() != _CRLF * len(rows):
             raise ProtocolBroken("the server sent a message that is longer than it said")
         return Run(layout, rows, status)
+
+    def _learn(self, line: bytes) -> Layout:
+        """Read a control line; remember it, because without a reply the same comes again."""
+        layout = _read_layout(line)
+        if layout.reply is None:
+            if len(self._layouts) >= _KNOWN_LINES:
+                self._layouts.clear()
+            self._layouts[line] = layout
+        return layout
 
 
 def _read_layout(line: bytes) -> Layout:
@@ -167,19 +182,41 @@ def _read_layout(line: bytes) -> Layout:
     )
 
 
-def _status(row: np.ndarray, layout: Layout) -> int | None:
+def _status(data: bytes, position: int, layout: Layout) -> int | None:
     """Return the status code in the first line of the headers, if there is one."""
     if not layout.header_bytes:
         return None
-    text = row[layout.headers][: _STATUS_AT + 4].tobytes()
-    code = text[_STATUS_AT + 1 :]
-    return int(code) if text[_STATUS_AT : _STATUS_AT + 1] == b" " and code.isdigit() else None
+    begin = position + layout.head_bytes + _STATUS_AT
+    code = data[begin + 1 : begin + 4]
+    return int(code) if data[begin : begin + 1] == b" " and code.isdigit() else None
+
+
+def _fixed_bytes(layout: Layout) -> int:
+    """Return how much of a frame says what its layout is."""
+    head = layout.head_bytes + (_STATUS_AT + 1 if layout.header_bytes else 0)
+    return min(head, layout.frame_bytes)
+
+
+def _equal_heads(data: bytes, position: int, layout: Layout, complete: int) -> int | None:
+    """Return how many frames begin with the very same bytes; None when arrays must tell.
+
+    Short runs are common where sizes change from message to message: arrays do not pay there.
+    """
+    step, head = layout.frame_bytes, _fixed_bytes(layout)
+    sizes = (layout.reply or layout.subject).stop
+    first = data[position : position + head]
+    for count in range(1, min(complete, _SCALAR_ROWS)):
+        begin = position + count * step
+        if data[begin : begin + head] != first:
+            # Other sizes are another layout; another subject or reply need not be.
+            same = data[begin + sizes : begin + head] == first[sizes:]
+            return None if same else count
+    return complete if complete <= _SCALAR_ROWS else None
 
 
 def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
     """Return how many rows from the first on have its layout; only digits of names may differ."""
-    head = layout.head_bytes + (_STATUS_AT + 1 if layout.header_bytes else 0)
-    head = min(head, rows.shape[1])
+    head = _fixed_bytes(layout)
     first = rows[0, :head]
     named = np.zeros(head, np.bool_)
     named[layout.subject] = True

@@ -17,10 +17,22 @@ from natstui.tui.screens.publish import PublishScreen
 from natstui.tui.screens.pull import PullScreen
 from natstui.tui.screens.tail import TailScreen
 from natstui.tui.widgets.field_row import FieldRow
-from tests.tui.test_forms import KEYS, SMALL, asked, connected, own_state, toasts
+from tests.tui.test_forms import (
+    KEYS,
+    SMALL,
+    asked,
+    connected,
+    fill,
+    flat,
+    on_form,
+    own_state,
+    toasts,
+)
 from tests.tui.viewer import Viewer, viewing
 
 __all__ = ["own_state"]
+
+WIDE = (120, 40)
 
 
 async def typed(viewer: Viewer, text: str, *then: str) -> None:
@@ -112,29 +124,63 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await shows(viewer, "ack pending 0")
 
 
-async def test_deliver_policies_show_their_first_message(nats_server: Broker) -> None:
+async def make_consumer(viewer: Viewer, preview: str, **texts: str) -> None:
+    """Make one with the form, after its preview said what it will deliver."""
+    await viewer.press("a")
+    await on_form(viewer)
+    await fill(viewer, **texts)
+    await viewer.until(lambda: preview in flat(viewer), preview)
+    await viewer.press("ctrl+s")
+    await viewer.until(lambda: texts["name"] in viewer.rows(), texts["name"])
+
+
+async def pull(viewer: Viewer, name: str, shown: str) -> None:
+    """Take the next message of a consumer, and see which it is."""
+    await viewer.press("N", name, "enter")
+    await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
+    await viewer.press("enter")
+    await shows(viewer, shown)
+    await viewer.press("escape")
+    await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
+
+
+async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_preview_said(
+    nats_server: Broker,
+) -> None:
     url = nats_server.url
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        for _ in range(5):
-            await nc.request("s", b"x")
-        for name, policy in (
-            ("A", {"deliver_policy": "all"}),
-            ("B", {"deliver_policy": "last"}),
-            ("C", {"deliver_policy": "by_start_sequence", "opt_start_seq": 3}),
-        ):
-            config = {"durable_name": name, "ack_policy": "explicit", **policy}
-            body = {"stream_name": "S", "config": config, "action": "create"}
-            await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+        stream = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
+        await asked(nc, "STREAM.CREATE.S", stream)
+        for number in range(6):
+            await nc.request(f"s.{number % 3}", b"x")
+        third = (await asked(nc, "STREAM.MSG.GET.S", {"seq": 3}))["message"]["time"]
         await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("m")
-        for name, first in (("A", 1), ("B", 5), ("C", 3)):
-            await viewer.press("N", name, "enter")
-            await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
-            await viewer.press("enter")
-            await shows(viewer, f"message {first}  ·")
-            await viewer.press("escape")
-            await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
+        await viewer.press("enter")
+        at = {"deliver_policy": "by_start_time", "opt_start_time": third}
+        each = {"deliver_policy": "last_per_subject", "filter_subjects": "s.>"}
+        sequence = {"deliver_policy": "by_start_sequence", "opt_start_seq": "5"}
+        for name, first, pending, words in (
+            ("A", "message 1 (s.0) first", 6, {}),
+            ("L", "message 6 (s.2) first", 1, {"deliver_policy": "last"}),
+            ("E", "message 4 (s.0) first", 3, each),
+            ("Q", "message 5 (s.1) first", 2, sequence),
+            ("T", "message 3 (s.2) first", 4, at),
+            ("W", "nothing that is stored now", 0, {"deliver_policy": "new"}),
+        ):
+            said = f"would deliver {first}, {pending} pending" if pending else first
+            await make_consumer(viewer, said, name=name, **words)
+            info = await asked(nc, f"CONSUMER.INFO.S.{name}")
+            assert info["num_pending"] == pending, name
+            assert info["config"]["deliver_policy"] == words.get("deliver_policy", "all")
+        assert info["config"]["ack_policy"] == "explicit"
+        await viewer.press("escape", "m")
+        for name, first_seq in (("A", 1), ("L", 6), ("E", 4), ("Q", 5), ("T", 3)):
+            await pull(viewer, name, f"message {first_seq}  ·")
+            info = await asked(nc, f"CONSUMER.INFO.S.{name}")
+            assert info["delivered"]["stream_seq"] == first_seq, name
+        await pull(viewer, "W", "no message to deliver now")
+        await nc.request("s.9", b"y")
+        await pull(viewer, "W", "message 7  ·")
 
 
 async def test_the_browser_pages_filters_jumps_and_reads(

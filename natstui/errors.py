@@ -11,7 +11,8 @@ NatstuiError (1)
 │   ├── JetStreamUnavailable  no JetStream for this server, domain or account
 │   ├── NotFound              no such stream, consumer or message
 │   ├── Conflict              somebody changed it meanwhile, or it exists already
-│   └── RequestTimedOut       nobody answered in time
+│   ├── RequestTimedOut       nobody answered in time
+│   └── OutcomeUnknown        a write was sent, and no answer says whether it was done
 ├── Refused (5)               natstui itself declines: read-only, not confirmed
 ├── AssertionFailed (1)       a check the user asked for does not hold
 ├── BrokerFailed (1)          the embedded nats-server does not run
@@ -62,6 +63,11 @@ class AuthenticationFailed(ConnectionFailed):
 class ServerGone(ConnectionFailed):
     """The connection was there and is lost at this moment."""
 
+    def __init__(self, reason: str, *, sent: bool = False) -> None:
+        super().__init__(reason)
+        self.sent = sent
+        """Whether the request may have reached the server before the connection was lost."""
+
 
 class RequestFailed(NatstuiError):
     """The server answered a request with an error."""
@@ -106,6 +112,10 @@ class RequestTimedOut(RequestFailed):
         super().__init__(f'no answer on "{subject}" within {timeout_s:g} s')
         self.subject = subject
         self.timeout_s = timeout_s
+
+
+class OutcomeUnknown(RequestFailed):
+    """A write was sent, and no answer says whether it was done."""
 
 
 class Refused(NatstuiError):

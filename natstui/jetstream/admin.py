@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.errors import Conflict, NotFound, UsageError
+from natstui.errors import Conflict, NotFound, OutcomeUnknown, RequestTimedOut, UsageError
 from natstui.jetstream.writer import Config, Request, Writer
 from natstui.model.config_change import AssetKind, Difference, differences, normal, not_taken
 from natstui.model.config_rules import Problem
@@ -95,7 +95,10 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     body = wanted if kind == "stream" else _consumer_body(change.stream, wanted, "update")
     request = Request(_verb("UPDATE", kind, change), body, wanted, current)
     await writer.write(change, request, undoes)
-    after = await read_config(writer, kind, change.stream, change.consumer or "")
+    try:
+        after = await read_config(writer, kind, change.stream, change.consumer or "")
+    except RequestTimedOut as error:
+        raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
     return Changed(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Awaitable, Callable
 
-from natstui.errors import NotFound, Refused
+from natstui.errors import NotFound, OutcomeUnknown, Refused
 from natstui.jetstream.admin import Changed, create, edit
 from natstui.jetstream.admin_consumers import (
     delete_consumer,
@@ -21,6 +21,7 @@ from natstui.jetstream.admin_streams import (
     purge_stream,
     step_down_stream,
 )
+from natstui.jetstream.aftermath import aftermath
 from natstui.jetstream.writer import Writer
 from natstui.model.journal import last_undoable, undo_of
 from natstui.model.manage import Action, Change, JournalEntry, Undo
@@ -50,11 +51,19 @@ async def apply(writer: Writer, change: Change) -> Changed:
     """Do a change.
 
     Raises UsageError for what is invalid, Refused, NotFound, EditConflict and the other request
-    errors; nothing was written unless the journal says so.
+    errors; nothing was written unless the journal says so. When no answer says whether it was
+    done, OutcomeUnknown tells what the server shows now.
     """
-    if change.action in _FINAL:
-        return await _FINAL[change.action](writer, change)
-    return await _UNDOABLE[change.action](writer, change, None)
+    return await _do(writer, change, None)
+
+
+async def _do(writer: Writer, change: Change, undoes: str | None) -> Changed:
+    try:
+        if change.action in _FINAL:
+            return await _FINAL[change.action](writer, change)
+        return await _UNDOABLE[change.action](writer, change, undoes)
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(f"{error}; {await aftermath(writer, change)}") from error
 
 
 _LOST = {
@@ -95,5 +104,5 @@ async def undo(writer: Writer, asked: Undo) -> Changed:
         change.seen_json,
         asked.confirmed,
     )
-    changed = await _UNDOABLE[change.action](writer, confirmed, entry.entry)
+    changed = await _do(writer, confirmed, entry.entry)
     return dataclasses.replace(changed, text=changed.text + _LOST.get(entry.action, ""))

@@ -81,7 +81,7 @@ class Link:
             task.cancel()
         if self._tasks:
             await asyncio.wait(self._tasks)
-        self.waiting.fail_all(ServerGone("the connection was closed"))
+        self.waiting.fail_all(ServerGone("the connection was closed", sent=True))
         self.nc.keep((), _hear_nothing_of, _hear_nothing, _hear_nothing)
         await dispose(self.nc)
         self._on_link(self.state)
@@ -105,7 +105,9 @@ class Link:
         self._inbox_denied = None
         self._say_lost(self._reason or explain_loss(self.nc.lost_by))
         self.waiting.fail_all(
-            ServerGone(f"the connection was lost before the answer came: {self._reason}")
+            ServerGone(
+                f"the connection was lost before the answer came: {self._reason}", sent=True
+            )
         )
 
     async def _hear_back(self) -> None:

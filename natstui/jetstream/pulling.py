@@ -10,8 +10,9 @@ import nats.errors
 from nats.aio.msg import Msg
 
 from natstui.errors import NotFound, RequestFailed, RequestTimedOut
+from natstui.jetstream.client import Client
 from natstui.jetstream.stored_decode import pairs_of
-from natstui.jetstream.writer import Writer
+from natstui.jetstream.writer import Noted, Writer
 from natstui.model.send import AnswerMessage, PulledMessage, PullNext
 from natstui.model.stored import StoredMessage
 
@@ -20,8 +21,20 @@ _LATE_S = 2.0
 
 async def pull_next(writer: Writer, asked: PullNext) -> PulledMessage:
     """Take the next message; raises NotFound when there is none within `wait_s`."""
-    writer.check(asked.consumer, asked.confirmed)
-    client, nc = writer.client, writer.client.nc
+    body = {"group": asked.group} if asked.group is not None else {}
+    doubt = "a message may have been delivered all the same"
+    noted = Noted("pull", asked.stream, asked.consumer, body, doubt=doubt)
+    return await writer.send(
+        noted, (asked.consumer, asked.confirmed), lambda: _next(writer.client, asked), _taken
+    )
+
+
+def _taken(pulled: PulledMessage) -> dict[str, Any]:
+    return {"stream_seq": pulled.message.stream_seq, "deliveries_count": pulled.deliveries_count}
+
+
+async def _next(client: Client, asked: PullNext) -> PulledMessage:
+    nc = client.nc
     subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{asked.stream}.{asked.consumer}"
     body: dict[str, Any] = {"batch": 1, "expires": round(asked.wait_s * 1_000_000_000)}
     if asked.group is not None:
@@ -49,10 +62,20 @@ def _no_message(status: str, description: str, consumer: str) -> RequestFailed:
     return RequestFailed(f"consumer {consumer}: {description} ({status})", code=int(status))
 
 
+def answered_place(reply: str) -> tuple[str, str, list[str]]:
+    """Return stream, consumer and numbers of a reply subject.
+
+    Since 2.12 it may have two more words in front, domain and account, and one behind.
+    """
+    words = reply.split(".")
+    at = 2 if len(words) == 9 else 4
+    stream, consumer, *numbers = [*words[at : at + 7], "", ""][:7]
+    return stream, consumer, numbers
+
+
 def _pulled(msg: Msg) -> PulledMessage:
-    """Read what the reply subject tells: two more words in front, and one behind, since 2.12."""
-    words = msg.reply.split(".")
-    numbers = words[4:9] if len(words) == 9 else words[6:11]
+    """Read what the reply subject tells."""
+    _, _, numbers = answered_place(msg.reply)
     deliveries, stream_seq, consumer_seq, at_ns, pending = map(int, numbers)
     message = StoredMessage(
         stream_seq,
@@ -68,15 +91,29 @@ def _pulled(msg: Msg) -> PulledMessage:
 async def answer(writer: Writer, asked: AnswerMessage) -> str:
     """Answer a pulled message and return what was said, as a sentence.
 
-    A double ack waits until the consumer confirms it; raises RequestTimedOut when it does not.
+    A double ack waits until the consumer confirms it; raises OutcomeUnknown when it does not.
     """
-    writer.check(asked.consumer, asked.confirmed)
-    if asked.answer == "double_ack":
-        await writer.client.ask(asked.reply, b"+ACK")
-        return "acknowledged, and confirmed by the server"
     words, sentence = _words(asked)
-    await writer.client.publish(asked.reply, words)
-    return sentence
+
+    async def send() -> str:
+        if asked.answer == "double_ack":
+            await writer.client.ask(asked.reply, words)
+        else:
+            await writer.client.publish(asked.reply, words)
+        return sentence
+
+    stream, _, numbers = answered_place(asked.reply)
+    kept = {
+        "answer": asked.answer,
+        "subject": asked.reply,
+        "payload": words.decode(),
+        "stream_seq": int(numbers[1]) if numbers[1:] and numbers[1].isdecimal() else None,
+    }
+    doubt = "it may be acknowledged all the same; once more does no harm"
+    noted = Noted("answer", stream, asked.consumer, kept, doubt=doubt)
+    return await writer.send(
+        noted, (asked.consumer, asked.confirmed), send, lambda text: {"text": text}
+    )
 
 
 def _words(asked: AnswerMessage) -> tuple[bytes, str]:
@@ -88,6 +125,7 @@ def _words(asked: AnswerMessage) -> tuple[bytes, str]:
         return b"+TERM " + asked.reason.encode(), f"terminated: {asked.reason}"
     return {
         "ack": (b"+ACK", "acknowledged"),
+        "double_ack": (b"+ACK", "acknowledged, and confirmed by the server"),
         "nak": (b"-NAK", "given back, to be delivered again at once"),
         "in_progress": (b"+WPI", "still in progress: the ack wait begins again"),
         "term": (b"+TERM", "terminated: it is not delivered again"),

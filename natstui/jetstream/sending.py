@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import time
+from typing import Any
 
 import msgspec
 from nats.aio.msg import Msg
@@ -11,7 +12,7 @@ from nats.aio.msg import Msg
 from natstui.errors import RequestFailed
 from natstui.jetstream.replies import check_reply
 from natstui.jetstream.stored_decode import pairs_of
-from natstui.jetstream.writer import Writer
+from natstui.jetstream.writer import Noted, Writer
 from natstui.model.send import PubAck, PublishMessage, RequestReply
 from natstui.model.stored import StoredMessage
 
@@ -25,29 +26,57 @@ class _PubAck(msgspec.Struct):
 
 async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
     """Publish into a stream; raises RequestFailed when none stores the subject or it refuses."""
-    writer.check(asked.subject, asked.confirmed)
-    payload = base64.b64decode(asked.payload_base64)
-    reply = await writer.client.ask(asked.subject, payload, headers=_headers(asked) or None)
-    _check_answered(reply, f'no stream stores "{asked.subject}"')
-    check_reply("publish", reply.data)
-    try:
-        ack = msgspec.json.decode(reply.data, type=_PubAck)
-    except msgspec.DecodeError as error:
-        what = f'what answers on "{asked.subject}" is not a stream'
-        raise RequestFailed(what) from error
-    return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+    payload, headers = base64.b64decode(asked.payload_base64), _headers(asked)
+
+    async def send() -> PubAck:
+        reply = await writer.client.ask(asked.subject, payload, headers=headers or None)
+        _check_answered(reply, f'no stream stores "{asked.subject}"')
+        check_reply("publish", reply.data)
+        try:
+            ack = msgspec.json.decode(reply.data, type=_PubAck)
+        except msgspec.DecodeError as error:
+            what = f'what answers on "{asked.subject}" is not a stream'
+            raise RequestFailed(what) from error
+        return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+
+    doubt = "the message may be stored all the same"
+    if asked.message_id is not None:
+        doubt += f"; sent again with the id {asked.message_id!r} it is not stored twice"
+    noted = Noted("publish", "", None, _kept(asked, payload, headers), doubt=doubt)
+    return await writer.send(noted, (asked.subject, asked.confirmed), send, msgspec.to_builtins)
 
 
 async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
     """Send a request and return the first reply; raises RequestFailed when nobody is there."""
-    writer.check(asked.subject, asked.confirmed)
-    payload = base64.b64decode(asked.payload_base64)
-    headers = dict(asked.headers) or None
-    reply = await writer.client.ask(
-        asked.subject, payload, headers=headers, timeout_s=asked.timeout_s
+    payload, headers = base64.b64decode(asked.payload_base64), dict(asked.headers)
+
+    async def send() -> StoredMessage:
+        reply = await writer.client.ask(
+            asked.subject, payload, headers=headers or None, timeout_s=asked.timeout_s
+        )
+        _check_answered(reply, f'nobody answers on "{asked.subject}"')
+        return arrived(reply, None)
+
+    doubt = "somebody may have taken the request all the same"
+    noted = Noted("request", "", None, _kept(asked, payload, headers), doubt=doubt)
+    return await writer.send(
+        noted,
+        (asked.subject, asked.confirmed),
+        send,
+        lambda reply: {"reply_bytes": reply.payload_bytes},
     )
-    _check_answered(reply, f'nobody answers on "{asked.subject}"')
-    return arrived(reply, None)
+
+
+_PLAIN = ("Nats-Msg-Id", "Nats-TTL", "Nats-Expected-")
+
+
+def _kept(
+    asked: PublishMessage | RequestReply, payload: bytes, headers: dict[str, str]
+) -> dict[str, Any]:
+    """Return what the journal keeps of a message: no payload, and of other headers the names."""
+    shown = {name: text if name.startswith(_PLAIN) else "" for name, text in headers.items()}
+    sizes: dict[str, Any] = {"subject": asked.subject, "payload_bytes": len(payload)}
+    return sizes | ({"headers": shown} if shown else {})
 
 
 def arrived(msg: Msg, preview_bytes: int | None) -> StoredMessage:

@@ -9,17 +9,25 @@ import getpass
 import json
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from natstui.errors import NatstuiError, Refused, RequestTimedOut, ServerGone
+from natstui.errors import (
+    NatstuiError,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    RequestTimedOut,
+    ServerGone,
+)
 from natstui.jetstream.client import Client
 from natstui.jetstream.journal import Journal
 from natstui.model.config_field import without_server_metadata
-from natstui.model.manage import IRREVERSIBLE, Change, JournalEntry
+from natstui.model.manage import IRREVERSIBLE, Change, JournalAction, JournalEntry
 
 Config = dict[str, Any]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +39,20 @@ class Request:
     asked: Mapping[str, Any]
     """What the journal shows as the request: the configuration, or the arguments."""
     before: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """What the journal keeps of a write, before its outcome is known."""
+
+    action: JournalAction
+    stream: str
+    consumer: str | None
+    asked: Mapping[str, Any]
+    before: Mapping[str, Any] | None = None
+    undoes: str | None = None
+    doubt: str = "it may have been done all the same"
+    """What to say when no answer comes."""
 
 
 class Writer:
@@ -52,33 +74,66 @@ class Writer:
     async def write(self, change: Change, request: Request, undoes: str | None = None) -> Config:
         """Send one request, journal it whatever happens, and return the reply.
 
-        Raises Refused before anything is sent, SessionError when it cannot be journalled, and
-        what `Client.request` raises.
+        Raises Refused before anything is sent, SessionError when it cannot be journalled,
+        OutcomeUnknown when it was sent and not answered, and what `Client.request` raises.
         """
         name = change.consumer or change.stream
         sealing = request.asked.get("sealed") is True and not (request.before or {}).get("sealed")
-        irreversible = change.action in IRREVERSIBLE or sealing
-        self.check(name, change.confirmed, irreversible=irreversible)
+        self.check(name, change.confirmed, irreversible=change.action in IRREVERSIBLE or sealing)
+
+        async def ask() -> Config:
+            reply: Config = json.loads(await self.client.request(request.verb, request.body))
+            return reply
+
+        noted = Noted(
+            change.action, change.stream, change.consumer, request.asked, request.before, undoes
+        )
+        return await self._journalled(noted, ask, lambda reply: reply.get("config"))
+
+    async def send(
+        self,
+        noted: Noted,
+        confirmed: tuple[str, str | None],
+        work: Callable[[], Awaitable[T]],
+        became: Callable[[T], Mapping[str, Any]],
+    ) -> T:
+        """Send or take a message, and journal it without its payload.
+
+        `confirmed` is the name to be typed and what was typed; `became` tells what the journal
+        keeps of the answer. Raises what `write` raises.
+        """
+        self.check(*confirmed)
+        return await self._journalled(noted, work, became)
+
+    async def _journalled(
+        self,
+        noted: Noted,
+        work: Callable[[], Awaitable[T]],
+        became: Callable[[T], Mapping[str, Any] | None],
+    ) -> T:
         self.journal.check()
         try:
-            reply: Config = json.loads(await self.client.request(request.verb, request.body))
+            result = await work()
         except (RequestTimedOut, ServerGone) as error:
-            self._note(change, request, None, "unknown", str(error), undoes)
-            raise
+            if isinstance(error, ServerGone) and not error.sent:
+                self._note(noted, None, "failed", str(error))
+                raise
+            self._note(noted, None, "unknown", str(error))
+            raise OutcomeUnknown(f"{error}: {noted.doubt}") from error
         except NatstuiError as error:
-            self._note(change, request, None, "failed", str(error), undoes)
+            # A pull that found nothing has changed nothing.
+            if noted.action != "pull" or not isinstance(error, NotFound):
+                self._note(noted, None, "failed", str(error))
             raise
-        self._note(change, request, reply.get("config"), "done", None, undoes)
-        return reply
+        self._note(noted, became(result), "done", None)
+        return result
 
     def _note(
         self,
-        change: Change,
-        request: Request,
-        after: Config | None,
+        noted: Noted,
+        after: Mapping[str, Any] | None,
         outcome: Literal["done", "failed", "unknown"],
         reason: str | None,
-        undoes: str | None,
     ) -> None:
         link = self.client.link
         self.journal.add(
@@ -87,15 +142,15 @@ class Writer:
                 at_us=time.time_ns() // 1000,
                 server=self.client.connection.target,
                 who=f"{link.user or '-'}@{link.account or '-'} ({getpass.getuser()})",
-                action=change.action,
-                stream=change.stream,
-                consumer=change.consumer,
-                request_json=_kept(request.asked) or "{}",
-                before_json=_kept(request.before),
+                action=noted.action,
+                stream=noted.stream or str((after or {}).get("stream", "")),
+                consumer=noted.consumer,
+                request_json=_kept(noted.asked) or "{}",
+                before_json=_kept(noted.before),
                 after_json=_kept(after),
                 outcome=outcome,
                 reason=reason,
-                undoes=undoes,
+                undoes=noted.undoes,
             )
         )
 

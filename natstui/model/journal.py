@@ -7,10 +7,11 @@ import shlex
 from collections.abc import Mapping, Sequence
 
 from natstui.model.config_field import number_at, text_at
-from natstui.model.manage import Action, Change, JournalEntry
+from natstui.model.journal_sends import is_sent, sent_command, sent_text
+from natstui.model.manage import Action, Change, JournalAction, JournalEntry
 from natstui.model.nats_command import consumer_command, stream_command
 
-_REVERSED: dict[Action, Action] = {
+_REVERSED: dict[JournalAction, Action] = {
     "create_stream": "delete_stream",
     "edit_stream": "edit_stream",
     "delete_stream": "create_stream",
@@ -59,6 +60,8 @@ def undo_text(entry: JournalEntry) -> str:
 
 def entry_text(entry: JournalEntry) -> str:
     """Return what an entry did, as `edit stream ORDERS` or `pause consumer C on ORDERS`."""
+    if is_sent(entry):
+        return sent_text(entry)
     verb, _, what = entry.action.partition("_")
     if entry.action.startswith("step_down"):
         verb, what = "step down", entry.action.removeprefix("step_down_")
@@ -68,6 +71,8 @@ def entry_text(entry: JournalEntry) -> str:
 
 def entry_command(entry: JournalEntry) -> str:
     """Return the `nats` command that does what an entry did."""
+    if is_sent(entry):
+        return sent_command(entry)
     request = json.loads(entry.request_json)
     before = json.loads(entry.before_json) if entry.before_json else None
     if entry.action in ("create_stream", "edit_stream"):

@@ -11,6 +11,9 @@ Action = Literal[
     "resume_consumer", "reset_consumer", "unpin_consumer", "step_down_consumer",
 ]  # fmt: skip
 
+JournalAction = Literal[Action, "publish", "request", "pull", "answer"]
+"""What the journal keeps: changes, and messages sent and answered."""
+
 IRREVERSIBLE: frozenset[Action] = frozenset(
     {"delete_stream", "purge_stream", "delete_message", "delete_consumer"}
 )
@@ -88,13 +91,16 @@ class JournalEntry:
     """The connection's label and address."""
     who: str
     """The NATS user and account, and the user of this machine."""
-    action: Action
+    action: JournalAction
     stream: str
+    """Empty for a message that no stream is known to have stored."""
     consumer: str | None
     request_json: str
+    """The configuration or the arguments; of a message its subject and size, never its payload."""
     before_json: str | None
     """The configuration before; None when there was none."""
     after_json: str | None
+    """The configuration after; of a message what became of it."""
     outcome: Literal["done", "failed", "unknown"]
     """Unknown: no answer came, so it may have been done."""
     reason: str | None

@@ -53,6 +53,7 @@ class FormScreen(LiveScreen):
         Binding("up", "app.focus_previous", "Back", show=False, id="form.up", priority=True),
     ]
     DEFAULT_CSS = """
+    FormScreen #caption { height: auto; max-height: 5; }
     FormScreen #form { height: 1fr; }
     FormScreen #fields { width: 3fr; scrollbar-size: 1 1; }
     FormScreen #preview { width: 2fr; border-left: solid $panel; padding: 0 1; }

@@ -13,6 +13,7 @@ from natstui.errors import NotFound, Refused, RequestFailed
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.pulling import answer, pull_next
 from natstui.jetstream.sending import publish, request_reply
+from natstui.model.journal import entry_text
 from natstui.model.send import (
     Answer,
     AnswerMessage,
@@ -154,3 +155,32 @@ def test_read_only_neither_publishes_nor_pulls_nor_answers(
             with pytest.raises(Refused, match="read-only"):
                 session.run(work)  # type: ignore[arg-type]
         assert messages(session) == 0
+
+
+def test_what_is_sent_taken_and_answered_is_journalled_without_its_payload(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        made(session)
+        secret = base64.b64encode(b"the secret payload").decode()
+        headers = (("Authorization", "Bearer hidden"),)
+        asked = PublishMessage(1, "w.a", secret, headers, message_id="one")
+        session.run(publish(session.writer, asked))
+        session.run(publish(session.writer, asked))
+        with pytest.raises(RequestFailed, match="no stream stores"):
+            session.run(publish(session.writer, PublishMessage(1, "nowhere", secret)))
+        answered(session, pulled(session), "nak", delay_s=60)
+        with pytest.raises(NotFound):
+            pulled(session)
+        entries = session.writer.journal.entries()[2:]
+        assert [(entry_text(one), one.outcome) for one in entries] == [
+            ("publish 18 bytes to w.a, stored as 1 in W", "done"),
+            ("publish 18 bytes to w.a, a duplicate of 1 in W", "done"),
+            ("publish 18 bytes to nowhere", "failed"),
+            ("pull message 1 from C on W", "done"),
+            ("nak message 1 of C on W", "done"),
+        ]
+        written = (tmp_path / "journal.jsonl").read_text()
+        assert "Authorization" in written
+        assert "secret payload" not in written and "hidden" not in written
+        assert secret not in written

@@ -61,3 +61,28 @@ def test_neither_purges_nor_failures_nor_undos_are_taken_back() -> None:
     assert last_undoable([made, failed, purged]) == made
     undone = entry("delete_stream", before_json="{}", entry="undone", undoes="made")
     assert last_undoable([made, undone]) is None
+
+
+def test_messages_are_said_without_their_payload_and_as_commands_that_exist() -> None:
+    asked = {"subject": "w.a", "payload_bytes": 5, "headers": {"Nats-Msg-Id": "one", "Key": ""}}
+    stored = json.dumps({"stream": "W", "stored_seq": 3, "duplicate": False})
+    published = entry("publish", asked, after_json=stored, stream="W")
+    assert entry_text(published) == "publish 5 bytes to w.a, stored as 3 in W"
+    assert entry_command(published) == (
+        "nats publish --header=Nats-Msg-Id:one --header=Key: w.a --force-stdin"
+    )
+    again = entry("publish", asked, after_json=stored.replace("false", "true"))
+    assert entry_text(again).endswith("a duplicate of 3 in W")
+    empty = entry("publish", {"subject": "w.a", "payload_bytes": 0})
+    assert entry_command(empty) == "nats publish w.a ''"
+    pulled = entry("pull", consumer="C", after_json='{"stream_seq": 7}')
+    assert entry_text(pulled) == "pull message 7 from C on S"
+    assert entry_command(pulled) == "nats consumer next S C --no-ack"
+    reply = "$JS.ACK.S.C.1.7.1.1.0"
+    nak = {"answer": "nak", "subject": reply, "payload": '-NAK {"delay": 5}', "stream_seq": 7}
+    answered = entry("answer", nak, consumer="C")
+    assert entry_text(answered) == "nak message 7 of C on S"
+    assert entry_command(answered) == f"nats publish '{reply}' -- '-NAK {{\"delay\": 5}}'"
+    double = entry("answer", {**nak, "answer": "double_ack", "payload": "+ACK"}, consumer="C")
+    assert entry_command(double) == f"nats request '{reply}' -- +ACK"
+    assert undo_of(published, 1) is None

@@ -1,0 +1,135 @@
+"""Writes whose answers never come: the sentence says so, and what the server shows now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import nats
+import pytest
+
+from natstui.config import Connection
+from natstui.errors import OutcomeUnknown, ServerGone
+from natstui.jetstream.admin_apply import apply
+from natstui.jetstream.broker import Broker
+from natstui.jetstream.client import connect
+from natstui.jetstream.journal import Journal
+from natstui.jetstream.sending import publish
+from natstui.jetstream.writer import Writer
+from natstui.model.manage import Action, Change
+from natstui.model.send import PublishMessage
+
+
+class Deafening:
+    """A wire to the server that swallows one answer: that to the request it is told of."""
+
+    def __init__(self, server: Broker) -> None:
+        self._place = urlsplit(server.url)
+        self.swallow = b""
+        self._due = False
+
+    @asynccontextmanager
+    async def listening(self) -> AsyncIterator[str]:
+        server = await asyncio.start_server(self._join, "127.0.0.1", 0)
+        async with server:
+            yield f"nats://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+
+    async def _join(self, here: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        there, on = await asyncio.open_connection(self._place.hostname, self._place.port)
+        await asyncio.wait(
+            [
+                asyncio.create_task(self._copy(here, on, b"")),
+                asyncio.create_task(self._copy(there, back, b"MSG")),
+            ],
+            return_when=asyncio.FIRST_COMPLETED,
+        )
+        for writer in (on, back):
+            writer.close()
+
+    async def _copy(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, kind: bytes
+    ) -> None:
+        while data := await reader.read(1 << 20):
+            if not kind and self.swallow and self.swallow in data:
+                self._due = True
+            elif kind and self._due and kind in data:
+                self._due, self.swallow = False, b""
+                continue
+            writer.write(data)
+            await writer.drain()
+
+
+_VERBS: dict[str, str] = {
+    "create_stream": "CREATE",
+    "edit_stream": "UPDATE",
+    "delete_stream": "DELETE",
+    "purge_stream": "PURGE",
+    "delete_message": "MSG.DELETE",
+}
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "shown"),
+    [
+        ("create_stream", '{"name": "T", "subjects": ["t"]}', "stream T is as it was asked for"),
+        ("edit_stream", '{"name": "S", "max_msgs": 7}', "stream S is as it was asked for"),
+        ("delete_stream", "{}", "stream S does not exist"),
+        ("purge_stream", "{}", "stream S holds 0 messages"),
+        ("delete_message", '{"seq": 1}', "message 1 is not there any more"),
+    ],
+)
+async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
+    nats_server: Broker, tmp_path: Path, action: Action, body: str, shown: str
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    await nc.jetstream().add_stream(name="S", subjects=["s"])
+    await nc.jetstream().publish("s", b"x")
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        client = await connect(Connection(servers=(url,), request_timeout_s=1.0))
+        journal = Journal(tmp_path / "journal.jsonl")
+        wire.swallow = f"PUB $JS.API.STREAM.{_VERBS[action]}.".encode()
+        name = "T" if action == "create_stream" else "S"
+        change = Change(1, action, name, None, body, None, name)
+        with pytest.raises(OutcomeUnknown) as caught:
+            await apply(Writer(client, journal), change)
+        sentence = str(caught.value)
+        assert "no answer on" in sentence
+        assert "it may have been done all the same; read again, " + shown in sentence
+        assert journal.entries()[-1].outcome == "unknown"
+        await client.close()
+    await nc.close()
+
+
+async def test_a_message_without_an_acknowledgement_may_be_stored_and_the_sentence_says_so(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    await nc.jetstream().add_stream(name="S", subjects=["s"])
+    wire = Deafening(nats_server)
+    async with wire.listening() as url:
+        client = await connect(Connection(servers=(url,), request_timeout_s=1.0))
+        writer = Writer(client, Journal(tmp_path / "journal.jsonl"))
+        wire.swallow = b"PUB s "
+        asked = PublishMessage(1, "s", message_id="one")
+        with pytest.raises(OutcomeUnknown, match="may be stored all the same; sent again"):
+            await publish(writer, asked)
+        assert (await publish(writer, asked)).duplicate
+        assert [entry.outcome for entry in writer.journal.entries()] == ["unknown", "done"]
+        await client.close()
+    await nc.close()
+
+
+async def test_a_change_that_was_never_sent_is_not_in_doubt(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    journal = Journal(tmp_path / "journal.jsonl")
+    await client.close()
+    change = Change(1, "create_stream", "S", None, '{"name": "S"}')
+    with pytest.raises(ServerGone, match="not connected"):
+        await apply(Writer(client, journal), change)
+    assert all(entry.outcome == "failed" for entry in journal.entries())

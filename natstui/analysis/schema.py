@@ -226,7 +226,8 @@ KINDS = (
 )
 """Every kind a line may have; lines of other kinds are counted and left out.
 
-A keyframe repeats what was known when a segment began: it is no news, and never read.
+A keyframe repeats what was known when a segment began: it is no news. Only the configurations
+in that of the first segment are read.
 """
 
 

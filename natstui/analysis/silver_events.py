@@ -61,7 +61,9 @@ def configurations(index: DataFrame) -> DataFrame:
         "streams": f"array<{schema.struct(schema.STREAM_CONFIGURATION)}>",
         "consumers": f"array<{schema.struct(schema.CONSUMER_CONFIGURATION)}>",
     }
-    rows = of_kind(index, "configured", fields).select("session", "line.*")
+    news = of_kind(index, "configured", fields)
+    news = news.select("session", *(f"line.{name}" for name in fields))
+    rows = news.unionByName(_known_at_first(index, fields))
     nothing = F.lit(None)
     streams = rows.select("session", "at_us", F.explode("streams").alias("row")).select(
         "session",
@@ -86,6 +88,21 @@ def configurations(index: DataFrame) -> DataFrame:
     names = [column.name for column in CONFIGURATION.columns if column.name != "change_count"]
     names.append("config_json")
     return _numbered(streams.select(names).unionAll(consumers.select(names)))
+
+
+def _known_at_first(index: DataFrame, fields: schema.Fields) -> DataFrame:
+    """Return the configurations known when the recording began, often long after the connection.
+
+    They are in the keyframe of its first segment; later keyframes repeat what is read anyway.
+    """
+    keyframes = index.where(F.col("kind") == "keyframe")
+    first = keyframes.groupBy("session").agg(F.min("segment").alias("segment"))
+    keyframes = keyframes.join(F.broadcast(first), ["session", "segment"], "left_semi")
+    known = {"at_us": "bigint", "configured": schema.struct(fields)}
+    rows = of_kind(keyframes, "keyframe", known)
+    configured = checked(F.col("line.configured"), fields)
+    rows = rows.select("session", F.col("line.at_us").alias("at_us"), configured.alias("row"))
+    return rows.select("session", "at_us", "row.streams", "row.consumers")
 
 
 def _numbered(rows: DataFrame) -> DataFrame:

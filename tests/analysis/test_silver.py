@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import gzip
 import re
 from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis import gold, silver, silver_samples, silver_tables
+from natstui.analysis import (
+    gold,
+    silver,
+    silver_events,
+    silver_index,
+    silver_samples,
+    silver_tables,
+)
 from natstui.analysis.bronze import read_lines
 from natstui.analysis.gold_consumer_rate import consumer_rate
 from natstui.analysis.silver_layer import Thresholds
@@ -92,3 +100,26 @@ def test_two_sessions_of_one_name_are_refused(spark: SparkSession, tmp_path: Pat
     small(tmp_path / "b")
     with pytest.raises(AnalysisError, match="two sessions are called"):
         find_sources(spark, [f"{tmp_path}/*/*"])
+
+
+def configurations(spark: SparkSession, folder: Path) -> list[tuple[object, ...]]:
+    """Return what is known of configurations, in order."""
+    found = [source.folder for source in find_sources(spark, [str(folder)])]
+    index = silver_index.index_lines(read_lines(spark, found, []))
+    rows = silver_events.configurations(index)
+    return sorted(rows.collect(), key=lambda row: (row["stream"], row["consumer"] or ""))
+
+
+def test_what_was_configured_before_the_recording_began_is_known_from_its_first_keyframe(
+    spark: SparkSession, sessions: Path
+) -> None:
+    folder = small(sessions)
+    before = configurations(spark, folder)
+    assert len(before) == 4 + 6
+    path = folder / "records-000001.jsonl.gz"
+    text = gzip.decompress(path.read_bytes())
+    news = re.search(rb'\{"kind":"configured",("at_us".*),"line":\d+\}\n', text)
+    assert news is not None
+    known = re.sub(rb'"configured":\{[^}]*\}', b'"configured":{' + news[1] + b"}", text, count=1)
+    path.write_bytes(gzip.compress(known.replace(news[0], b"", 1)))
+    assert configurations(spark, folder) == before

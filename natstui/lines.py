@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from array import array
 from dataclasses import fields, replace
+from functools import cache
 from typing import Any, get_args
 
 import msgspec
@@ -17,12 +18,13 @@ from natstui.errors import NatstuiError
 from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.benchmark_counts import LATENCY_FIELDS, Latencies
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS
+from natstui.model.packed import PackedSnapshot, unpack
 from natstui.model.record import Command, Record
 from natstui.model.recording import PastPoll
 from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
-SCHEMA_VERSION = 1
-"""Of the records; a reader checks it before it reads."""
+SCHEMA_VERSION = 2
+"""Of the records; a reader checks it before it reads. Version 1 had no packed polls."""
 
 _SIGNED_MAX = 2**63 - 1
 _BUCKETS = 8192
@@ -39,6 +41,8 @@ _LATER: dict[str, Any] = {
 """Column → what it holds where it was not recorded; counters and names have no such value."""
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
 _CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
+_ONLY_PACKED = b'"ack_floor_stream_behind_seq":'
+"""Stands in every packed poll, and in no string: there its quotes would be escaped."""
 _STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 
@@ -53,10 +57,11 @@ def _kind(cls: type) -> str:
 
 def _may_hold_huge(value: Any) -> bool:
     """Tell cheaply whether an integer beyond 64 signed bits may be inside."""
-    if not isinstance(value, Snapshot):
+    if not isinstance(value, Snapshot | PackedSnapshot):
         return True
-    streams, consumers = value.streams, value.consumers
-    columns = (streams.last_seq, consumers.delivered_stream_seq, consumers.ack_floor_stream_seq)
+    columns = [value.streams.last_seq]
+    if isinstance(value, Snapshot):
+        columns += [value.consumers.delivered_stream_seq, value.consumers.ack_floor_stream_seq]
     return any(max(column, default=0) > _SIGNED_MAX for column in columns)
 
 
@@ -147,6 +152,7 @@ class Codec:
 
     def __init__(self, union: Any) -> None:
         self._heads = {cls: b'{"kind":"%s",' % _kind(cls).encode() for cls in get_args(union)}
+        self._heads[PackedSnapshot] = b'{"kind":"%s",' % _kind(Snapshot).encode()
         self._classes = {_kind(cls).encode(): cls for cls in get_args(union)}
         # Made when first used: all of them at once would delay every start.
         self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
@@ -167,8 +173,7 @@ class Codec:
         if kind not in self._decoders:
             if kind not in self._classes:
                 raise BadLine(f"unknown kind of line: {kind[:40]!r}")
-            # Not strict: a sequence beyond 2**63 comes back from its string form.
-            self._decoders[kind] = msgspec.json.Decoder(self._classes[kind], strict=False)
+            self._decoders[kind] = _decoder_of(self._classes[kind])
         return self._decoders[kind]
 
     def decode(self, line: bytes) -> Any:
@@ -177,13 +182,27 @@ class Codec:
         if kind is None:
             raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
         try:
-            value = self._decoder(kind).decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+            decoder = self._decoder(kind)
+            if kind == b"snapshot" and _ONLY_PACKED in line:
+                value = unpack(_packed_decoder().decode(line))
+            else:
+                value = decoder.decode(line)
+        except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
         if isinstance(value, Snapshot):
             value = _with_later_columns(value)
         check_sound(value, kind.decode())
         return value
+
+
+def _decoder_of(cls: Any) -> msgspec.json.Decoder[Any]:
+    # Not strict: a sequence beyond 2**63 comes back from its string form.
+    return msgspec.json.Decoder(cls, strict=False)
+
+
+@cache
+def _packed_decoder() -> msgspec.json.Decoder[PackedSnapshot]:
+    return _decoder_of(PackedSnapshot)
 
 
 _RECORDS = Codec(Record)
@@ -193,6 +212,11 @@ _COMMANDS = Codec(Command)
 def encode_record(record: Record) -> bytes:
     """Return the line of a record, newline included."""
     return _RECORDS.encode(record)
+
+
+def encode_poll(poll: Snapshot | PackedSnapshot) -> bytes:
+    """Return the line of a poll, packed or not, newline included."""
+    return _RECORDS.encode(poll)
 
 
 def decode_record(line: bytes) -> Record:

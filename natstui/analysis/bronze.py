@@ -13,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis import schema
+from natstui.analysis.packed import unpacked
 
 ERROR_MARK = "natstui-analysis:"
 """Stands before a sentence of ours inside an error message of Spark."""
@@ -116,7 +117,8 @@ def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     checks are few expressions: the JVM does not compile a method that grows too long.
     """
     row = F.col("line")[where]
-    sizes = [F.size(row[name]) for name in fields]
+    packed = schema.PACKED_AS if where == "consumers" else {}
+    sizes = [_size(row, name, packed) for name in fields]
     alike = F.array_distinct(F.array(*sizes)) == F.array(F.size(row["name"]))
     differ = [~size.eqNullSafe(F.size(row["name"])) for size in sizes]
     sentence = F.concat(
@@ -128,8 +130,16 @@ def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     # Picking by position is cheaper than arrays_zip, which builds an object per row.
     rows = rows.select("*", F.posexplode(names).alias("_i", "_name"))
     kept = [name for name in rows.columns if name not in ("line", "_i", "_name")]
-    values = [F.get(row[name], F.col("_i")).alias(name) for name in fields]
-    return _without_nulls(rows.select(*kept, *values), where, fields)
+    columns = [*fields, *packed.values()]
+    values = [F.get(row[name], F.col("_i")).alias(name) for name in columns]
+    picked = rows.select(*kept, *values)
+    return _without_nulls(unpacked(picked) if packed else picked, where, fields)
+
+
+def _size(row: Column, name: str, packed: dict[str, str]) -> Column:
+    """Return the length of a column, under whichever of its names it was recorded."""
+    size = F.size(row[name])
+    return F.coalesce(size, F.size(row[packed[name]])) if name in packed else size
 
 
 def _without_nulls(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:

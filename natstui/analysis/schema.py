@@ -6,7 +6,7 @@ a renamed field, so `natstui.analysis.bronze` checks each one while reading.
 
 from __future__ import annotations
 
-SCHEMA_VERSIONS = (1,)
+SCHEMA_VERSIONS = (1, 2)
 """The versions of a recording that can be read."""
 
 Fields = dict[str, str]
@@ -54,6 +54,23 @@ CONSUMER_COLUMNS: Fields = {
     "next_at_us": "bigint?",
     "leader": "string?",
     "peers": PEERS,
+}
+
+PACKED_CONSUMER_COLUMNS: Fields = {
+    "delivered_stream_ahead_seq": "bigint?",
+    "ack_floor_consumer_behind_seq": "bigint?",
+    "ack_floor_stream_behind_seq": "bigint?",
+    "delivered_near_us": "bigint?",
+    "acked_near_us": "bigint?",
+}
+"""Differences, in version 2, that stand in the place of `PACKED_AS`."""
+
+PACKED_AS = {
+    "delivered_stream_seq": "delivered_stream_ahead_seq",
+    "ack_floor_consumer_seq": "ack_floor_consumer_behind_seq",
+    "ack_floor_stream_seq": "ack_floor_stream_behind_seq",
+    "delivered_at_us": "delivered_near_us",
+    "acked_at_us": "acked_near_us",
 }
 
 ACCOUNT: Fields = {

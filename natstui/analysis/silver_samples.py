@@ -70,7 +70,8 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
 
 def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
-    ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(fields)}"
+    read = fields | schema.PACKED_CONSUMER_COLUMNS if where == "consumers" else fields
+    ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(read)}"
     polls = lines.where(F.col("kind") == "snapshot").select("session", "value")
     parsed = parse(polls, ddl)
     parsed = parsed.withColumn("line", checked(F.col("line"), {**_HEAD, where: "struct"}))

@@ -14,7 +14,15 @@ from typing import TypeVar
 
 import msgspec
 
-from natstui.lines import BadLine, Codec, check_sound, decode_record, encode_record
+from natstui.lines import (
+    BadLine,
+    Codec,
+    check_sound,
+    decode_record,
+    encode_poll,
+    encode_record,
+)
+from natstui.model.packed import PackedConsumers, PackedSnapshot, pack
 from natstui.model.record import Record
 from natstui.model.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.session.keyframe import Keyframe
@@ -32,11 +40,12 @@ _COMPLETE = (
     b'"unreachable_streams":[],"unreachable_consumers":[]'
 )  # fmt: skip
 
-_COLUMNS = {
+_COLUMNS: dict[type, tuple[str, ...]] = {
     table: tuple(column.name for column in fields(table))
-    for table in (StreamColumns, ConsumerColumns)
+    for table in (StreamColumns, ConsumerColumns, PackedConsumers)
 }
-C = TypeVar("C", StreamColumns, ConsumerColumns)
+Poll = Snapshot | PackedSnapshot
+C = TypeVar("C", bound=StreamColumns | ConsumerColumns | PackedConsumers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,20 +142,21 @@ class Splitter:
         """Return one line, or one per part of a large poll."""
         if not isinstance(record, Snapshot):
             return [_placed(encode_record(record), line_count)]
+        poll = pack(record)
         if self._rows is None:
-            line = encode_record(record)
+            line = encode_poll(poll)
             if len(line) <= PART_BYTES:
                 return [_placed(line, line_count)]
-            self._rows = _rows_per_part(record, len(line))
-        parts = _split(record, *self._rows)
+            self._rows = _rows_per_part(poll, len(line))
+        parts = _split(poll, *self._rows)
         total_count = len(parts)
         return [
-            _placed(encode_record(part), line_count, (number, total_count))
+            _placed(encode_poll(part), line_count, (number, total_count))
             for number, part in enumerate(parts)
         ]
 
 
-def _rows_per_part(snapshot: Snapshot, size_bytes: int) -> tuple[int, int]:
+def _rows_per_part(snapshot: Poll, size_bytes: int) -> tuple[int, int]:
     """Return how many streams and consumers one part takes."""
     parts_count = -(-size_bytes // PART_BYTES)
     streams_count = -(-len(snapshot.streams.name) // parts_count)
@@ -159,7 +169,7 @@ def _rows(columns: C, start: int, stop: int) -> C:
     return type(columns)(*[getattr(columns, name)[start:stop] for name in names])
 
 
-def _split(snapshot: Snapshot, stream_rows: int, consumer_rows: int) -> list[Snapshot]:
+def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
     """Cut a poll into parts; what is said once about the poll stands in the first."""
     parts_count = max(
         1,
@@ -178,7 +188,7 @@ def _split(snapshot: Snapshot, stream_rows: int, consumer_rows: int) -> list[Sna
         replace(
             rest if number else snapshot,
             streams=_rows(snapshot.streams, number * stream_rows, (number + 1) * stream_rows),
-            consumers=_rows(
+            consumers=_rows(  # type: ignore[arg-type]
                 snapshot.consumers, number * consumer_rows, (number + 1) * consumer_rows
             ),
         )

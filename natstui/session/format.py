@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 from natstui.lines import SCHEMA_VERSION, Codec
+from natstui.model.packed import PackedConsumers
 from natstui.model.record import Record
 from natstui.session.index import SegmentIndex
 from natstui.session.info import Dropped, SessionInfo
@@ -49,9 +50,17 @@ null. Times are UTC. Segments are in the order of their numbers; numbers that ar
 beginning were deleted to keep within a limit, and `session.json` says so (`dropped`). Where the
 clock was set, a `clock_stepped` line begins a new segment.
 
+A poll is written packed: five columns of its consumers are differences within the row, as
+`PackedConsumers` says below. Version 1 had the columns of `ConsumerColumns`, and so does a poll in
+which a value is too strange to come back the same; which of them it is, the names tell.
+
 Payloads are in a session only when somebody asked for them; `session.json` says so (`payloads`).
 
     zcat records-*.gz | jq -c 'select(.kind == "advisory") | .text'
+    zcat records-*.gz | jq -c 'select(.kind == "snapshot") | .taken_at_us as $t | .consumers
+      | [.name, .delivered_consumer_seq, .delivered_near_us] | transpose[]
+      | {{name: .[0], delivered_consumer_seq: .[1],
+         delivered_at_us: (if .[2] and .[2] < 1e9 then .[2] + $t else .[2] end)}}'
 """
 
 
@@ -128,6 +137,7 @@ def format_text() -> str:
     for cls in (*kinds, Keyframe):
         lines += _section(cls, f"## kind `{codec.kind_of(cls)}`")
         _parts(cls, parts)
+    parts[PackedConsumers.__name__] = PackedConsumers
     for name in sorted(parts):
         if parts[name] not in kinds:
             lines += _section(parts[name], f"## {name}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.history import History
 from natstui.model.record import (
     Configured,
     EngineStarted,
@@ -27,8 +27,8 @@ _KNOWLEDGE = (
     Unavailable,
     Restored,
 )
-_NO_STREAM_HISTORY = History(STREAM_COLUMNS)
-_NO_CONSUMER_HISTORY = History(CONSUMER_COLUMNS)
+_NO_HISTORY = History(())
+"""Only the present belongs into a keyframe, and a long past would cost memory and time here."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +63,17 @@ class Memory:
     """A sink that knows at every moment what a keyframe has to say."""
 
     def __init__(self) -> None:
-        self._state = State()
+        self._state = State(stream_history=_NO_HISTORY, consumer_history=_NO_HISTORY)
 
     def add(self, record: Record) -> None:
         """Take one record; costs no more than comparing the names of its rows."""
         if not isinstance(record, _KNOWLEDGE):
             return
         state = self._state.after(record)
-        # Only the present belongs into a keyframe, and a long past would cost memory here.
         self._state = replace(
             state,
-            stream_history=_NO_STREAM_HISTORY,
-            consumer_history=_NO_CONSUMER_HISTORY,
+            stream_history=_NO_HISTORY,
+            consumer_history=_NO_HISTORY,
             costs=state.costs[-1:],
             happenings=(),
             ack_samples=(),

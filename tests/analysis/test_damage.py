@@ -73,8 +73,12 @@ def test_a_segment_that_is_there_twice_is_read_once(spark: SparkSession, session
     ("before", "after", "told"),
     [
         (b'"pending_msgs":', b'"pending_messages":', "pending_msgs"),
-        (b'"ack_floor_stream_seq":[', b'"ack_floor_stream_seq":[7,', "ack_floor_stream_seq"),
-        (b'"acked_at_us":', b'"acked":', "acked_at_us"),
+        (
+            b'"ack_floor_stream_behind_seq":[',
+            b'"ack_floor_stream_behind_seq":[7,',
+            "ack_floor_stream_seq",
+        ),
+        (b'"acked_near_us":', b'"acked":', "acked_at_us"),
         (b'"taken_mono_us":', b'"taken_mono":', "taken_mono_us"),
     ],
 )
@@ -104,7 +108,8 @@ def test_a_null_in_a_required_column_is_an_error(spark: SparkSession, sessions: 
 def test_a_null_in_an_optional_column_is_not(spark: SparkSession, sessions: Path) -> None:
     folder = small(sessions)
     path = folder / OPEN
-    path.write_bytes(re.sub(rb'"acked_at_us":\[\d+', b'"acked_at_us":[null', path.read_bytes()))
+    text = re.sub(rb'"acked_near_us":\[-?\d+', b'"acked_near_us":[null', path.read_bytes())
+    path.write_bytes(text)
     assert consumer_rows(spark, folder) == 40 * 6
 
 

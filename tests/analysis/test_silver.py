@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -23,8 +24,12 @@ from natstui.analysis.silver_layer import Thresholds
 from natstui.analysis.sources import find_sources
 from natstui.analysis.store import Store
 from natstui.errors import AnalysisError
+from natstui.lines import SCHEMA_VERSION
+from natstui.session.recording import Recording
 from tests.analysis.damaged import NAME, small
 from tests.analysis.planted import Analysed
+from tests.session.making import made
+from tests.session.test_format import VERSION_1
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -72,6 +77,21 @@ def test_samples_are_sorted_once_and_never_pass_through_python(
     assert not re.search(r"Python|ArrowEval|BatchEval", text)
 
 
+def test_packed_polls_and_those_of_version_1_say_the_same(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    first = shutil.copytree(VERSION_1, tmp_path / "20261118T121320Z-first")
+    second = made(sessions, Recording(first).records())
+    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    rows = []
+    for folder in (first, second):
+        samples = silver_samples.consumer_samples(read_lines(spark, [str(folder)], []), nothing)
+        found = samples.drop("session", "series_id").collect()
+        rows.append(sorted(found, key=lambda row: (row["mono_us"], row["consumer"])))
+    assert len(rows[0]) == 65 * 3
+    assert rows[0] == rows[1]
+
+
 def test_rates_are_one_aggregation_of_the_samples(analysed: Analysed) -> None:
     text = plan(consumer_rate(analysed.silver, Thresholds()))
     assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
@@ -90,7 +110,8 @@ def test_every_table_has_documented_columns_whose_numbers_carry_a_unit() -> None
 def test_a_session_of_a_version_to_come_is_refused(spark: SparkSession, sessions: Path) -> None:
     folder = small(sessions)
     header = folder / "session.json"
-    header.write_text(header.read_text().replace('"schema_version": 1', '"schema_version": 99'))
+    now = f'"schema_version": {SCHEMA_VERSION}'
+    header.write_text(header.read_text().replace(now, '"schema_version": 99'))
     with pytest.raises(AnalysisError, match="schema version 99"):
         find_sources(spark, [str(folder)])
 

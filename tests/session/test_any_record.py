@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from natstui.lines import encode_record
+from natstui.model.packed import PackedSnapshot, pack, unpack
 from natstui.model.record import Outcome, Record
 from natstui.model.recording import Gap
 from natstui.session.entry import Splitter, entry_of, piece_of
@@ -74,6 +76,23 @@ def test_a_poll_of_many_rows_is_cut_and_joined() -> None:
     entry = entry_of([piece_of(line[:-1], 0) for line in lines])
     assert entry is not None and entry.record() == poll
     assert entry_of([piece_of(line[:-1], 0) for line in lines[:-1]]) is None
+
+
+def test_a_poll_is_packed_and_strange_values_are_kept() -> None:
+    poll = Scenario(consumers=4).poll(100)
+    packed = pack(poll)
+    assert isinstance(packed, PackedSnapshot) and unpack(packed) == poll
+    consumers = packed.consumers
+    assert consumers.ack_floor_stream_behind_seq == poll.consumers.ack_pending_msgs
+    assert max(map(abs, consumers.delivered_near_us[:2])) < 900_000  # type: ignore[arg-type]
+    assert consumers.delivered_near_us[3] == poll.consumers.delivered_at_us[3], "it rests"
+    for strange in ((None, 5, -1, 10**9), (2**63, 2**63 - 1, 0, -(2**63)), (None,) * 4):
+        for name in ("delivered_at_us", "acked_at_us"):
+            rows = replace(poll.consumers, **{name: strange})
+            lines = Splitter().lines(replace(poll, consumers=rows), 1)
+            entry = entry_of([piece_of(line[:-1], 0) for line in lines])
+            assert entry is not None
+            assert entry.record().consumers == rows  # type: ignore[union-attr]
 
 
 def test_free_text_is_redacted() -> None:

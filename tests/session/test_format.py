@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from natstui.lines import decode_record
 from natstui.model.record import Noted
@@ -19,7 +20,8 @@ from natstui.session.verify import verify
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 
-VERSION_1 = Path(__file__).parent / "data" / "version-1"
+DATA = Path(__file__).parent / "data"
+VERSION_1 = DATA / "version-1"
 
 
 def test_the_documentation_is_that_of_the_dataclasses() -> None:
@@ -34,11 +36,12 @@ def test_every_number_in_the_documentation_has_a_unit() -> None:
     assert [row for row in bare if "`max_msgs_per_subject`" not in row] == []
 
 
-def test_a_session_of_version_1_opens(tmp_path: Path) -> None:
-    folder = shutil.copytree(VERSION_1, tmp_path / "version-1")
+@pytest.mark.parametrize("version", ["version-1", "version-2"])
+def test_a_session_of_every_version_opens(tmp_path: Path, version: str) -> None:
+    folder = shutil.copytree(DATA / version, tmp_path / version)
     assert verify(folder).findings == ()
     records = list(Recording(folder).records())
-    expected = json.loads((VERSION_1 / "expected.json").read_text())
+    expected = json.loads((DATA / version / "expected.json").read_text())
     kinds: dict[str, int] = {}
     for record in records:
         kinds[type(record).__name__] = kinds.get(type(record).__name__, 0) + 1
@@ -47,6 +50,14 @@ def test_a_session_of_version_1_opens(tmp_path: Path) -> None:
     assert list(state.streams.columns.last_seq) == expected["last_seq"]
     assert list(state.consumers.columns.pending_msgs) == expected["pending_msgs"]
     assert Noted(START_US + 40_001_002, "note at 40") in records
+
+
+def test_both_versions_hold_the_same() -> None:
+    first, second = (Recording(DATA / f"version-{number}") for number in (1, 2))
+    assert (first.info.schema_version, second.info.schema_version) == (1, 2)
+    assert list(first.records()) == list(second.records())
+    packed = b"".join(p.line for e in second.content(second.spans[0]).entries for p in e.pieces)
+    assert b'"delivered_near_us"' in packed and b'"delivered_at_us"' not in packed
 
 
 def test_a_column_that_came_later_is_unknown_in_old_recordings() -> None:

@@ -6,14 +6,13 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
 
-from natstui.model.diagnosis import consumer_verdict, motions
+from natstui.model.diagnosis import standings
 from natstui.model.rates import rate_column, time_to_drain_s, trend_column
 from natstui.tui.present import consumer_cells as cells
 from natstui.tui.present.columns import ColumnSpec
 from natstui.tui.present.view import ConsumerView
 
 Sort = Callable[[ConsumerView], Sequence[object]]
-_SEVERITY = {"bad": 4, "warn": 3, "unknown": 2, "ok": 1, "idle": 0}
 
 
 def _by(column: str) -> Sort:
@@ -29,9 +28,7 @@ def _by_config(name: str) -> Sort:
 
 
 def _by_status(view: ConsumerView) -> Sequence[object]:
-    state = view.state
-    verdicts = (consumer_verdict(state, row, moves) for row, moves in enumerate(motions(state)))
-    return [(_SEVERITY[verdict.level], verdict.word) for verdict in verdicts]
+    return [standing.severity_level for standing in standings(view.state)]
 
 
 def _by_lag(view: ConsumerView) -> Sequence[object]:

@@ -11,12 +11,12 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer
 
 from natstui.model.record import Watch
 from natstui.model.state import State
 from natstui.tui.messages import Asked, CameIntoView, LeaveReplay, StateChanged, Typed
 from natstui.tui.widgets.command_line import CommandLine
+from natstui.tui.widgets.key_footer import KeyFooter
 from natstui.tui.widgets.status_strip import StatusStrip
 from natstui.tui.widgets.timeline import Timeline
 
@@ -54,7 +54,7 @@ class LiveScreen(Screen[None]):
         yield from self.body()
         yield Timeline()
         yield CommandLine()
-        yield Footer(show_command_palette=False, compact=True)
+        yield KeyFooter()
 
     def body(self) -> Iterable[Widget]:
         """Return what the screen is about."""

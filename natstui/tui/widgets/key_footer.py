@@ -1,0 +1,48 @@
+"""The keys of a screen on its last line: as many as fit whole, and a mark for the others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.cells import cell_len
+from textual import events
+from textual.app import ComposeResult
+from textual.widgets import Footer, Static
+
+_MORE = "…"
+
+
+class KeyFooter(Footer):
+    """Half a word at the edge helps nobody: what does not fit stands in the help alone."""
+
+    DEFAULT_CSS = """
+    KeyFooter > #more { width: auto; color: $text-muted; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(show_command_palette=False, compact=True)
+        self._composed_for = 0
+        """The width the keys were chosen for, in cells."""
+
+    def compose(self) -> ComposeResult:
+        """Yield keys while there is room."""
+        self._composed_for = self.size.width
+        keys = list(super().compose())
+        fits = sum(map(_width, keys)) <= self.size.width + 1
+        room = self.size.width + 1 if fits else self.size.width - len(_MORE)
+        for key in keys:
+            room -= _width(key)
+            if room < 0:
+                yield Static(_MORE, id="more")
+                return
+            yield key
+
+    async def on_resize(self, event: events.Resize) -> None:
+        """Choose again when there is more room, or less."""
+        if event.size.width != self._composed_for and self.is_attached:
+            await self.recompose()
+
+
+def _width(key: Any) -> int:
+    """Return how many cells a key takes, with the gap behind it."""
+    return cell_len(f"{key.key_display} {key.description} ")

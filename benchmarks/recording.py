@@ -2,29 +2,28 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 import statistics
-import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.server_share import cpu_s
-from natstui.lines import decode_record, encode_command
 from natstui.model.record import Record
 from natstui.model.recording import ReplayPosition, SeekTo
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import State
 from natstui.session.clock import Clock
 from natstui.session.disk import RecorderSettings
 from natstui.session.folder import folder_size_bytes, segments
 from natstui.session.keyframe import Memory
 from natstui.session.recorder import Recorder
 from natstui.session.recording import Recording
+from natstui.tui.follower import Follower
+from natstui.tui.link import Link
 from tests.session.making import Maker, wait_until
 from tests.session.scenario import START_US, Scenario
 
@@ -123,40 +122,44 @@ def seeks(sessions: Path) -> None:
 
 
 def _timed(folder: Path, recording: Recording) -> tuple[list[float], tuple[float, float], int]:
+    return asyncio.run(_seeks(folder, recording))
+
+
+async def _seeks(
+    folder: Path, recording: Recording
+) -> tuple[list[float], tuple[float, float], int]:
+    """Seek as the app does: its link, its fold; without the screen."""
     chance = random.Random(1)
     times_s: list[float] = []
-    with subprocess.Popen(
-        [sys.executable, "-m", "natstui", "replay-engine", str(folder), "--paused"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    ) as child:
-        assert child.stdin is not None and child.stdout is not None
-        _until_position(child.stdout)
-        here_s, there_s = time.process_time(), cpu_s(child.pid)
-        for number in range(SEEKS):
-            at_us = chance.randrange(recording.start_us, recording.end_us)
-            began_s = time.perf_counter()
-            child.stdin.write(encode_command(SeekTo(number, at_us)))
-            child.stdin.flush()
-            state = _until_position(child.stdout)
-            times_s.append(time.perf_counter() - began_s)
-            assert state.replay is not None and state.replay.at_us == at_us
-            assert at_us - 1_000_000 < state.costs[-1].at_us <= at_us
-        used_s = ((cpu_s(child.pid) - there_s) / SEEKS, (time.process_time() - here_s) / SEEKS)
-        with open(f"/proc/{child.pid}/status", encoding="ascii") as file:
-            peak = next(line for line in file if line.startswith("VmHWM"))
-        child.stdin.close()
+    argv = [sys.executable, "-m", "natstui", "replay-engine", str(folder), "--paused"]
+    link = Link(argv)
+    follower = Follower(link, link.wait_started())
+    records = link.records()
+    await _until_whole(follower, records)
+    # It makes the small parts of the recording handy now, while a person looks at the beginning.
+    await asyncio.sleep(2)
+    here_s, there_s = time.process_time(), cpu_s(link.pid)
+    for number in range(SEEKS):
+        at_us = chance.randrange(recording.start_us, recording.end_us)
+        began_s = time.perf_counter()
+        link.send(SeekTo(number, at_us))
+        await _until_whole(follower, records)
+        times_s.append(time.perf_counter() - began_s)
+        state = follower.state
+        assert state.replay is not None and state.replay.at_us == at_us
+        assert at_us - 1_000_000 < state.costs[-1].at_us <= at_us
+        assert len(state.consumers) == 200
+    used_s = ((cpu_s(link.pid) - there_s) / SEEKS, (time.process_time() - here_s) / SEEKS)
+    with open(f"/proc/{link.pid}/status", encoding="ascii") as file:
+        peak = next(line for line in file if line.startswith("VmHWM"))
+    link.close()
     return times_s, used_s, int(peak.split()[1])
 
 
-def _until_position(lines: Iterator[bytes]) -> State:  # type: ignore[type-arg]
-    state = State()
-    for line in lines:
-        record = decode_record(line)
-        state = state.after(record)
-        if isinstance(record, ReplayPosition):
-            return state
-        assert not isinstance(record, Snapshot) or len(record.consumers.name) == 200
+async def _until_whole(follower: Follower, records: AsyncIterator[Record]) -> None:
+    async for record in records:
+        if follower.take(record) and isinstance(record, ReplayPosition):
+            return
     raise AssertionError("the replay ended")
 
 

@@ -19,8 +19,8 @@ from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.benchmark_counts import LATENCY_FIELDS, Latencies
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS
 from natstui.model.packed import PackedSnapshot, unpack
+from natstui.model.past import PastPolls
 from natstui.model.record import Command, Record
-from natstui.model.recording import PastPoll
 from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
 SCHEMA_VERSION = 2
@@ -57,6 +57,8 @@ def _kind(cls: type) -> str:
 
 def _may_hold_huge(value: Any) -> bool:
     """Tell cheaply whether an integer beyond 64 signed bits may be inside."""
+    if isinstance(value, PastPolls):
+        return False
     if not isinstance(value, Snapshot | PackedSnapshot):
         return True
     columns = [value.streams.last_seq]
@@ -72,8 +74,6 @@ def _ragged(value: Any) -> bool:
             (value.streams, _STREAMS),
             (value.consumers, _CONSUMERS),
         ]
-    elif isinstance(value, PastPoll):
-        tables = [(value.streams, STREAM_COLUMNS), (value.consumers, CONSUMER_COLUMNS)]
     elif isinstance(value, BenchmarkReport):
         tables = _histograms(value.latencies)
     elif isinstance(value, BenchmarkFinished):
@@ -113,7 +113,7 @@ def _histograms(latencies: Latencies) -> list[tuple[Any, tuple[str, ...]]]:
     return [(getattr(latencies, name), ("buckets", "counts")) for name in LATENCY_FIELDS]
 
 
-def _uncountable(poll: Snapshot | PastPoll) -> bool:
+def _uncountable(poll: Snapshot) -> bool:
     """Tell whether a counter or the engine's clock is below zero or beyond 64 bits."""
     tables: tuple[tuple[Any, tuple[str, ...]], ...] = (
         (poll.streams, STREAM_COLUMNS),
@@ -136,7 +136,7 @@ def check_sound(value: Any, kind: str) -> None:
         raise BadLine(f"a {kind} line has impossible latencies")
     if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
         raise BadLine(f"a {kind} line has impossible latencies")
-    if isinstance(value, Snapshot | PastPoll) and _uncountable(value):
+    if isinstance(value, Snapshot) and _uncountable(value):
         raise BadLine(f"a {kind} line has counters that are none")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import queue
 import sys
@@ -87,6 +88,9 @@ class ReplayProcess:
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
             self._send(iter([self._player.position()]))
             self._recording.warm_up()
+            # What is kept at hand is not looked through again while somebody waits for a seek.
+            gc.collect()
+            gc.freeze()
             self._shown_at_s = self._refreshed_at_s = time.monotonic()
             while True:
                 self._turn()

@@ -8,9 +8,10 @@ samples at a longer period, over the same window.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from natstui.model.past import NUMBER_BYTES, to_numbers
 from natstui.model.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.table import Key, Roster, Table
 
@@ -82,8 +83,10 @@ class Tier:
             if not begins_period(last_us, sample.mono_us, self.window_s, most):
                 return self
         oldest_us = sample.mono_us - self.window_s * 1_000_000 - 1
-        kept = self.samples[max(0, len(self.samples) + 1 - most) :]
-        return Tier(self.window_s, (*(s for s in kept if s.mono_us > oldest_us), sample))
+        first = max(0, len(self.samples) + 1 - most)
+        while first < len(self.samples) and self.samples[first].mono_us <= oldest_us:
+            first += 1
+        return Tier(self.window_s, (*self.samples[first:], sample))
 
 
 def _empty_tiers() -> tuple[Tier, ...]:
@@ -106,7 +109,29 @@ class History:
     def with_poll(self, polled: object, roster: Roster, mono_us: int, at_us: int) -> History:
         """Return the history with columns, found in `polled` by name, of the rows of `roster`."""
         columns = {name: array("Q", getattr(polled, name)) for name in self.names}
-        sample = Sample(mono_us, at_us, roster, columns)
+        return self._with(Sample(mono_us, at_us, roster, columns))
+
+    def with_past(
+        self, columns: Mapping[str, bytes], roster: Roster, moments: Sequence[tuple[int, int]]
+    ) -> History:
+        """Return the history with polls of the rows of `roster`, as `PastPolls` holds them.
+
+        `moments` are their times, on the engine's clock and UTC. ValueError when a column is
+        missing or does not hold every row of every poll.
+        """
+        row_bytes = len(roster.keys) * NUMBER_BYTES
+        texts = [columns.get(name, b"") for name in self.names]
+        if any(len(text) != row_bytes * len(moments) for text in texts):
+            raise ValueError("polls of other rows than those known")
+        history = self
+        for number, (mono_us, at_us) in enumerate(moments):
+            place = slice(number * row_bytes, (number + 1) * row_bytes)
+            numbers = [to_numbers(text[place]) for text in texts]
+            sample = Sample(mono_us, at_us, roster, dict(zip(self.names, numbers, strict=True)))
+            history = history._with(sample)
+        return history
+
+    def _with(self, sample: Sample) -> History:
         return History(self.names, tuple(tier.after(sample) for tier in self.tiers))
 
     @property

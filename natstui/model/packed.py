@@ -84,10 +84,6 @@ class PackedSnapshot:
 _OTHER_FIELDS = tuple(each.name for each in fields(PackedSnapshot) if each.name != "consumers")
 
 
-class _NotPackable(ValueError):
-    """A value would not come back as it was."""
-
-
 def pack(snapshot: Snapshot) -> Snapshot | PackedSnapshot:
     """Return a poll packed; as it is when a value in it is too strange to come back the same."""
     c = snapshot.consumers
@@ -109,7 +105,7 @@ def pack(snapshot: Snapshot) -> Snapshot | PackedSnapshot:
             acked_near_us=_near(c.acked_at_us, c.delivered_at_us, snapshot.taken_at_us),
             **{name: getattr(c, name) for name in _SAME},
         )
-    except _NotPackable:
+    except ValueError:
         return snapshot
     return PackedSnapshot(
         **{name: getattr(snapshot, name) for name in _OTHER_FIELDS}, consumers=packed
@@ -152,7 +148,7 @@ def _rowwise(
 
 def _absolute(at_us: int) -> int:
     if at_us < NEAR_BELOW_US:
-        raise _NotPackable
+        raise ValueError("no time of ours")
     return at_us
 
 

@@ -14,11 +14,11 @@ from natstui.model.benchmark import BenchmarkRecord
 from natstui.model.benchmark_command import BenchmarkCommand
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.managing import ManagingCommand, ManagingRecord
+from natstui.model.past import PastPolls
 from natstui.model.recording import (
     ClockStepped,
     Gap,
     ListSessions,
-    PastPoll,
     PauseReplay,
     Play,
     RecordingChanged,
@@ -185,7 +185,7 @@ Record = (
     | Gap
     | ClockStepped
     | ReplayReset
-    | PastPoll
+    | PastPolls
     | ReplayPosition
     | ReplayMarks
     | BenchmarkRecord

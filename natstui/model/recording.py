@@ -68,40 +68,6 @@ class ReplayReset:
 
 
 @dataclass(frozen=True, slots=True)
-class StreamPast:
-    """The columns of streams that a history keeps, in the order of the rows known."""
-
-    sampled_mono_us: tuple[int, ...]
-    last_seq: tuple[int, ...]
-    first_seq: tuple[int, ...]
-    stored_msgs: tuple[int, ...]
-    stored_bytes: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerPast:
-    """The columns of consumers that a history keeps, in the order of the rows known."""
-
-    sampled_mono_us: tuple[int, ...]
-    delivered_consumer_seq: tuple[int, ...]
-    ack_floor_consumer_seq: tuple[int, ...]
-    ack_floor_stream_seq: tuple[int, ...]
-    pending_msgs: tuple[int, ...]
-    ack_pending_msgs: tuple[int, ...]
-    redelivered_msgs: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class PastPoll:
-    """A poll of the same rows, of which only the history is wanted; newer ones follow it whole."""
-
-    at_us: int
-    taken_mono_us: int
-    streams: StreamPast
-    consumers: ConsumerPast
-
-
-@dataclass(frozen=True, slots=True)
 class ReplayPosition:
     """Where the replay is. Sent after every seek and step, and while it plays."""
 

@@ -15,6 +15,7 @@ from natstui.model.analysis_run import (
 from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.past import PastPolls
 from natstui.model.record import (
     AckSample,
     Advisory,
@@ -31,7 +32,6 @@ from natstui.model.record import (
 from natstui.model.recording import (
     ClockStepped,
     Gap,
-    PastPoll,
     RecordingChanged,
     ReplayMarks,
     ReplayPosition,
@@ -135,7 +135,7 @@ class State:
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
             case (
-                RecordingChanged() | ReplayReset() | PastPoll() | ReplayPosition() | ReplayMarks()
+                RecordingChanged() | ReplayReset() | PastPolls() | ReplayPosition() | ReplayMarks()
             ):
                 return _after_recorder(self, record)
             case _:
@@ -164,20 +164,22 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed | Analysis
             return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
 
 
-def _after_past_poll(state: State, record: PastPoll) -> State:
-    """Take only the history; a poll that does not fit the rows known is left out."""
-    streams, consumers = state.streams.roster, state.consumers.roster
-    fits = len(record.streams.last_seq) == len(streams.keys) and (
-        len(record.consumers.pending_msgs) == len(consumers.keys)
-    )
-    if not fits:
+def _after_past_polls(state: State, record: PastPolls) -> State:
+    """Take only histories and costs; polls that do not fit the rows known are left out."""
+    moments = [(poll.taken_mono_us, poll.taken_at_us) for poll in record.polls]
+    try:
+        streams = state.stream_history.with_past(record.streams, state.streams.roster, moments)
+        consumers = state.consumer_history.with_past(
+            record.consumers, state.consumers.roster, moments
+        )
+    except ValueError:
         return state
-    times = (record.taken_mono_us, record.at_us)
-    return replace(
-        state,
-        stream_history=state.stream_history.with_poll(record.streams, streams, *times),
-        consumer_history=state.consumer_history.with_poll(record.consumers, consumers, *times),
+    costs = (
+        Cost(p.taken_mono_us, p.taken_at_us, p.cost, p.api_requests_count, p.api_errors_count)
+        for p in record.polls[-COSTS_KEPT:]
     )
+    costs_kept = (*state.costs, *costs)[-COSTS_KEPT:]
+    return replace(state, costs=costs_kept, stream_history=streams, consumer_history=consumers)
 
 
 def _newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
@@ -191,15 +193,15 @@ def _newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
 
 
 def _after_recorder(
-    state: State, record: RecordingChanged | ReplayReset | PastPoll | ReplayPosition | ReplayMarks
+    state: State, record: RecordingChanged | ReplayReset | PastPolls | ReplayPosition | ReplayMarks
 ) -> State:
     match record:
         case RecordingChanged():
             return replace(state, recording=record)
         case ReplayReset():
             return State(replay_marks=state.replay_marks, analysis=state.analysis)
-        case PastPoll():
-            return _after_past_poll(state, record)
+        case PastPolls():
+            return _after_past_polls(state, record)
         case ReplayPosition():
             return replace(state, replay=record)
         case ReplayMarks():

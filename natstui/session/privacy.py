@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from natstui.model.analysis_run import AnalysisFinished, AnalysisProgress
+from natstui.model.past import PastPolls
 from natstui.model.record import EngineStarted, LinkChanged, Outcome, Record
 from natstui.model.recording import (
-    PastPoll,
     RecordingChanged,
     ReplayMarks,
     ReplayPosition,
@@ -18,7 +18,7 @@ from natstui.session.info import without_userinfo
 NEVER_RECORDED = (
     RecordingChanged,
     ReplayReset,
-    PastPoll,
+    PastPolls,
     ReplayPosition,
     ReplayMarks,
     AnalysisProgress,
@@ -30,7 +30,7 @@ NEVER_RECORDED = (
 def recordable(record: Record, *, payloads: bool) -> Record | None:
     """Return what may be written of a record; None when it is about recordings themselves."""
     match record:
-        case RecordingChanged() | ReplayReset() | PastPoll() | ReplayPosition() | ReplayMarks():
+        case RecordingChanged() | ReplayReset() | PastPolls() | ReplayPosition() | ReplayMarks():
             return None
         case AnalysisProgress() | AnalysisFinished():
             return None

@@ -29,7 +29,7 @@ from natstui.session.segment import (
 
 _SMALL_BYTES = 2048
 _MOST_SMALL = 4096
-"""Parts of segments that are kept: together some 30 MiB."""
+"""So many sets of small parts are kept: together some 30 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class Recording:
         self.folder = folder
         self.info: SessionInfo = read_info(folder)
         self._known: dict[int, SegmentIndex] = {}
-        self._small: dict[tuple[int, int], bytes] = {}
+        self._small: dict[tuple[int, ...], Content] = {}
         self.spans: list[Span] = []
         self.refresh()
 
@@ -124,24 +124,24 @@ class Recording:
         """Read some members of a segment; of an open one, everything."""
         if not span.index.members or not span.file.sealed:
             return self.content(span)
-        wanted = [(span.file.number, member) for member in members]
-        missing = [key for key in wanted if key not in self._small]
-        texts = dict(zip(missing, self._texts(span, missing), strict=True))
-        content = parse(b"".join(texts.get(key) or self._small.get(key, b"") for key in wanted))
+        wanted = tuple(members)
+        key = (span.file.number, *wanted)
+        known = self._small.get(key)
+        if known is not None:
+            return known
+        content = parse(b"".join(self._texts(span, wanted)))
         # A day has 1,440 segments with a few events each, and every seek asks for them.
-        small = {k: t for k, t in texts.items() if span.index.members[k[1]][1] < _SMALL_BYTES}
-        if len(self._small) + len(small) > _MOST_SMALL:
-            self._small.clear()
-        self._small.update(small)
+        if sum(span.index.members[member][1] for member in wanted) < _SMALL_BYTES:
+            if len(self._small) >= _MOST_SMALL:
+                self._small.clear()
+            self._small[key] = content
         return content
 
-    def _texts(self, span: Span, keys: list[tuple[int, int]]) -> list[bytes]:
+    def _texts(self, span: Span, members: Iterable[int]) -> list[bytes]:
         """Inflate members of a segment."""
-        if not keys:
-            return []
         packed: list[bytes] = []
         with reading(str(span.file.path)), span.file.path.open("rb") as file:
-            for _, member in keys:
+            for member in members:
                 offset, size_bytes = span.index.members[member]
                 file.seek(offset)
                 packed.append(file.read(size_bytes))

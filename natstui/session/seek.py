@@ -86,6 +86,9 @@ class Route:
             members.append(FLOW)
         depths = (self.polls_from, self.quarter_from, self.minutes_from)
         polls = (HOUR, QUARTER, REST)
+        if members and number < self.polls_from:
+            # Always the same two, so that they are found among those kept.
+            return [EVENTS, FLOW]
         return members + [m for m, since in zip(polls, depths, strict=True) if number >= since]
 
     def flows(self, kind: str, number: int) -> bool:
@@ -138,21 +141,21 @@ def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
     if not recording.spans:
         return
     way = route(recording, at_us)
-    past = Past(None)
+    past = Past()
     first = min(way.events_from, way.polls_from, way.samples_from, way.reports_from)
     for number in range(first, way.last + 1):
         span = recording.spans[number]
-        records = _beginning(recording, span, number, way)
-        if number == way.polls_from and records and isinstance(records[-1], Snapshot):
-            past = Past(records[-1])
-        yield from map(encode_record, records)
+        for record in _beginning(recording, span, number, way):
+            if isinstance(record, Snapshot):
+                yield from past.snapshot(record)
+            else:
+                yield from past.line(encode_record(record))
         members = way.members(number, span)
         if members:
             content = recording.part(span, members)
-            entries = _wanted(recording, span, content, number, way, at_us)
-            short = number < way.all_polls_from
-            for entry in entries:
-                yield (entry.is_poll and short and past.line(entry)) or whole_line(entry)
+            for entry in _wanted(recording, span, content, number, way, at_us):
+                yield from past.entry(entry) if entry.is_poll else past.line(whole_line(entry))
+    yield from past.rest()
 
 
 def _beginning(recording: Recording, span: Span, number: int, way: Route) -> list[Record]:

@@ -8,6 +8,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import AsyncIterator, Sequence
+from time import perf_counter
 from typing import IO
 
 from natstui.errors import NatstuiError
@@ -15,6 +16,7 @@ from natstui.lines import decode_record, encode_command
 from natstui.model.record import Command, EngineStarted, Record
 
 _READ_BYTES = 1 << 20
+_REST_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
 
 
@@ -77,6 +79,7 @@ class Link:
         )
         try:
             parts: list[bytes] = []
+            rested_s = perf_counter()
             # Not readline(): it searches a large line again from its start with every chunk.
             while chunk := await reader.read(_READ_BYTES):
                 head, newline, rest = chunk.rpartition(b"\n")
@@ -87,8 +90,10 @@ class Link:
                 parts = [rest] if rest else []
                 for line in lines:
                     yield decode_record(line)
-                    # A large line takes tens of milliseconds: let keys through in between.
-                    await asyncio.sleep(0)
+                    # Many lines, or a large one, take tens of milliseconds: let keys through.
+                    if perf_counter() - rested_s > _REST_AFTER_S:
+                        await asyncio.sleep(0)
+                        rested_s = perf_counter()
         finally:
             transport.close()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from dataclasses import replace
 
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.record import (
@@ -156,7 +157,8 @@ class Scenario:
         if second % 101 == 53:
             yield Restored(at_us + 4, "CONSUMER.LIST")
         if second % 211 == 60:
-            yield self.configured(at_us + 5, max_bytes=second)
+            # Only what changed, as the poller tells it.
+            yield replace(self.configured(at_us + 5, max_bytes=second), consumers=())
 
 
 def stream(name: str, born_us: int, max_bytes: int | None = None) -> StreamConfiguration:

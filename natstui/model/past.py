@@ -1,0 +1,52 @@
+"""Polls of which only the history and the cost are wanted: what a seek needs hundreds of."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from natstui.model.snapshot import PollCost
+
+NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoll:
+    """One poll, without its rows."""
+
+    taken_mono_us: int
+    taken_at_us: int
+    cost: PollCost
+    api_requests_count: int | None
+    api_errors_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastPolls:
+    """Polls that saw exactly the rows known; a newer one follows them whole. Never recorded."""
+
+    at_us: int
+    """Of the newest."""
+    polls: tuple[PastPoll, ...]
+    streams: dict[str, bytes]
+    """Column → unsigned 64-bit numbers, the lowest byte first: every row of a poll, in the order
+    of the rows known, then the next poll. The columns are those a history keeps."""
+    consumers: dict[str, bytes]
+
+
+def to_bytes(numbers: Iterable[int]) -> bytes:
+    """Return numbers as the bytes of `PastPolls`; OverflowError when one is no counter."""
+    packed = array("Q", numbers)
+    if sys.byteorder == "big":
+        packed.byteswap()
+    return packed.tobytes()
+
+
+def to_numbers(packed: bytes) -> array[int]:
+    """Return the numbers in the bytes of `PastPolls`."""
+    numbers = array("Q", packed)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

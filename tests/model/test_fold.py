@@ -1,0 +1,34 @@
+"""Many records at once lead to the same state as one by one."""
+
+from __future__ import annotations
+
+from natstui.model.fold import folded
+from natstui.model.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
+from natstui.model.recording import ClockStepped, Gap
+from natstui.model.state import EVENTS_KEPT, State
+
+
+def events(count: int) -> list[Record]:
+    """Return events of every kind, mostly those that come in rows."""
+    records: list[Record] = []
+    for at_us in range(1, count):
+        records.append(AckSample(at_us, "S", "c", at_us, at_us, 1, 5))
+        records.append(Advisory(at_us, "nak", "S", "c", "text", "{}"))
+        if at_us % 50 == 0:
+            records += [Unavailable(at_us, "INFO", f"reason {at_us}"), Noted(at_us, "note")]
+        if at_us % 70 == 0:
+            records += [Restored(at_us, "INFO"), Gap(at_us, 0, 0, "x"), ClockStepped(at_us, 1)]
+    return records
+
+
+def test_a_row_of_events_is_folded_as_one_by_one() -> None:
+    records = events(EVENTS_KEPT + 700)
+    one_by_one = State()
+    for record in records:
+        one_by_one = one_by_one.after(record)
+    at_once = folded(folded(State(), records[:1234]), records[1234:])
+    assert at_once.happenings == one_by_one.happenings
+    assert at_once.ack_samples == one_by_one.ack_samples
+    assert at_once.unavailable == one_by_one.unavailable
+    assert at_once.now_at_us == one_by_one.now_at_us
+    assert len(at_once.happenings) == len(at_once.ack_samples) == EVENTS_KEPT

@@ -33,8 +33,8 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     """
     reader = spark.read.option("ignoreCorruptFiles", value=True)
     where = F.col("_metadata.file_path")
-    # Short pieces first: a regular expression over a whole poll would decode all of it.
-    head, tail = F.substring("value", 1, 60), F.substring("value", -60, 60)
+    # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
+    head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
     lines = reader.text([f"{folder}/records-*.jsonl*" for folder in folders]).select(
         F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
@@ -48,6 +48,10 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     return lines
 
 
+def _bytes_of(text: Column, start: int, length: int) -> Column:
+    return F.substring(text.cast("binary"), start, length).cast("string")
+
+
 def _number(tail: Column, group: int, name: str) -> Column:
     digits = F.regexp_extract(tail, _PLACE, group)
     return F.when(digits != "", digits.cast("int")).alias(name)
@@ -59,7 +63,7 @@ def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
     `promised_bytes` is the uncompressed length (modulo 2³²) with which the last member of a gzip
     file ends; null for the open segment. In a file cut off it is noise, rarely a small number.
     """
-    tail = F.substring(F.hex(F.col("content")), -8, 8)
+    tail = F.hex(F.substring(F.col("content"), -4, 4))
     little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
     sealed = F.col("path").endswith(".gz")
     files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])

@@ -131,10 +131,8 @@ def _samples(silver: Silver, thresholds: Thresholds) -> DataFrame:
     order = Window.partitionBy("series_id").orderBy("mono_us")
     changed = ~F.col("trouble").eqNullSafe(F.lag("trouble").over(order))
     rows = rows.withColumn("run", F.sum(changed.cast("int")).over(order))
-    runs = rows.where(F.col("trouble").isNotNull()).groupBy("series_id", "run", "trouble")
-    found = runs.agg(
-        F.any_value("session").alias("session"),
-        F.any_value("stream").alias("stream"),
+    runs = rows.where(F.col("trouble").isNotNull())
+    found = runs.groupBy("series_id", "session", "stream", "run", "trouble").agg(
         F.min("at_us").alias("start"),
         F.max("at_us").alias("end"),
         F.max("peer_lag_msgs").alias("lag_msgs"),

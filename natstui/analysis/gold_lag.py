@@ -40,8 +40,7 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
     recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
     minutes = F.col("bucket_at_us") / 60e6
     pending, samples = F.col("pending_mean_msgs"), F.col("samples_count")
-    rows = rows.groupBy("series_id").agg(
-        *(F.any_value(c.name).alias(c.name) for c in CONSUMER_IDENTITY),
+    rows = rows.groupBy("series_id", *(c.name for c in CONSUMER_IDENTITY)).agg(
         F.min("bucket_at_us").alias("first_at_us"),
         F.max("bucket_at_us").alias("last_at_us"),
         F.min_by("pending_first_msgs", "bucket_at_us").alias("pending_first_msgs"),

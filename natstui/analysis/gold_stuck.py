@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from natstui.analysis.rates import long_runs
 from natstui.analysis.silver_events import latest_configuration
 from natstui.analysis.silver_layer import Silver, Thresholds
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
@@ -65,13 +66,13 @@ def stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> D
 
 def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return one row per stretch that lasted long enough."""
-    rows = samples.where(F.col("stuck_since_us").isNotNull())
+    rows = long_runs(samples, "stuck_since_us", thresholds.stuck_after_s)
     idle = (F.col("waiting_pulls_count") == 0) & ~F.col("push_bound")
     # The change of the first sample of a stretch happened before it.
     inside = F.col("at_us") > F.col("stuck_since_us")
-    identity = [F.any_value(c.name).alias(c.name) for c in CONSUMER_IDENTITY]
-    runs = rows.groupBy("series_id", F.col("stuck_since_us").alias("start_at_us")).agg(
-        *identity,
+    identity = [c.name for c in CONSUMER_IDENTITY]
+    start = F.col("stuck_since_us").alias("start_at_us")
+    runs = rows.groupBy("series_id", *identity, start).agg(
         F.max("at_us").alias("end_at_us"),
         F.count("*").alias("samples_count"),
         F.max("ack_floor_stream_seq").alias("ack_floor_stream_seq"),
@@ -88,9 +89,7 @@ def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
         _share(F.col("leader").isNull()).alias("leaderless_share"),
     )
     duration_s = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
-    return runs.withColumn("duration_s", duration_s).where(
-        F.col("duration_s") >= thresholds.stuck_after_s
-    )
+    return runs.withColumn("duration_s", duration_s)
 
 
 def _share(condition: Column) -> Column:

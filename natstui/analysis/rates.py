@@ -28,18 +28,28 @@ def bucket_start(at_us: Column, thresholds: Thresholds) -> Column:
     return at_us - F.pmod(at_us, F.lit(thresholds.bucket_s * 1_000_000))
 
 
+def long_runs(samples: DataFrame, since: str, least_s: float) -> DataFrame:
+    """Return the samples of the stretches that lasted at least so long.
+
+    `since` is the column with the moment a stretch began. Most stretches are one sample long;
+    finding the others first, in three columns, spares grouping them all.
+    """
+    lasted_s = (F.col("at_us") - F.col(since)) / 1e6
+    found = samples.where(lasted_s >= least_s).select("series_id", since).distinct()
+    return samples.join(F.broadcast(found), ["series_id", since], "left_semi")
+
+
 class Buckets:
-    """Samples by series and bucket: one narrow key, so that the partial sums stay cheap."""
+    """Samples by series and bucket."""
 
     def __init__(self, samples: DataFrame, thresholds: Thresholds, names: tuple[str, ...]) -> None:
         bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
-        self._groups = samples.groupBy("series_id", bucket)
-        self._identity = ("session", *names, "created_at_us")
+        # The identity follows from the series, but text among the sums would make Spark sort.
+        self._groups = samples.groupBy("series_id", bucket, "session", *names, "created_at_us")
 
     def agg(self, *sums: Column) -> DataFrame:
-        """Aggregate; the identity rides along, as it follows from the series."""
-        riders = [F.any_value(name).alias(name) for name in self._identity]
-        return self._groups.agg(*riders, *sums)
+        """Aggregate."""
+        return self._groups.agg(*sums)
 
 
 def common() -> tuple[Column, ...]:

@@ -156,7 +156,10 @@ _UNIT_ENDS = ("_at_us", "_us", "_s", "_bytes", "_msgs", "_count", "_share", "_ch
 
 
 def title_text(name: str) -> str:
-    """Return a column's name without its unit: the cells carry it."""
+    """Return a column's name without its unit, which the cells carry; a rate keeps its time."""
+    for end, time in (("_per_s", "/s"), ("_per_min", "/min")):
+        if name.endswith(end):
+            return name.removesuffix(end).replace("_", " ") + time
     for end in _UNIT_ENDS:
         if name.endswith(end) and name.removesuffix(end):
             name = name.removesuffix(end)

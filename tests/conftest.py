@@ -12,6 +12,11 @@ import pytest
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.broker_cluster import Cluster
 
+# Spark's jobs of tests are trivial: most of their time would go into compiling them well.
+os.environ.setdefault(
+    "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+)
+
 
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

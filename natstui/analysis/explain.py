@@ -13,7 +13,12 @@ _KNOWN = (
         "the disk is full: free some space, or choose other folders with --out and --scratch",
     ),
     (
-        r"AccessControlException|Permission denied|AccessDenied|\(Permission",
+        r"File too large|File size limit exceeded",
+        "a file grew larger than this process may write: raise the limit (ulimit -f), or choose "
+        "other folders with --out and --scratch",
+    ),
+    (
+        r"AccessControlException|Permission denied|AccessDenied|\(Permission|Mkdirs failed",
         "no permission to read the sessions or to write the tables{where}",
     ),
     (

@@ -13,6 +13,7 @@ import os
 import sys
 import tempfile
 import uuid
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from natstui.analysis.cancel import Cancel
 from natstui.analysis.explain import explain
 from natstui.analysis.java import check_java
 from natstui.analysis.pipe import Tell, open_pipe, tell_people
-from natstui.analysis.places import check_sessions, prepare_out
+from natstui.analysis.places import check_remote, check_sessions, held, prepare_out
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver_layer import Thresholds
 from natstui.analysis.sources import find_sources
@@ -64,28 +65,41 @@ def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
     # spark-submit starts the JVM itself and leaves the port of it here.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
     try:
-        if not words.remote and not submitted:
+        if words.remote:
+            check_remote(words.remote)
+        elif not submitted:
             check_java()
-        progress.step("starting Spark")
-        spark = submitted_session(settings) if submitted else open_session(settings)
-        return _analysed(spark, words, sessions, out, progress)
+        with held(out, progress.wait) as alone:
+            progress.step("starting Spark")
+            spark = submitted_session(settings) if submitted else open_session(settings)
+            return _analysed(spark, words, sessions, _Place(out, alone), progress)
     except (PySparkException, Py4JError, OSError, ImportError) as error:
         raise explain(error) from error
     finally:
         progress.end()
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where the tables go, and whether no other run can write there."""
+
+    out: str
+    alone: bool
+
+
 def _analysed(
     spark: SparkSession,
     words: argparse.Namespace,
     sessions: list[str],
-    out: str,
+    place: _Place,
     progress: Progress,
 ) -> dict[str, Any]:
     cancel = Cancel(spark)
     progress.watch(spark, cancel.check)
-    store = Store(spark, out, uuid.uuid4().hex[:8])
+    store = Store(spark, place.out, uuid.uuid4().hex[:8])
     try:
+        if place.alone:
+            store.tidy()
         return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
     except (PySparkException, Py4JError):
         cancel.check()

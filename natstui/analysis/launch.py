@@ -19,6 +19,8 @@ from typing import Any
 from natstui.errors import AnalysisError, MissingExtra, NatstuiError
 
 CANCEL_WAIT_S = 15.0
+_CONNECT = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
+"""What a Spark Connect client imports beside pyspark."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,7 @@ class Wish:
     scratch: str | None = None
     ui: bool = False
     bucket_s: int = 60
+    stuck_after_s: float = 30.0
     baseline: tuple[str, ...] = ()
     rows_count: int = 200
     log: str | None = None
@@ -52,6 +55,8 @@ def command(wish: Wish) -> list[str]:
     """Return the command line of the child; raise MissingExtra without pyspark."""
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("analyze", "spark")
+    if wish.remote and not all(map(importlib.util.find_spec, _CONNECT)):
+        raise MissingExtra("analyze --remote", "connect")
     words = [sys.executable, "-m", "natstui.analysis.job", *wish.sessions, "--pipe"]
     options: dict[str, Any] = {
         "--out": wish.out,
@@ -61,6 +66,7 @@ def command(wish: Wish) -> list[str]:
         "--partitions": wish.partitions_count,
         "--scratch": wish.scratch,
         "--bucket": wish.bucket_s,
+        "--stuck-after": wish.stuck_after_s,
         "--rows": wish.rows_count,
         "--log": wish.log,
     }

@@ -34,8 +34,11 @@ document.getElementById("filter").addEventListener("input", (event) => {
 });
 document.querySelectorAll(".chart").forEach((chart) => chart.addEventListener("mousemove", (event) => {
   const box = chart.getBoundingClientRect();
-  const x = Math.min(Math.max((event.clientX - box.left) * 900 / box.width, 60), 890);
-  const share = (x - 60) / 830;
+  const [left, right, high, low, top] =
+    ["left", "right", "high", "low", "top"].map((name) => Number(chart.dataset[name]));
+  const wide = chart.viewBox.baseVal.width;
+  const x = Math.min(Math.max((event.clientX - box.left) * wide / box.width, left), right);
+  const share = (x - left) / (right - left);
   const first = Number(chart.dataset.first), last = Number(chart.dataset.last);
   const at = new Date((first + share * (last - first)) / 1000).toISOString().slice(0, 19);
   const cross = chart.querySelector(".cross");
@@ -45,7 +48,7 @@ document.querySelectorAll(".chart").forEach((chart) => chart.addEventListener("m
     const points = line.getAttribute("d").match(/[\d.]+ [\d.]+/g) || [];
     const near = points.map((point) => point.split(" ").map(Number))
       .reduce((best, point) => Math.abs(point[0] - x) < Math.abs(best[0] - x) ? point : best, [-1e9, 0]);
-    const value = (196 - near[1]) / 186 * Number(chart.dataset.top);
+    const value = (low - near[1]) / (low - high) * top;
     return chart.querySelectorAll(".key")[index].textContent + " " + value.toPrecision(4);
   });
   chart.querySelector(".told").textContent = at.replace("T", " ") + "   " + values.join("   ");

@@ -22,6 +22,8 @@ _CHARTS = (
     ("Messages pending", (("pending", "pending_mean_msgs"),)),
 )
 _SESSIONS_DRAWN = 20
+_LONG = ("sentence", "evidence", "detail")
+"""Columns whose texts are wrapped; names stay on one line."""
 
 
 def page(result: dict[str, Any]) -> str:
@@ -69,7 +71,10 @@ def _section(one: Shown) -> str:
     head = f"<section><h2>{_text(one.section.title)}</h2>"
     if not one.rows:
         return f"{head}<p>{_text(one.section.empty)}</p></section>"
-    kinds = ["num" if numeric else "txt" for numeric in one.numeric]
+    kinds = [
+        "num" if numeric else "long" if title in _LONG else "txt"
+        for title, numeric in zip(one.titles, one.numeric, strict=True)
+    ]
     titles = "".join(
         f'<th class="{kind}">{_text(title)}</th>'
         for kind, title in zip(kinds, one.titles, strict=True)

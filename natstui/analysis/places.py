@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import glob
 import os
+import socket
 import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from natstui.errors import AnalysisError
+
+CONNECT_PORT = 15002
+CONNECT_WAIT_S = 10.0
 
 
 def is_url(text: str) -> bool:
@@ -53,6 +61,23 @@ def _check_readable(folder: str) -> None:
         raise AnalysisError(f"the session {folder} is empty: it has no records")
 
 
+def check_remote(address: str) -> None:
+    """Raise AnalysisError when no server listens there: the client would try for ten minutes."""
+    # What follows the semicolon may be a token, which no sentence must show.
+    address = address.partition("/;")[0].partition(";")[0]
+    parts = urlsplit(address)
+    if parts.scheme != "sc" or not parts.hostname:
+        raise AnalysisError(
+            f"{address} is not the address of a Spark Connect server: sc://host:port"
+        )
+    try:
+        host, port = parts.hostname, parts.port or CONNECT_PORT
+        socket.create_connection((host, port), CONNECT_WAIT_S).close()
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AnalysisError(f"no Spark Connect server answers at {address}: {reason}") from error
+
+
 def glob_escaped(folder: str) -> str:
     """Return a folder's name as Hadoop's globs read it literally."""
     return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in folder)
@@ -71,3 +96,27 @@ def prepare_out(out: str) -> str:
     except OSError as error:
         raise AnalysisError(f"cannot write the tables to {path}: {error.strerror}") from error
     return str(path)
+
+
+@contextmanager
+def held(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
+    """Have the folder of the tables alone, which yields True; wait while another run has it.
+
+    A URL yields False: object stores have no locks, so one run at a time is up to the user there.
+    """
+    if is_url(out):
+        yield False
+        return
+    try:
+        descriptor = os.open(f"{out}/.lock", os.O_RDWR | os.O_CREAT, 0o600)
+    except OSError as error:
+        raise AnalysisError(f"cannot write the tables to {out}: {error.strerror}") from error
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            on_wait()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield True
+    finally:
+        os.close(descriptor)

@@ -31,6 +31,11 @@ class Progress:
             self._text = text
         self._say(0, 0)
 
+    def wait(self) -> None:
+        """Say that another run has the folder of the tables."""
+        self._text = "waiting for another analysis that writes the same tables"
+        self._say(0, 0)
+
     def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
         """Follow Spark's own count of tasks from a thread; a Connect server has none.
 

@@ -100,6 +100,12 @@ SECTIONS = (
         "No streams.",
     ),
     Section(
+        "Account", "account_capacity",
+        ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes", "full_in_s",
+         "api_errors_count"),
+        "The account's use was not recorded.",
+    ),
+    Section(
         "Busiest moments", "busiest",
         ("session", "busiest_count", "bucket_at_us", "published_per_s", "delivered_per_s",
          "pending_mean_msgs"),
@@ -132,18 +138,20 @@ SECTIONS = (
 
 
 def shown(result: Result, section: Section) -> Shown:
-    """Return a section with its texts."""
+    """Return a section with its texts; a session that is the same in every row is left out."""
     table = result["tables"][section.table]
     names = [column["name"] for column in table["columns"]]
     types = {column["name"]: column["type"] for column in table["columns"]}
-    places = [names.index(name) for name in section.columns]
+    alone = len(result["sessions"]) == 1 and section.table != "session"
+    kept = tuple(name for name in section.columns if not (alone and name == "session"))
+    places = [names.index(name) for name in kept]
     rows = tuple(
         tuple(cell_text(names[place], row[place]) for place in places) for row in table["rows"]
     )
     return Shown(
         section,
-        tuple(title_text(name) for name in section.columns),
-        tuple(types[name] in ("bigint", "double") for name in section.columns),
+        tuple(title_text(name) for name in kept),
+        tuple(types[name] in ("bigint", "double") for name in kept),
         rows,
         bool(table["cut"]),
     )

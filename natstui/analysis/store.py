@@ -8,6 +8,8 @@ from pyspark.sql import functions as F
 from natstui.analysis.file_system import file_system
 from natstui.analysis.tables import Table, dictionary
 
+_OLD = ".old"
+
 
 class Store:
     """A folder or URL with `silver/` and `gold/`.
@@ -15,7 +17,7 @@ class Store:
     Silver partitions are replaced one session at a time by Spark itself (staged, then renamed).
     Gold is written to a folder beside and renamed by `publish`, so that a run that fails leaves
     the old tables. Spark Connect has no file system API: there gold is overwritten table by
-    table.
+    table, without a dictionary, and a run that fails leaves new tables beside old ones.
     """
 
     def __init__(self, spark: SparkSession, root: str, run: str) -> None:
@@ -57,14 +59,36 @@ class Store:
         if self._files is None:
             return
         self._files.write_text(f"{self._aside}/DICTIONARY.md", dictionary(tables))
-        self._files.delete(f"{self.root}/gold")
-        self._files.rename(self._aside, f"{self.root}/gold")
+        gold, old = f"{self.root}/gold", f"{self._aside}{_OLD}"
+        if self._files.exists(gold):
+            self._files.rename(gold, old)
+        self._files.rename(self._aside, gold)
+        self._files.delete(old)
+
+    def tidy(self) -> None:
+        """Remove what killed runs left, and put back the tables one of them had moved aside.
+
+        Only for who has the folder alone: what another run is writing would go too.
+        """
+        if self._files is None:
+            return
+        gold = f"{self.root}/gold"
+        for left in self._files.glob(f"{gold}.*"):
+            if left.endswith(_OLD) and not self._files.exists(gold):
+                self._files.rename(left, gold)
+            else:
+                self._files.delete(left)
+        self._drop_staging()
 
     def discard(self) -> None:
         """Remove what an unfinished run left aside."""
         if self._files is None:
             return
         self._files.delete(self._aside)
+        self._drop_staging()
+
+    def _drop_staging(self) -> None:
+        assert self._files is not None
         for staging in self._files.glob(f"{self.root}/silver/*/.spark-staging-*"):
             self._files.delete(staging)
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 
 from natstui.units import moment_text, rate_text
 
-WIDTH, HEIGHT = 900, 220
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 10, 10, 24
+WIDTH, HEIGHT = 900, 240
+_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 10, 30, 24
+"""The names of the lines stand above the plot, so that no line runs through them."""
 
 Line = tuple[str, Sequence[int], Sequence[float | None]]
 
@@ -24,7 +25,9 @@ def chart(title: str, lines: Sequence[Line]) -> str:
     top = max(value for _, value in known) or 1.0
     parts = [
         f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" data-first="{first}" '
-        f'data-last="{last}" data-top="{top:g}"><title>{html.escape(title)}</title>'
+        f'data-last="{last}" data-top="{top:g}" data-left="{_LEFT}" '
+        f'data-right="{WIDTH - _RIGHT}" data-high="{_TOP}" data-low="{HEIGHT - _BOTTOM}">'
+        f"<title>{html.escape(title)}</title>"
     ]
     parts += _axes(first, last, top)
     for number, (name, ats, values) in enumerate(lines):
@@ -32,10 +35,11 @@ def chart(title: str, lines: Sequence[Line]) -> str:
         parts.append(f'<path class="line line{number % 4}" d="{path}"/>')
         x = _LEFT + 8 + 170 * number
         parts.append(
-            f'<text class="key key{number % 4}" x="{x}" y="{_TOP + 10}">{html.escape(name)}</text>'
+            f'<text class="key key{number % 4}" x="{x}" y="{_TOP - 10}">{html.escape(name)}</text>'
         )
-    parts.append('<line class="cross" y1="10" y2="196" x1="-9" x2="-9"/>')
-    parts.append('<text class="told" x="62" y="38"></text></svg>')
+    low = HEIGHT - _BOTTOM
+    parts.append(f'<line class="cross" y1="{_TOP}" y2="{low}" x1="-9" x2="-9"/>')
+    parts.append(f'<text class="told" x="{_LEFT + 8}" y="{_TOP + 16}"></text></svg>')
     return "".join(parts)
 
 

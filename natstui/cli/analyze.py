@@ -50,6 +50,13 @@ def _only_in_library(word: str, folder: Path) -> bool:
     help="Seconds per bucket of the rates.",
 )
 @click.option(
+    "--stuck-after",
+    "stuck_after_s",
+    type=click.FloatRange(min=1),
+    default=30.0,
+    help="Seconds without progress until a consumer is called stuck.",
+)
+@click.option(
     "--rows",
     "rows_count",
     type=click.IntRange(1, 100_000),

@@ -6,14 +6,17 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "140"}
 
 
-def natstui(*words: str, env: dict[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-    """Run `natstui WORDS` to its end."""
+def natstui(
+    *words: str, env: dict[str, str] | None = None, first: Callable[[], None] | None = None
+) -> subprocess.CompletedProcess[str]:
+    """Run `natstui WORDS` to its end; `first` is called in the new process before it."""
     return subprocess.run(
         [sys.executable, "-m", "natstui", *words],
         capture_output=True,
@@ -21,6 +24,7 @@ def natstui(*words: str, env: dict[str, str] | None = None) -> subprocess.Comple
         timeout=400,
         check=False,
         env=env or ENVIRONMENT,
+        preexec_fn=first,
     )
 
 

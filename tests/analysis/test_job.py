@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import os
 import signal
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from benchmarks._sessions import Plan, write_session
 from natstui.analysis.java import java_version
 from tests.analysis.damaged import NAME, rewritten, small
 from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
+from tests.analysis.limited import bound_by_permissions, largest_file
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -73,14 +76,24 @@ def test_a_renamed_column_ends_the_command_with_a_sentence(sessions: Path, tmp_p
     assert left_behind(out) == []
 
 
-def refused(*words: str, env: dict[str, str] | None = None) -> str:
+def refused(
+    *words: str, env: dict[str, str] | None = None, first: Callable[[], None] | None = None
+) -> str:
     """Return the sentence a wrong command ends with; Spark is never started for it."""
-    ran = natstui("analyze", *words, env=env)
+    ran = natstui("analyze", *words, env=env, first=first)
     assert ran.returncode == 7, ran.stderr
     assert ran.stdout == ""
     lines = [line for line in ran.stderr.splitlines() if line != "natstui: starting Spark"]
     assert len(lines) == 1, lines
     return lines[0]
+
+
+def broken_off(*words: str, first: Callable[[], None]) -> str:
+    """Return the sentence a run ends with that fails on its way."""
+    ran = natstui("analyze", *words, "--master", "local[2]", first=first)
+    assert ran.returncode == 7, ran.stderr
+    assert ran.stdout == ""
+    return ran.stderr.splitlines()[-1]
 
 
 def test_what_is_no_session_is_said_at_once(sessions: Path, tmp_path: Path) -> None:
@@ -107,6 +120,70 @@ def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path
 def test_a_full_disk_is_said_at_once(sessions: Path) -> None:
     # /dev/full is a disk that is always full; a folder under it cannot be made.
     assert "cannot write the tables" in refused(str(small(sessions)), "--out", "/dev/full/x")
+
+
+def test_a_disk_that_is_full_on_the_way_leaves_the_old_tables_and_nothing_else(
+    sessions: Path, tmp_path: Path
+) -> None:
+    out, gold = tmp_path / "out", tmp_path / "out" / "gold"
+    gold.mkdir(parents=True)
+    (gold / "DICTIONARY.md").write_text("of an earlier run")
+    folder = write_session(sessions / NAME, Plan(30, 150, 60), records_per_segment=30)
+    words = (str(folder), "--out", str(out))
+    sentence = broken_off(*words, first=largest_file(96 * 1024))
+    assert "a file grew larger than this process may write" in sentence
+    assert left_behind(out) == []
+    assert [path.name for path in gold.iterdir()] == ["DICTIONARY.md"]
+    assert (gold / "DICTIONARY.md").read_text() == "of an earlier run"
+
+
+def test_a_permission_that_is_missing_is_said_at_once(sessions: Path, tmp_path: Path) -> None:
+    folder, out = small(sessions), tmp_path / "out"
+    segment = folder / "records-000002.jsonl.gz"
+    segment.chmod(0)
+    words = (str(folder), "--out", str(out))
+    assert "no permission to read" in refused(*words, first=bound_by_permissions)
+    segment.chmod(0o600)
+    out.mkdir(mode=0o500)
+    assert "cannot write the tables to" in refused(*words, first=bound_by_permissions)
+    out.chmod(0o700)
+
+
+def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
+    sessions: Path, tmp_path: Path
+) -> None:
+    folder, out = small(sessions), tmp_path / "out"
+    (out / "silver").mkdir(parents=True)
+    (out / "silver").chmod(0o500)
+    sentence = broken_off(str(folder), "--out", str(out), first=bound_by_permissions)
+    (out / "silver").chmod(0o700)
+    assert "no permission to read the sessions or to write the tables" in sentence
+    assert str(out) in sentence
+    assert left_behind(out) == []
+    assert not (out / "gold").exists()
+
+
+def test_two_runs_into_one_folder_come_one_after_the_other(sessions: Path, tmp_path: Path) -> None:
+    folder, out = small(sessions), tmp_path / "out"
+    # What a run left that was killed in the middle of putting its tables in place.
+    (out / "gold.killed").mkdir(parents=True)
+    words = (str(folder), "--out", str(out), "--master", "local[2]")
+    first = started(*words)
+    while told(first)["text"] != "reading the lines":
+        pass
+    second = started(*words)
+    assert told(second)["text"] == "waiting for another analysis that writes the same tables"
+    ends = []
+    for child in (first, second):
+        assert child.stdin is not None and child.stdout is not None
+        *_, end = map(json.loads, child.stdout)
+        assert child.wait(60) == 0, end
+        ends.append(end)
+        child.stdin.close()
+        child.stdout.close()
+    assert [end["read_sessions_count"] for end in ends] == [1, 0]
+    assert ends[0]["tables"] == ends[1]["tables"]
+    assert left_behind(out) == []
 
 
 def test_without_java_the_sentence_says_where_it_was_looked_for(

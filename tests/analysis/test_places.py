@@ -8,7 +8,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 from natstui.analysis.explain import explain
-from natstui.analysis.places import check_sessions, glob_escaped
+from natstui.analysis.places import check_remote, check_sessions, glob_escaped
 from natstui.errors import AnalysisError, SessionError
 
 
@@ -53,3 +53,17 @@ def test_urls_are_left_to_hadoop() -> None:
 def test_a_pattern_without_sessions_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(AnalysisError, match="no recorded session matches"):
         check_sessions([str(tmp_path / "nothing*")])
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("spark://127.0.0.1:7077", "is not the address of a Spark Connect server"),
+        ("sc://127.0.0.1:1/;token=x", "no Spark Connect server answers at sc://127.0.0.1:1"),
+        ("sc://127.0.0.1:99999", "no Spark Connect server answers"),
+    ],
+)
+def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, sentence: str) -> None:
+    with pytest.raises(AnalysisError, match=sentence) as caught:
+        check_remote(address)
+    assert "token" not in str(caught.value)

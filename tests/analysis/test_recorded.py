@@ -1,14 +1,18 @@
-"""What the engine really records of a real server and a real benchmark, through the pipeline."""
+"""What the engine really records of the demo, of a real benchmark and of a gap: every table."""
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from natstui.jetstream.broker import Broker
+from natstui.analysis import gold
+from natstui.cli.demo_shop import running_shop
 from natstui.model.benchmark import BenchmarkFinished
 from natstui.model.benchmark_command import StartBenchmark
 from natstui.model.recording import RecordingChanged, StartRecording, StopRecording
@@ -18,19 +22,30 @@ from tests.engine.engine_process import EngineProcess
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
+AWAY_S = 7.0
+"""The engine is stopped for this long: polls are missing, and that is a gap."""
+QUIET_S = 18.0
+"""Recorded after the benchmark, so that the demo's broken payments come back often enough."""
 
-def recorded(url: str) -> tuple[Path, BenchmarkFinished]:
-    """Record a benchmark on a server; return the folder and what the benchmark said."""
-    with EngineProcess("--server", url) as engine:
-        engine.next(Snapshot)
-        engine.send(StartRecording(1, "with a benchmark"))
-        change = engine.next(RecordingChanged, lambda change: change.folder is not None)
-        engine.send(StartBenchmark(2, "work-queue", {"duration": "4s"}))
-        finished = engine.next(BenchmarkFinished, s=120)
-        engine.send(StopRecording(3))
-        engine.next(RecordingChanged, lambda change: not change.on, s=60)
-        assert change.folder is not None
-        return Path(change.folder), finished
+
+def recorded(engine: EngineProcess, name: str, number: int, more_s: float) -> Recorded:
+    """Record a benchmark of four seconds, and a while of the demo alone."""
+    engine.send(StartRecording(10 * number, name))
+    change = engine.next(RecordingChanged, lambda change: change.folder is not None)
+    engine.send(StartBenchmark(10 * number + 1, "work-queue", {"duration": "4s"}))
+    finished = engine.next(BenchmarkFinished, s=120)
+    if more_s:
+        os.kill(engine.process.pid, signal.SIGSTOP)
+        time.sleep(AWAY_S)
+        os.kill(engine.process.pid, signal.SIGCONT)
+        time.sleep(more_s)
+    engine.send(StopRecording(10 * number + 2))
+    engine.next(RecordingChanged, lambda change: not change.on, s=60)
+    assert change.folder is not None
+    return Path(change.folder), finished
+
+
+Recorded = tuple[Path, BenchmarkFinished]
 
 
 def table(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -40,31 +55,49 @@ def table(result: dict[str, Any], name: str) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in found["rows"]]
 
 
-def test_a_recorded_benchmark_of_a_real_server_is_answered_in_every_table(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    folder, finished = recorded(nats_server.url)
-    assert tmp_path in folder.parents
-    words = ("--out", str(tmp_path / "out"), "--master", "local[2]", "--bucket", "5", "--json")
-    ran = natstui("analyze", str(folder), *words)
+    with running_shop(None) as shop, EngineProcess("--server", shop.url) as engine:
+        engine.next(Snapshot)
+        first, finished = recorded(engine, "with a gap", 1, QUIET_S)
+        second, _ = recorded(engine, "the same again", 2, 0)
+    folders = (str(first), str(second))
+    words = ("--out", str(tmp_path / "out"), "--master", "local[2]", "--stuck-after", "5")
+    ran = natstui("analyze", *folders, *words, "--json")
     assert ran.returncode == 0, ran.stderr
     result = json.loads(ran.stdout)
-    (session,) = table(result, "session")
+    assert result["tables"].keys() == {one.name for one in gold.TABLES}
+    assert [name for name, found in result["tables"].items() if not found["rows"]] == []
+    session, _ = table(result, "session")
     assert (session["corrupt_segments_count"], session["torn_lines_count"]) == (0, 0)
     assert session["unknown_lines_count"] == 0
-    (account,) = table(result, "bench_account")
+    account_closes(result, first.name, finished)
+    of_first = {name: [row for row in table(result, name) if row.get("session") == first.name]
+                for name in result["tables"]}  # fmt: skip
+    (gap,) = (row for row in of_first["availability"] if row["kind"] == "gap")
+    assert gap["duration_s"] > AWAY_S - 1
+    # Configurations were told before the recording began: these causes follow from them.
+    causes = {row["consumer"]: row["cause"] for row in of_first["stuck"]}
+    assert causes["newsletter"] == "paused"
+    assert causes["legacy-erp"] == "no subscriber"
+    assert causes["fraud-check"] == "ack limit"
+    limits = {row["stream"]: row["max_bytes"] for row in of_first["capacity"]}
+    assert limits["INVOICES"] == 2 * 1024 * 1024
+    assert {row["consumer"] for row in of_first["poison"]} == {"settlement"}
+    assert {row["consumer"] for row in of_first["redelivery_hot_spot"]} == {"settlement"}
+
+
+def account_closes(result: dict[str, Any], session: str, finished: BenchmarkFinished) -> None:
+    """Hold the analysis to what the benchmark said of itself."""
+    (account,) = (row for row in table(result, "bench_account") if row["session"] == session)
     told = finished.result.accounting
     assert account["sent_msgs"] == told.sent_msgs > 0
     assert account["acked_msgs"] == told.acked_msgs
     assert account["received_msgs"] == told.received_msgs
     assert account["lost_msgs"] == told.lost_msgs
-    rates = table(result, "stream_rate")
-    assert {row["stream"] for row in rates} == {"NATSTUI_BENCH_WORK"}
-    assert any(row["published_per_s"] for row in rates)
-    assert table(result, "lag")
-    assert table(result, "bench_throughput")
-    latencies = {(r["metric"], r["corrected"]): r for r in table(result, "bench_latency_summary")}
-    assert latencies["e2e", True]["p50_us"] > 0
-    assert latencies["e2e", True]["p99_us"] >= latencies["e2e", True]["p50_us"]
+    assert account["closes"] is True
+    rows = [r for r in table(result, "bench_latency_summary") if r["session"] == session]
+    latencies = {(row["metric"], row["corrected"]): row for row in rows}
+    assert 0 < latencies["e2e", True]["p50_us"] <= latencies["e2e", True]["p99_us"]

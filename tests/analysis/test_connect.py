@@ -1,0 +1,101 @@
+"""Spark Connect: the same tables through a server, or a sentence about what is missing."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks._sessions import Plan, write_session
+from natstui.analysis.job import analyse
+from natstui.analysis.launch import Wish, command
+from natstui.analysis.progress import Progress
+from natstui.analysis.silver_layer import Thresholds
+from natstui.analysis.store import Store
+from natstui.errors import MissingExtra
+from tests.analysis.alike import assert_alike
+from tests.analysis.cluster import SPARK_HOME, environment, said
+from tests.analysis.damaged import NAME
+from tests.analysis.jobs import natstui
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+@contextmanager
+def connect_server(folder: Path) -> Iterator[str]:
+    """Run a server on loopback; yields its address."""
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.connect.grpc.binding.port": "0",
+        "spark.sql.warehouse.dir": str(folder / "warehouse"),
+    }
+    options = [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
+    log = folder / "connect.log"
+    with log.open("wb") as file:
+        process = subprocess.Popen(
+            [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", *options,
+             "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
+             "spark-internal"],
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment(), cwd=folder,
+        )  # fmt: skip
+    try:
+        port = said(log, r"SparkConnectService\' on port (\d+)")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(60)
+
+
+def has_client() -> bool:
+    """Tell whether the extra is installed, which `dev` brings along."""
+    return importlib.util.find_spec("grpc") is not None
+
+
+def test_a_connect_server_gives_the_tables_of_a_local_run(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    if not has_client():
+        with pytest.raises(MissingExtra, match=r"natstui\[connect\]"):
+            command(Wish(("x",), "y", remote="sc://127.0.0.1:1"))
+        return
+    folder = write_session(tmp_path / NAME, Plan(4, 6, 90))
+    here, there = tmp_path / "here", tmp_path / "there"
+    store = Store(spark, str(here), uuid.uuid4().hex)
+    progress = Progress(lambda _: None, 1)
+    local = analyse(spark, store, [str(folder)], Thresholds(), progress, 200)
+    with connect_server(tmp_path) as address:
+        words = ("--remote", address, "--out", str(there), "--json")
+        ran = natstui("analyze", str(folder), *words)
+    assert ran.returncode == 0, ran.stderr
+    remote = json.loads(ran.stdout)
+    for name, table in local["tables"].items():
+        names = [column["name"] for column in table["columns"]]
+        rows, expected = (
+            [dict(zip(names, row, strict=True)) for row in one["tables"][name]["rows"]]
+            for one in (remote, local)
+        )
+        assert_alike(name, rows, expected)
+
+
+def test_a_connect_server_that_is_not_there_is_one_sentence(tmp_path: Path) -> None:
+    folder = write_session(tmp_path / NAME, Plan(4, 6, 10))
+    words = ("--remote", "sc://127.0.0.1:1", "--out", str(tmp_path / "out"))
+    ran = natstui("analyze", str(folder), *words)
+    assert ran.stdout == ""
+    sentence = ran.stderr.splitlines()[-1]
+    if has_client():
+        assert (ran.returncode, "no Spark Connect server answers" in sentence) == (7, True), (
+            sentence
+        )
+    else:
+        assert (ran.returncode, "natstui[connect]" in sentence) == (2, True), sentence

@@ -87,8 +87,15 @@ def records(plan: Plan) -> Iterator[Record]:
 
 def write_session(folder: Path, plan: Plan, *, records_per_segment: int = 120) -> Path:
     """Write a session as the recorder does: sealed segments, and the last one open."""
+    return write_records(folder, records(plan), plan, records_per_segment=records_per_segment)
+
+
+def write_records(
+    folder: Path, many: Iterator[Record], plan: Plan, *, records_per_segment: int = 120
+) -> Path:
+    """Write a session of these records; the plan tells when it began and ended."""
     folder.mkdir(parents=True)
-    chunks = list(_chunks(records(plan), records_per_segment))
+    chunks = list(_chunks(many, records_per_segment))
     for number, chunk in enumerate(chunks, 1):
         _write_segment(folder, number, chunk)
         if number < len(chunks):

@@ -14,7 +14,7 @@ from natstui.analysis.silver_layer import Thresholds
 from natstui.analysis.sources import find_sources
 from natstui.analysis.spark_session import SparkSettings, open_session
 from natstui.analysis.store import Store
-from tests.analysis.planted import Analysed, write_first, write_second
+from tests.analysis.planted import Analysed, write_first, write_second, write_third
 
 
 @pytest.fixture(scope="session")
@@ -35,9 +35,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture(scope="session")
 def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Analysed:
-    """Two sessions with planted truths, through the whole pipeline."""
+    """Three sessions with planted truths, through the whole pipeline."""
     folder = tmp_path_factory.mktemp("sessions")
-    folders = (write_first(folder), write_second(folder))
+    folders = (write_first(folder), write_second(folder), write_third(folder))
     store = Store(spark, str(tmp_path_factory.mktemp("tables")), "run")
     sources = find_sources(spark, [f"{folder}/*"])
     silver.build_silver(spark, store, sources, str)

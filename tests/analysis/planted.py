@@ -16,8 +16,10 @@ from natstui.model.record import Record
 from natstui.model.snapshot import Snapshot
 from natstui.session.folder import segments
 from natstui.session.segment import read_content
+from tests.analysis.troubled import write_troubled
 
 FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
+THIRD = "20261005T141320Z-third"
 TICKS = 400
 FAULTS = (
     Fault("ack_limit", 3, 100, 320),
@@ -50,19 +52,29 @@ def write_second(folder: Path) -> Path:
     return write_session(folder / SECOND, plan, records_per_segment=100)
 
 
+def write_third(folder: Path) -> Path:
+    """Write a session with the troubles the first has not."""
+    return write_troubled(folder / THIRD, START_AT_US + 2 * WEEK_US)
+
+
 @dataclass(frozen=True)
 class Analysed:
     """A finished run: the recordings, the silver frames and every gold row."""
 
-    folders: tuple[Path, Path]
+    folders: tuple[Path, ...]
     silver: Silver
     gold: dict[str, list[dict[str, Any]]]
     store: Store
 
     @cached_property
+    def records(self) -> dict[str, list[Record]]:
+        """The records of every session."""
+        return {folder.name: read(folder) for folder in self.folders}
+
+    @cached_property
     def first(self) -> list[Record]:
         """The records of the first session."""
-        return read(self.folders[0])
+        return self.records[FIRST]
 
     @cached_property
     def polls(self) -> list[Snapshot]:

@@ -8,8 +8,9 @@ from typing import Any
 
 from natstui.analysis.page import page
 from natstui.analysis.phrase import cell_text
-from natstui.analysis.report import SECTIONS
+from natstui.analysis.report import SECTIONS, shown
 from natstui.cli.analyze_text import report_lines
+from natstui.units import title_text
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -51,7 +52,7 @@ def result(names_count: int) -> dict[str, Any]:
         "rows": rows,
         "cut": False,
     }
-    return {"out": HOSTILE[3], "sessions": [HOSTILE[0]], "tables": tables}
+    return {"out": HOSTILE[3], "sessions": [HOSTILE[0], "B"], "tables": tables}
 
 
 class Seen(HTMLParser):
@@ -89,6 +90,13 @@ def test_ten_thousand_hostile_names_are_text_and_nothing_else() -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", document)
 
 
+def test_a_session_alone_is_not_named_in_every_row() -> None:
+    one = {**result(3), "sessions": ["A"]}
+    stuck = next(section for section in SECTIONS if section.table == "stuck")
+    assert shown(one, stuck).titles == shown(result(3), stuck).titles[1:]
+    assert all(len(row) == len(stuck.columns) - 1 for row in shown(one, stuck).rows)
+
+
 def test_the_policy_of_the_page_forbids_requests_and_foreign_scripts() -> None:
     document = page(result(3))
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', document)
@@ -102,6 +110,12 @@ def test_the_text_holds_no_escape_and_no_control_character() -> None:
     text = "\n".join(report_lines(result(50), 120))
     assert "\x1b" not in text
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
+
+
+def test_titles_leave_the_unit_to_the_cells_but_keep_the_time_of_a_rate() -> None:
+    assert title_text("duration_s") == "duration"
+    assert title_text("published_per_s") == "published/s"
+    assert title_text("growth_per_min") == "growth/min"
 
 
 def test_cells_carry_the_unit_of_their_column() -> None:

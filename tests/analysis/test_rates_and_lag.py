@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from benchmarks._sessions import START_AT_US
-from tests.analysis.planted import GAP, Analysed, consumer_series, stream_series
+from natstui.analysis import findings
+from natstui.analysis.gold_capacity import CAPACITY
+from tests.analysis.planted import FIRST, GAP, Analysed, consumer_series, stream_series
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -103,8 +105,8 @@ def test_a_recreated_stream_is_another_stream(analysed: Analysed) -> None:
     made = {r["created_at_us"] for r in analysed.rows("capacity") if r["stream"] == "JOBS-012"}
     assert len(made) == 2
     assert START_AT_US + 200_000_000 in made
-    told = [r for r in analysed.gold["verdict"] if r["kind"] == "identity"]
-    assert [r["subject"] for r in told] == ["JOBS-012"]
+    told = findings.identity(lambda _: analysed.store.gold(CAPACITY)).collect()
+    assert [(row["session"], row["subject"]) for row in told] == [(FIRST, "JOBS-012")]
 
 
 def test_lag_is_the_slope_of_the_mean_and_the_time_to_drain_follows_from_it(

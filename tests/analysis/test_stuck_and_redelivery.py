@@ -143,4 +143,4 @@ def test_the_verdict_tells_ten_things_in_order_and_each_has_evidence(analysed: A
     assert weights == sorted(weights, reverse=True)
     assert all(row["sentence"] and row["subject"] for row in rows)
     kinds = {row["kind"] for row in rows}
-    assert {"stuck", "lag", "poison", "availability", "identity", "comparison"} <= kinds
+    assert {"stuck", "lag", "poison", "availability", "comparison"} <= kinds

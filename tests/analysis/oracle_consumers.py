@@ -1,0 +1,273 @@
+"""What the tables about lag, stuck consumers and redelivery must hold, in plain Python."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import statistics
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from natstui.model.record import AckSample, Advisory, Configured, Record
+from tests.analysis.oracle_rates import BUCKET_US, bucket, consumer_rate, polls_of, stream_rate
+from tests.analysis.planted import consumer_series
+
+Row = dict[str, Any]
+Identity = tuple[str, str, int]
+GIVEN_UP = ("max_deliver", "terminated")
+
+
+def _named(session: str, identity: Identity) -> Row:
+    return {"session": session, "stream": identity[0], "consumer": identity[1],
+            "created_at_us": identity[2]}  # fmt: skip
+
+
+def _identity(row: Row) -> Identity:
+    return row["stream"], row["consumer"], row["created_at_us"]
+
+
+def _slope(points: list[tuple[float, float]]) -> float | None:
+    if len(points) < 2:
+        return None
+    return statistics.linear_regression(*zip(*points, strict=True)).slope
+
+
+def lag(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    pace: dict[str, tuple[int, float | None]] = {}
+    for row in stream_rate(session, records):
+        now = (row["bucket_at_us"], row["published_per_s"])
+        pace[row["stream"]] = max(pace.get(row["stream"], now), now, key=lambda pair: pair[0])
+    minutes = defaultdict(list)
+    for row in consumer_rate(session, records):
+        minutes[_identity(row)].append(row)
+    series = consumer_series(polls_of(records))
+    return [
+        _named(session, who) | _lag_row(minutes[who], samples, pace[who[0]][1])
+        for who, samples in series.items()
+    ]
+
+
+def _lag_row(minutes: list[Row], samples: list[Row], published: float | None) -> Row:
+    points = [(row["bucket_at_us"] / 60e6, row["pending_mean_msgs"]) for row in minutes]
+    recent = _slope([p for p in points if p[0] > points[-1][0] - 5])
+    pending = [sample["pending_msgs"] for sample in samples]
+    last = pending[-1]
+    ages = [s["at_us"] - s["next_at_us"] for s in samples if s["next_at_us"] is not None]
+    falls = recent is not None and recent < 0
+    return {
+        "first_at_us": minutes[0]["bucket_at_us"],
+        "last_at_us": minutes[-1]["bucket_at_us"],
+        "pending_first_msgs": pending[0],
+        "pending_last_msgs": last,
+        "pending_max_msgs": max(pending),
+        "pending_mean_msgs": statistics.fmean(pending),
+        "growth_per_min": _slope(points),
+        "recent_growth_per_min": recent,
+        "drain_s": 0.0 if not last else last / (-recent / 60) if recent and falls else None,
+        "behind_max_s": max(ages) / 1e6 if ages else None,
+        "behind_estimate_s": 0.0 if not last else last / published if published else None,
+        "never_caught_up": all(pending),
+    }
+
+
+def lag_period(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    rows = []
+    for who, samples in consumer_series(polls_of(records)).items():
+        run: list[Row] = []
+        for sample in [*samples, None]:
+            if sample is not None and sample["pending_msgs"]:
+                run.append(sample)
+                continue
+            if run and run[-1]["at_us"] - run[0]["at_us"] >= 10_000_000:
+                rows.append(_named(session, who) | _period(run, samples[-1]["at_us"]))
+            run = []
+    return rows
+
+
+def _period(run: list[Row], end_us: int) -> Row:
+    return {
+        "start_at_us": run[0]["at_us"],
+        "end_at_us": run[-1]["at_us"],
+        "duration_s": (run[-1]["at_us"] - run[0]["at_us"]) / 1e6,
+        "pending_max_msgs": max(sample["pending_msgs"] for sample in run),
+        "pending_end_msgs": run[-1]["pending_msgs"],
+        "open": run[-1]["at_us"] == end_us,
+    }
+
+
+def _configured(records: list[Record]) -> dict[Identity, Any]:
+    newest: dict[Identity, Any] = {}
+    for record in sorted((r for r in records if isinstance(r, Configured)), key=lambda r: r.at_us):
+        newest |= {(c.stream, c.name, c.created_at_us): c for c in record.consumers}
+    return newest
+
+
+def _still(samples: list[Row]) -> Iterator[list[Row]]:
+    """Yield the runs of samples with messages outstanding at an unmoved floor."""
+    run: list[Row] = []
+    for sample in samples:
+        outstanding = sample["pending_msgs"] > 0 or sample["ack_pending_msgs"] > 0
+        moved = run and run[-1]["ack_floor_stream_seq"] != sample["ack_floor_stream_seq"]
+        if run and (moved or not outstanding):
+            yield run
+            run = []
+        if outstanding:
+            run.append(sample)
+    if run:
+        yield run
+
+
+def stuck(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    configured, rows = _configured(records), []
+    for who, samples in consumer_series(polls_of(records)).items():
+        for run in _still(samples):
+            if run[-1]["at_us"] - run[0]["at_us"] >= 30_000_000:
+                row = _stuck_row(run, samples[-1]["at_us"], configured.get(who))
+                rows.append(_named(session, who) | row)
+    return rows
+
+
+def _stuck_row(run: list[Row], end_us: int, configuration: Any) -> Row:
+    delivered = fresh = 0
+    for before, now in itertools.pairwise(run):
+        if now["sampled_mono_us"] - before["sampled_mono_us"] < 5_000_000:
+            delivered += now["delivered_consumer_seq"] - before["delivered_consumer_seq"]
+            fresh += now["delivered_stream_seq"] - before["delivered_stream_seq"]
+    pulls = [s["waiting_pulls_count"] == 0 and not s["push_bound"] for s in run]
+    row = {
+        "start_at_us": run[0]["at_us"],
+        "end_at_us": run[-1]["at_us"],
+        "duration_s": (run[-1]["at_us"] - run[0]["at_us"]) / 1e6,
+        "open": run[-1]["at_us"] == end_us,
+        "ack_floor_stream_seq": run[0]["ack_floor_stream_seq"],
+        "pending_max_msgs": max(s["pending_msgs"] for s in run),
+        "pending_end_msgs": run[-1]["pending_msgs"],
+        "ack_pending_max_msgs": max(s["ack_pending_msgs"] for s in run),
+        "max_ack_pending_msgs": configuration.max_ack_pending_msgs if configuration else None,
+        "delivered_msgs": delivered,
+        "fresh_msgs": fresh,
+        "redelivered_max_msgs": max(s["redelivered_msgs"] for s in run),
+        "no_pull_share": sum(pulls) / len(run),
+        "paused_share": sum(s["paused"] for s in run) / len(run),
+        "leaderless_share": sum(s["leader"] is None for s in run) / len(run),
+        "samples_count": len(run),
+    }
+    return row | {"cause": _cause(row, push=bool(configuration) and not configuration.pull)}
+
+
+def _cause(row: Row, *, push: bool) -> str:
+    limit = row["max_ack_pending_msgs"]
+    idle = row["no_pull_share"] > 0.5
+    causes = {
+        "no leader": row["leaderless_share"] > 0.5,
+        "paused": row["paused_share"] > 0.5,
+        "ack limit": limit is not None and row["ack_pending_max_msgs"] >= limit,
+        "poison": row["delivered_msgs"] > row["fresh_msgs"] and row["redelivered_max_msgs"] > 0,
+        "no subscriber": idle and push,
+        "nobody pulls": idle and row["pending_max_msgs"] > 0,
+        "not acknowledged": row["ack_pending_max_msgs"] > 0,
+        "unknown": True,
+    }
+    return next(name for name, fits in causes.items() if fits)
+
+
+def _advised(records: list[Record]) -> list[Advisory]:
+    return [record for record in records if isinstance(record, Advisory)]
+
+
+def redelivery(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    sums: dict[Identity, list[int]] = defaultdict(lambda: [0, 0, 0])
+    for row in consumer_rate(session, records):
+        cell = sums[_identity(row)]
+        cell[0] += row["delivered_msgs"] or 0
+        cell[1] += row["repeated_msgs"] or 0
+        cell[2] = max(cell[2], row["redelivered_max_msgs"])
+    configured, rows = _configured(records), []
+    for who, (delivered, repeated, most) in sums.items():
+        told = [a.type for a in _advised(records) if (a.stream, a.consumer) == who[:2]]
+        filtered = who in configured and bool(configured[who].filter_subjects)
+        rows.append(
+            _named(session, who)
+            | {
+                "delivered_msgs": delivered,
+                "repeated_msgs": repeated,
+                "repeated_share": repeated / delivered if delivered and not filtered else None,
+                "redelivered_max_msgs": most,
+                "naks_count": told.count("nak"),
+                "given_up_count": sum(kind in GIVEN_UP for kind in told),
+            }
+        )
+    return rows
+
+
+def _changes(records: list[Record]) -> dict[Identity, list[int]]:
+    """Return when the configuration of each consumer became another one."""
+    found: dict[Identity, list[int]] = defaultdict(list)
+    before: dict[Identity, str] = {}
+    for record in sorted((r for r in records if isinstance(r, Configured)), key=lambda r: r.at_us):
+        for one in record.consumers:
+            who = (one.stream, one.name, one.created_at_us)
+            if before.setdefault(who, one.config_json) != one.config_json:
+                found[who].append(record.at_us)
+            before[who] = one.config_json
+    return found
+
+
+def hot_spot(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    changes, rows = _changes(records), []
+    for minute in consumer_rate(session, records):
+        if (minute["repeated_msgs"] or 0) < 5:
+            continue
+        who, start = _identity(minute), minute["bucket_at_us"]
+        end = start + BUCKET_US
+        here = [a for a in _advised(records) if bucket(a.at_us) == start and a.stream == who[0]]
+        own = [a.type for a in here if a.consumer == who[1]]
+        of_stream = [a.type for a in here if a.consumer is None]
+        near = [at for at in changes[who] if end - 300_000_000 <= at < end]
+        rows.append(
+            _named(session, who)
+            | {
+                "bucket_at_us": start,
+                "repeated_msgs": minute["repeated_msgs"],
+                "naks_count": own.count("nak"),
+                "given_up_count": sum(kind in GIVEN_UP for kind in own),
+                "leader_changes_count": own.count("consumer_leader_elected")
+                + of_stream.count("stream_leader_elected"),
+                "configured_at_us": max(near) if near else None,
+            }
+        )
+    return rows
+
+
+def poison(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    told: dict[tuple[Any, ...], list[tuple[str, int | None, int]]] = defaultdict(list)
+    for record in records:
+        if isinstance(record, Advisory):
+            body = json.loads(record.body_json)
+            if "stream_seq" in body:
+                who = (record.stream, record.consumer, body["stream_seq"])
+                told[who].append((record.type, body.get("deliveries"), record.at_us))
+        elif isinstance(record, AckSample) and record.deliveries_count > 1:
+            who = (record.stream, record.consumer, record.stream_seq)
+            told[who].append(("ack", record.deliveries_count, record.at_us))
+    rows = []
+    for (stream, consumer, seq), news in told.items():
+        kinds = [kind for kind, _, _ in news]
+        most = max((n for _, n, _ in news if n is not None), default=None)
+        given_up = any(kind in GIVEN_UP for kind in kinds)
+        if not given_up and (most is None or most < 3):
+            continue
+        rows.append(
+            {"session": session, "stream": stream, "consumer": consumer, "stream_seq": seq,
+             "deliveries_count": most, "naks_count": kinds.count("nak"), "given_up": given_up,
+             "acked": "ack" in kinds, "first_at_us": min(at for _, _, at in news),
+             "last_at_us": max(at for _, _, at in news)}
+        )  # fmt: skip
+    return rows

@@ -1,0 +1,240 @@
+"""What the tables of rates, load and capacity must hold, in plain Python over the records."""
+
+from __future__ import annotations
+
+import itertools
+from collections import defaultdict
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from natstui.model.record import Configured, Record
+from natstui.model.snapshot import Snapshot
+from tests.analysis.planted import consumer_series, stream_series
+
+Row = dict[str, Any]
+BUCKET_US = 60_000_000
+LARGEST_PAUSE_US = 5_000_000
+
+
+def bucket(at_us: int) -> int:
+    """Return the start of the minute."""
+    return at_us - at_us % BUCKET_US
+
+
+def polls_of(records: Iterable[Record]) -> list[Snapshot]:
+    """Return the polls in order."""
+    polls = [record for record in records if isinstance(record, Snapshot)]
+    return sorted(polls, key=lambda poll: poll.taken_mono_us)
+
+
+def pieces(samples: list[Row], counters: tuple[str, ...]) -> dict[int, dict[str, Any]]:
+    """Return, per minute, its samples, the steps that count, and how often counters fell."""
+    found: dict[int, dict[str, Any]] = {}
+    for before, now in zip([None, *samples], samples, strict=False):
+        here = found.setdefault(bucket(now["at_us"]), {"samples": [], "steps": [], "resets": 0})
+        here["samples"].append(now)
+        if before is None:
+            continue
+        fell = any(now[name] < before[name] for name in counters)
+        here["resets"] += fell
+        pause_us = now["sampled_mono_us"] - before["sampled_mono_us"]
+        if not fell and pause_us < LARGEST_PAUSE_US:
+            here["steps"].append((before, now))
+    return found
+
+
+def _common(identity: Row, at_us: int, piece: dict[str, Any]) -> Row:
+    covered_us = sum(n["sampled_mono_us"] - b["sampled_mono_us"] for b, n in piece["steps"])
+    return {
+        **identity,
+        "bucket_at_us": at_us,
+        "last_at_us": piece["samples"][-1]["at_us"],
+        "covered_s": covered_us / 1e6,
+        "samples_count": len(piece["samples"]),
+        "resets_count": piece["resets"],
+    }
+
+
+def _sum(piece: dict[str, Any], name: str) -> int | None:
+    steps = [now[name] - before[name] for before, now in piece["steps"]]
+    return sum(steps) if steps else None
+
+
+def _per_s(value: int | None, covered_s: float) -> float | None:
+    return None if value is None or not covered_s else value / covered_s
+
+
+def stream_rate(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    rows = []
+    for (name, born), samples in stream_series(polls_of(records)).items():
+        identity = {"session": session, "stream": name, "created_at_us": born}
+        for at_us, piece in pieces(samples, ("last_seq",)).items():
+            row, last = _common(identity, at_us, piece), piece["samples"][-1]
+            published, grown = _sum(piece, "last_seq"), _sum(piece, "stored_bytes")
+            row |= {
+                "published_msgs": published,
+                "published_per_s": _per_s(published, row["covered_s"]),
+                "grown_msgs": _sum(piece, "stored_msgs"),
+                "grown_bytes": grown,
+                "grown_bytes_per_s": _per_s(grown, row["covered_s"]),
+                "stored_msgs": last["stored_msgs"],
+                "stored_bytes": last["stored_bytes"],
+                "last_seq": last["last_seq"],
+            }
+            rows.append(row)
+    return rows
+
+
+def consumer_rate(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    rows = []
+    for (stream, name, born), samples in consumer_series(polls_of(records)).items():
+        identity = {"session": session, "stream": stream, "consumer": name, "created_at_us": born}
+        found = pieces(samples, ("delivered_consumer_seq", "ack_floor_stream_seq"))
+        rows += [_consumer_row(_common(identity, at_us, one), one) for at_us, one in found.items()]
+    return rows
+
+
+def _consumer_row(row: Row, piece: dict[str, Any]) -> Row:
+    delivered, settled = (_sum(piece, n) for n in ("delivered_consumer_seq",
+                                                   "ack_floor_consumer_seq"))  # fmt: skip
+    repeated = [
+        max(0, now["delivered_consumer_seq"] - before["delivered_consumer_seq"]
+            - now["delivered_stream_seq"] + before["delivered_stream_seq"])
+        for before, now in piece["steps"]
+    ]  # fmt: skip
+    pending = [sample["pending_msgs"] for sample in piece["samples"]]
+    ages = [s["at_us"] - s["next_at_us"] for s in piece["samples"] if s["next_at_us"] is not None]
+    return row | {
+        "delivered_msgs": delivered,
+        "delivered_per_s": _per_s(delivered, row["covered_s"]),
+        "settled_msgs": settled,
+        "settled_per_s": _per_s(settled, row["covered_s"]),
+        "repeated_msgs": sum(repeated) if repeated else None,
+        "pending_first_msgs": pending[0],
+        "pending_last_msgs": pending[-1],
+        "pending_min_msgs": min(pending),
+        "pending_max_msgs": max(pending),
+        "pending_mean_msgs": sum(pending) / len(pending),
+        "ack_pending_max_msgs": max(s["ack_pending_msgs"] for s in piece["samples"]),
+        "redelivered_max_msgs": max(s["redelivered_msgs"] for s in piece["samples"]),
+        "behind_max_s": max(ages) / 1e6 if ages else None,
+    }
+
+
+def _total(rows: list[Row], name: str) -> float | None:
+    known = [row[name] for row in rows if row[name] is not None]
+    return sum(known) if known else None
+
+
+def load(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    streams, consumers = defaultdict(list), defaultdict(list)
+    for row in stream_rate(session, records):
+        streams[row["bucket_at_us"]].append(row)
+    for row in consumer_rate(session, records):
+        consumers[row["bucket_at_us"]].append(row)
+    return [
+        {
+            "session": session,
+            "bucket_at_us": at_us,
+            "published_per_s": _total(streams[at_us], "published_per_s"),
+            "grown_bytes_per_s": _total(streams[at_us], "grown_bytes_per_s"),
+            "delivered_per_s": _total(consumers[at_us], "delivered_per_s"),
+            "settled_per_s": _total(consumers[at_us], "settled_per_s"),
+            "pending_mean_msgs": _total(consumers[at_us], "pending_mean_msgs"),
+        }
+        for at_us in sorted(streams.keys() | consumers.keys())
+    ]
+
+
+def busiest(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    rows = sorted(load(session, records), key=lambda r: (-r["published_per_s"], r["bucket_at_us"]))
+    kept = [{k: v for k, v in row.items() if k != "settled_per_s"} for row in rows[:10]]
+    return [{**row, "busiest_count": place} for place, row in enumerate(kept, 1)]
+
+
+def full_in_s(limit: int | None, used: int, growth: float | None) -> float | None:
+    """Return the time until a limit is met."""
+    if limit is None:
+        return None
+    if used >= limit:
+        return 0.0
+    return (limit - used) / growth if growth is not None and growth > 0 else None
+
+
+def capacity(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session."""
+    limits: dict[tuple[str, int], Any] = {}
+    for record in records:
+        if isinstance(record, Configured):
+            limits |= {(one.name, one.created_at_us): one for one in record.streams}
+    rows = []
+    for identity, samples in stream_series(polls_of(records)).items():
+        steps = [
+            (before, now)
+            for before, now in itertools.pairwise(samples)
+            if now["last_seq"] >= before["last_seq"]
+            and now["sampled_mono_us"] - before["sampled_mono_us"] < LARGEST_PAUSE_US
+        ]
+        time_s = sum(n["sampled_mono_us"] - b["sampled_mono_us"] for b, n in steps) / 1e6
+        last, limit = samples[-1], limits.get(identity)
+        growth = {
+            what: sum(n[f"stored_{what}"] - b[f"stored_{what}"] for b, n in steps) / time_s
+            for what in ("msgs", "bytes")
+        }
+        row = {"session": session, "stream": identity[0], "created_at_us": identity[1],
+               "stored_msgs": last["stored_msgs"], "stored_bytes": last["stored_bytes"],
+               "message_bytes": last["stored_bytes"] / last["stored_msgs"],
+               "discard": limit.discard if limit else None}  # fmt: skip
+        for what, pace in growth.items():
+            most = getattr(limit, f"max_{what}") if limit else None
+            row[f"growth_{what}_per_s"], row[f"max_{what}"] = pace, most
+            row[f"{what}_full_in_s"] = full_in_s(most, last[f"stored_{what}"], pace)
+        rows.append(row)
+    return rows
+
+
+def account_capacity(session: str, records: list[Record]) -> list[Row]:
+    """Return the row of a session."""
+    told = [(poll.taken_mono_us / 1e6, poll.account) for poll in polls_of(records) if poll.account]
+    (first_s, first), (last_s, last) = told[0], told[-1]
+    growth = (last.storage_bytes - first.storage_bytes) / (last_s - first_s)
+    return [
+        {
+            "session": session,
+            "storage_bytes": last.storage_bytes,
+            "growth_bytes_per_s": growth,
+            "max_storage_bytes": last.max_storage_bytes,
+            "full_in_s": full_in_s(last.max_storage_bytes, last.storage_bytes, growth),
+            "api_errors_count": last.api_errors_count - first.api_errors_count,
+        }
+    ]
+
+
+def session_summary(session: str, records: list[Record], folder: Path) -> list[Row]:
+    """Return the row of a session."""
+    polls = polls_of(records)
+    pauses = [b.taken_mono_us - a.taken_mono_us for a, b in itertools.pairwise(polls)]
+    files = list(folder.glob("records-*"))
+    return [
+        {
+            "session": session,
+            "start_at_us": polls[0].taken_at_us,
+            "end_at_us": polls[-1].taken_at_us,
+            "duration_s": (polls[-1].taken_at_us - polls[0].taken_at_us) / 1e6,
+            "polls_count": len(polls),
+            "gaps_count": sum(pause > LARGEST_PAUSE_US for pause in pauses),
+            "streams_count": len(stream_series(polls)),
+            "consumers_count": len(consumer_series(polls)),
+            "consumer_samples_count": sum(len(poll.consumers.name) for poll in polls),
+            "segments_count": len(files),
+            "corrupt_segments_count": 0,
+            "torn_lines_count": 0,
+            "unknown_lines_count": 0,
+            "size_bytes": sum(file.stat().st_size for file in files),
+        }
+    ]

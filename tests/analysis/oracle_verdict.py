@@ -1,0 +1,148 @@
+"""What the ten findings must be, in plain Python over the rows of the other tables."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+Row = dict[str, Any]
+Gold = dict[str, list[Row]]
+AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_lag": 40,
+                "gap": 35, "api_slow": 33, "leader_change": 28}  # fmt: skip
+
+
+def verdict(gold: Gold) -> list[Row]:
+    """Return the rows of all sessions."""
+    found = [*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold)]
+    by_weight = sorted(
+        found,
+        key=lambda f: (-f["weight_count"], f["subject"], f["start_at_us"] or -1),
+    )
+    seen: Counter[str] = Counter()
+    for finding in by_weight:
+        finding["weight_count"] *= 0.85 ** seen[finding["kind"]]
+        seen[finding["kind"]] += 1
+    by_weight.sort(key=lambda f: (-f["weight_count"], f["kind"], f["subject"]))
+    return [{**finding, "rank_count": place} for place, finding in enumerate(by_weight[:10], 1)]
+
+
+def _told(row: Row, kind: str, subject: str, weight: float, *words: str) -> Row:
+    start, end = row.get("start_at_us"), row.get("end_at_us")
+    return {"session": row["session"], "kind": kind, "subject": subject, "sentence": words[0],
+            "evidence": words[1], "start_at_us": start, "end_at_us": end,
+            "weight_count": float(weight)}  # fmt: skip
+
+
+def _consumer(row: Row) -> str:
+    return f"{row['stream']} > {row['consumer']}"
+
+
+def _consumers(gold: Gold) -> Iterator[Row]:
+    for row in gold["stuck"]:
+        long = min(row["duration_s"] / 3600, 1.0) * 30
+        weight = 30 + long / 2 if row["cause"] == "paused" else 60 + long
+        limit = row["max_ack_pending_msgs"]
+        yield _told(
+            row, "stuck", _consumer(row), weight,
+            f"stuck for {row['duration_s']:.0f} s: {row['cause']}",
+            f"ack floor {row['ack_floor_stream_seq']}, {row['pending_max_msgs']} pending, "
+            f"{row['ack_pending_max_msgs']} of {'unlimited' if limit is None else limit} "
+            f"unacknowledged, {row['delivered_msgs']} deliveries meanwhile",
+        )  # fmt: skip
+    for row in gold["lag"]:
+        left, never, growth = (
+            row["pending_last_msgs"],
+            row["never_caught_up"],
+            row["growth_per_min"],
+        )
+        grows = growth is not None and growth > 0 and row["drain_s"] is None
+        if left > 0 and (never or grows):
+            yield _told(
+                row, "lag", _consumer(row),
+                (50 if never else 40) + min(math.log10(left + 1) * 4, 25),
+                f"{'never caught up' if never else 'falls behind'}: "
+                f"{left} messages pending at the end",
+                f"{row['pending_first_msgs']} pending at the start, "
+                f"{growth or 0.0:.1f} more per minute",
+            )  # fmt: skip
+
+
+def _messages(gold: Gold) -> Iterator[Row]:
+    for row in gold["poison"]:
+        if not row["acked"]:
+            moments = {"start_at_us": row["first_at_us"], "end_at_us": row["last_at_us"]}
+            fate = "was given up" if row["given_up"] else "comes back again and again"
+            yield _told(
+                row | moments, "poison", _consumer(row), 62 if row["given_up"] else 45,
+                f"message {row['stream_seq']} {fate}",
+                f"{row['deliveries_count'] or 0} deliveries, {row['naks_count']} naks",
+            )  # fmt: skip
+    for row in gold["redelivery"]:
+        share = row["repeated_share"]
+        if share is not None and share > 0.05:
+            yield _told(
+                row, "redelivery", _consumer(row), 35 + share * 30,
+                f"{share * 100:.1f} % of deliveries were repeats",
+                f"{row['repeated_msgs']} of {row['delivered_msgs']} deliveries",
+            )  # fmt: skip
+
+
+def _server(gold: Gold) -> Iterator[Row]:
+    for row in gold["availability"]:
+        length = row["duration_s"]
+        sentence = row["kind"].replace("_", " ")
+        yield _told(
+            row, "availability", row["stream"] or "monitoring",
+            AVAILABILITY[row["kind"]] + min((length or 0.0) / 60, 10),
+            sentence if length is None else f"{sentence} for {length:.0f} s",
+            row["detail"] or "",
+        )  # fmt: skip
+    for row in gold["capacity"]:
+        times = [row[n] for n in ("msgs_full_in_s", "bytes_full_in_s") if row[n] is not None]
+        if times and min(times) < 7 * 86_400 and row["discard"] == "new":
+            soon = min(times)
+            yield _told(
+                row, "capacity", row["stream"],
+                72 if soon < 3600 else 55 if soon < 86_400 else 36,
+                f"full in {soon / 3600:.1f} h, and then it refuses",
+                f"grows by {row['growth_msgs_per_s']:.1f} messages and "
+                f"{row['growth_bytes_per_s']:.0f} bytes a second",
+            )  # fmt: skip
+    made = Counter((row["session"], row["stream"]) for row in gold["capacity"])
+    for (session, stream), count in made.items():
+        if count > 1:
+            yield _told(
+                {"session": session}, "identity", stream, 48,
+                f"deleted and made again {count - 1} times",
+                "its creation time changed while it was recorded",
+            )  # fmt: skip
+
+
+def _rest(gold: Gold) -> Iterator[Row]:
+    for row in gold["bench_account"]:
+        lost, left = row["lost_msgs"] or 0, row["unaccounted_msgs"] or 0
+        if lost > 0 or left or row["closes"] is False:
+            yield _told(
+                row, "benchmark", row["title"] or row["run_id"], 74 if lost > 0 else 58,
+                f"{lost} messages lost, {left} not accounted for",
+                f"{row['sent_msgs']} sent, {row['acked_msgs']} acknowledged, "
+                f"{row['received_msgs']} received",
+            )  # fmt: skip
+    for row in gold["comparison"]:
+        if row["verdict"] in ("slower", "faster"):
+            change = row["mean_change"]
+            yield _told(
+                {"session": row["compared"]}, "comparison", row["metric"],
+                (65 if row["verdict"] == "slower" else 30) + min(abs(change) * 50, 25),
+                f"{row['verdict']} than {row['baseline']}: {change * 100:+.1f} %",
+                f"between {row['low_change'] * 100:+.1f} and {row['high_change'] * 100:+.1f} %",
+            )  # fmt: skip
+    for row in gold["session"]:
+        if row["corrupt_segments_count"]:
+            yield _told(
+                row, "recording", row["session"], 50,
+                f"{row['corrupt_segments_count']} segments are damaged",
+                f"{row['torn_lines_count']} lines could not be read",
+            )  # fmt: skip

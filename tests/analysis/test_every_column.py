@@ -1,0 +1,108 @@
+"""Every column of every answer against plain Python or NumPy, on sessions with planted truths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from natstui.analysis import gold
+from natstui.model.record import Record
+from tests.analysis import (
+    oracle_bench,
+    oracle_consumers,
+    oracle_rates,
+    oracle_rest,
+    oracle_verdict,
+)
+from tests.analysis.alike import assert_alike
+from tests.analysis.planted import FIRST, SECOND, THIRD, Analysed
+from tests.analysis.troubled import CHANGED, CHANGED_TICK, FROZEN
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+Row = dict[str, Any]
+OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
+    "stream_rate": oracle_rates.stream_rate,
+    "consumer_rate": oracle_rates.consumer_rate,
+    "lag": oracle_consumers.lag,
+    "lag_period": oracle_consumers.lag_period,
+    "stuck": oracle_consumers.stuck,
+    "redelivery": oracle_consumers.redelivery,
+    "redelivery_hot_spot": oracle_consumers.hot_spot,
+    "poison": oracle_consumers.poison,
+    "availability": oracle_rest.availability,
+    "capacity": oracle_rates.capacity,
+    "account_capacity": oracle_rates.account_capacity,
+    "load": oracle_rates.load,
+    "busiest": oracle_rates.busiest,
+    "bench_steady": oracle_bench.bench_steady,
+    "bench_throughput": oracle_bench.bench_throughput,
+    "bench_latency_summary": oracle_bench.bench_latency_summary,
+    "bench_account": oracle_bench.bench_account,
+    "bench_knee": oracle_bench.bench_knee,
+}
+OF_ALL = {"session", "comparison", "verdict"}
+"""Tables with tests of their own below."""
+
+
+def found(analysed: Analysed, table: str) -> list[Row]:
+    """Return the rows of a table without the hash of the identity, which stands beside it."""
+    rows = analysed.gold[table]
+    assert rows, f"{table} is empty: it would be compared with nothing"
+    return [{k: v for k, v in row.items() if k != "series_id"} for row in rows]
+
+
+def test_every_table_has_an_independent_computation() -> None:
+    assert OF_A_SESSION.keys() | OF_ALL == {table.name for table in gold.TABLES}
+
+
+@pytest.mark.parametrize("table", OF_A_SESSION)
+def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, table: str) -> None:
+    expected = [
+        row
+        for session, records in analysed.records.items()
+        for row in OF_A_SESSION[table](session, records)
+    ]
+    assert_alike(table, found(analysed, table), expected)
+
+
+def test_the_sessions_are_what_their_folders_hold(analysed: Analysed) -> None:
+    expected = [
+        row
+        for folder in analysed.folders
+        for row in oracle_rates.session_summary(folder.name, analysed.records[folder.name], folder)
+    ]
+    assert_alike("session", found(analysed, "session"), expected)
+
+
+def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:
+    values = {name: oracle_rest.blocks(name, many) for name, many in analysed.records.items()}
+    expected = [
+        row for other in (SECOND, THIRD) for row in oracle_rest.comparison(FIRST, other, values)
+    ]
+    assert_alike("comparison", found(analysed, "comparison"), expected)
+
+
+def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: Analysed) -> None:
+    assert_alike("verdict", found(analysed, "verdict"), oracle_verdict.verdict(analysed.gold))
+
+
+def test_the_troubles_planted_in_the_third_session_are_told(analysed: Analysed) -> None:
+    kinds = [row["kind"] for row in analysed.rows("availability", THIRD)]
+    assert sorted(kinds) == ["api_slow", *["disconnected"] * 2, *["unavailable"] * 2]
+    causes = {row["consumer"]: row["cause"] for row in analysed.rows("stuck", THIRD)}
+    assert sorted(causes.values()) == ["no subscriber", "not acknowledged", "unknown"]
+    assert {int(name[-4:]) for name in causes} == FROZEN.keys()
+    spots = analysed.rows("redelivery_hot_spot", THIRD)
+    named = {int(row["consumer"][-4:]) for row in spots if row["configured_at_us"]}
+    assert named == {CHANGED}
+    start_us = min(row["start_at_us"] for row in analysed.rows("session", THIRD))
+    changed_us = start_us + CHANGED_TICK * 1_000_000
+    assert {r["configured_at_us"] for r in spots if r["configured_at_us"]} == {changed_us}
+    limits = {row["msgs_full_in_s"] for row in analysed.rows("capacity", THIRD)}
+    assert 0.0 in limits and None in limits and len(limits) > 3
+    (account,) = analysed.rows("account_capacity", THIRD)
+    assert account["full_in_s"] > 0 and account["api_errors_count"] == 7
+    assert any(row["behind_max_s"] for row in analysed.rows("lag", THIRD))

@@ -238,6 +238,7 @@ KINDS = (
     "benchmark_phase",
     "benchmark_progress",
     "benchmark_log",
+    "benchmark_summed",
     "permitted",
     "keyframe",
 )

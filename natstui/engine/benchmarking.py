@@ -17,6 +17,7 @@ from natstui.bench.text import comparison_text, summary_text
 from natstui.config import Connection
 from natstui.errors import NatstuiError, Refused
 from natstui.feed import Sink
+from natstui.model.benchmark import BenchmarkSummed
 from natstui.model.benchmark_command import (
     AddWorker,
     BenchmarkCommand,
@@ -48,7 +49,7 @@ class Benchmarking:
         """Do what a command says; a start answers when the run is over, with its summary."""
         match command:
             case StartBenchmark():
-                return await self._start(command)
+                return await self._told(command)
             case StopBenchmark():
                 self._present().stop()
                 return "the benchmark ends", None
@@ -73,7 +74,18 @@ class Benchmarking:
             raise Refused("no benchmark runs")
         return self._running
 
-    async def _start(self, command: StartBenchmark) -> Answer:
+    async def _told(self, command: StartBenchmark) -> Answer:
+        """Run a benchmark, and tell what came of it to everyone who looks at its screen."""
+        try:
+            sentence, summary = await self._start(command)
+        except NatstuiError as error:
+            self._sink.add(BenchmarkSummed(time.time_ns() // 1000, str(error), failed=True))
+            raise
+        text = f"{sentence}\n{summary}\n"
+        self._sink.add(BenchmarkSummed(time.time_ns() // 1000, text, failed=False))
+        return sentence, json.dumps(summary)
+
+    async def _start(self, command: StartBenchmark) -> tuple[str, str]:
         if self._running is not None:
             raise Refused("a benchmark runs already")
         if self._connection.read_only:
@@ -87,10 +99,9 @@ class Benchmarking:
         finally:
             self._running = None
         run, saved = self._save(benchmark, result)
-        body = json.dumps(summary_text(run))
         if benchmark.failure is not None:
             raise NatstuiError(f"{benchmark.failure}; the partial result is {saved}")
-        return f"the result is {saved}", body
+        return f"the result is {saved}", summary_text(run)
 
     def _save(self, benchmark: Benchmark, result: BenchmarkResult) -> tuple[library.SavedRun, str]:
         run = library.saved_run(benchmark.plan, (result,), environment(benchmark.link))

@@ -90,6 +90,16 @@ class BenchmarkFinished:
     """Its name in the run library."""
 
 
+@dataclass(frozen=True, slots=True)
+class BenchmarkSummed:
+    """What came of a benchmark, for people: its summary, or why it could not be."""
+
+    at_us: int
+    text: str
+    """Several lines."""
+    failed: bool
+
+
 BenchmarkRecord = (
     BenchmarkPlanned
     | BenchmarkPhase
@@ -97,4 +107,5 @@ BenchmarkRecord = (
     | BenchmarkProgress
     | BenchmarkLog
     | BenchmarkFinished
+    | BenchmarkSummed
 )

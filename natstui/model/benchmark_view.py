@@ -13,6 +13,7 @@ from natstui.model.benchmark import (
     BenchmarkProgress,
     BenchmarkRecord,
     BenchmarkReport,
+    BenchmarkSummed,
     PhaseName,
 )
 from natstui.model.benchmark_counts import LATENCY_FIELDS, Counts, Latencies, merge_latencies
@@ -20,6 +21,7 @@ from natstui.model.benchmark_counts import LATENCY_FIELDS, Counts, Latencies, me
 POINTS_KEPT = 600
 LOGS_KEPT = 500
 _SECOND_US = 1_000_000
+_MERGED_AT_ONCE = 32
 
 WorkerKey = tuple[str, int]
 
@@ -57,8 +59,10 @@ class BenchmarkView:
     series: Mapping[WorkerKey, tuple[WorkerPoint, ...]] = field(default_factory=dict)
     """By role and number of the worker, oldest first, bounded."""
     totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
-    latencies: Latencies = field(default_factory=Latencies)
-    """Of all workers since the start."""
+    merged: Latencies = field(default_factory=Latencies)
+    """Of all workers since the start, but for the newest reports,"""
+    unmerged: tuple[Latencies, ...] = ()
+    """which wait until there are enough of them: merging costs the same for one and for many."""
     seconds: tuple[LatencyPoint, ...] = ()
     """Percentiles over time, oldest first, bounded."""
     second: tuple[Latencies, ...] = ()
@@ -66,6 +70,13 @@ class BenchmarkView:
     second_at_us: int = 0
     log: tuple[BenchmarkLog, ...] = ()
     finished: BenchmarkFinished | None = None
+    summed: BenchmarkSummed | None = None
+    """What came of it, or why it could not be."""
+
+    @property
+    def latencies(self) -> Latencies:
+        """Return the latencies of all workers since the start."""
+        return merge_latencies((self.merged, *self.unmerged))
 
     def after(self, record: BenchmarkRecord) -> BenchmarkView:
         """Return the view after one more record; a new plan begins a new one."""
@@ -83,6 +94,8 @@ class BenchmarkView:
                 return _logged(self, record)
             case BenchmarkFinished():
                 return replace(self, finished=record, phase="finished")
+            case BenchmarkSummed():
+                return replace(self, summed=record)
 
 
 def _logged(view: BenchmarkView, record: BenchmarkLog) -> BenchmarkView:
@@ -102,11 +115,15 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
     )
     view = _after_latencies(view, report)
     points = (*view.series.get(key, ())[1 - POINTS_KEPT :], point)
+    merged, unmerged = view.merged, (*view.unmerged, report.latencies)
+    if len(unmerged) >= _MERGED_AT_ONCE:
+        merged, unmerged = merge_latencies((merged, *unmerged)), ()
     return replace(
         view,
         series={**view.series, key: points},
         totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
-        latencies=merge_latencies((view.latencies, report.latencies)),
+        merged=merged,
+        unmerged=unmerged,
     )
 
 

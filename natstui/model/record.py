@@ -12,6 +12,7 @@ from typing import Literal
 from natstui.model.analysis_run import AnalysisCommand, AnalysisRecord
 from natstui.model.benchmark import BenchmarkRecord
 from natstui.model.benchmark_command import BenchmarkCommand
+from natstui.model.benchmark_so_far import BenchmarkSoFar
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.past import PastPolls
@@ -189,6 +190,7 @@ Record = (
     | ReplayPosition
     | ReplayMarks
     | BenchmarkRecord
+    | BenchmarkSoFar
     | ManagingRecord
     | AnalysisRecord
 )

@@ -12,6 +12,8 @@ from natstui.model.analysis_run import (
     AnalysisRecord,
     AnalysisRun,
 )
+from natstui.model.benchmark import BenchmarkRecord
+from natstui.model.benchmark_so_far import BenchmarkSoFar
 from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
@@ -39,12 +41,10 @@ from natstui.model.recording import (
 )
 from natstui.model.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
 from natstui.model.table import Table, merge_consumers, merge_streams
-from natstui.model.tail import Answered, Tailed
+from natstui.model.tail import Answered, Tailed, newest_answers
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120
-ANSWERS_KEPT = 1_000
-ANSWERS_KEPT_BYTES = 8 * 1024 * 1024
 
 Happening = (
     Advisory
@@ -139,8 +139,7 @@ class State:
             ):
                 return _after_recorder(self, record)
             case _:
-                benchmark = (self.benchmark or BenchmarkView()).after(record)
-                return replace(self, benchmark=benchmark, now_at_us=record.at_us)
+                return _after_benchmark(self, record)
 
 
 def shown_at_us(state: State) -> int:
@@ -155,13 +154,21 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed | Analysis
             return replace(state, ack_samples=samples, now_at_us=record.at_us)
         case Answered():
             # Nobody records these: the time of a replay would be another than it was here.
-            answers = _newest_answers((*state.answers[1 - ANSWERS_KEPT :], record))
+            answers = newest_answers((*state.answers, record))
             return replace(state, answers=answers)
         case Tailed():
             return replace(state, tailed=record)
         case AnalysisProgress() | AnalysisFinished():
             # Its clock is that of today, also while an old recording is replayed.
             return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
+
+
+def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> State:
+    if isinstance(record, BenchmarkSoFar):
+        # What a keyframe says is no news.
+        return replace(state, benchmark=record.view())
+    benchmark = (state.benchmark or BenchmarkView()).after(record)
+    return replace(state, benchmark=benchmark, now_at_us=record.at_us)
 
 
 def _after_past_polls(state: State, record: PastPolls) -> State:
@@ -180,16 +187,6 @@ def _after_past_polls(state: State, record: PastPolls) -> State:
     )
     costs_kept = (*state.costs, *costs)[-COSTS_KEPT:]
     return replace(state, costs=costs_kept, stream_history=streams, consumer_history=consumers)
-
-
-def _newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
-    """Return the newest answers that fit into the bytes kept, and always the last."""
-    left_bytes = ANSWERS_KEPT_BYTES
-    for at in range(len(answers) - 1, -1, -1):
-        left_bytes -= len(answers[at].body_json or "")
-        if left_bytes < 0:
-            return answers[min(at + 1, len(answers) - 1) :]
-    return answers
 
 
 def _after_recorder(

@@ -7,6 +7,9 @@ from typing import Literal
 
 from natstui.model.stored import StoredMessage
 
+ANSWERS_KEPT = 1_000
+ANSWERS_KEPT_BYTES = 8 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class Answered:
@@ -47,3 +50,14 @@ class Tailed:
     """All that arrived since the tail began, shown or not."""
     dropped_msgs: int
     """Of those, how many are in no record because they came too fast."""
+
+
+def newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
+    """Return the newest answers that fit into what is kept, and always the last."""
+    answers = answers[-ANSWERS_KEPT:]
+    left_bytes = ANSWERS_KEPT_BYTES
+    for at in range(len(answers) - 1, -1, -1):
+        left_bytes -= len(answers[at].body_json or "")
+        if left_bytes < 0:
+            return answers[min(at + 1, len(answers) - 1) :]
+    return answers

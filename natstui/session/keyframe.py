@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import get_args
 
 from natstui.lines import SCHEMA_VERSION
+from natstui.model.benchmark import BenchmarkRecord
+from natstui.model.benchmark_so_far import BenchmarkSoFar, so_far
 from natstui.model.history import History
 from natstui.model.record import (
     Configured,
@@ -26,6 +29,8 @@ _KNOWLEDGE = (
     Snapshot,
     Unavailable,
     Restored,
+    BenchmarkSoFar,
+    *get_args(BenchmarkRecord),
 )
 _NO_HISTORY = History(())
 """Only the present belongs into a keyframe, and a long past would cost memory and time here."""
@@ -44,6 +49,8 @@ class Keyframe:
     unavailable: tuple[Unavailable, ...]
     snapshot: Snapshot | None
     """Every row as last seen, whenever it was polled."""
+    benchmark: BenchmarkSoFar | None = None
+    """The one that was running; in the first keyframe also one that was over."""
 
     def facts(self) -> list[Record]:
         """Return the records that build what was known, polls aside."""
@@ -56,7 +63,8 @@ class Keyframe:
 
     def records(self) -> list[Record]:
         """Return the records that build all that was known."""
-        return self.facts() + ([self.snapshot] if self.snapshot else [])
+        more = (self.benchmark, self.snapshot)
+        return self.facts() + [record for record in more if record is not None]
 
 
 class Memory:
@@ -79,9 +87,14 @@ class Memory:
             ack_samples=(),
         )
 
-    def keyframe(self, at_us: int) -> Keyframe:
-        """Return what is known now."""
+    def keyframe(self, at_us: int, *, first: bool = True) -> Keyframe:
+        """Return what is known now; a benchmark that is over only if it is the `first`.
+
+        Later ones need not say it again: a reader finds it where it ended.
+        """
         state = self._state
+        benchmark = state.benchmark
+        running = benchmark is not None and benchmark.finished is None
         streams = tuple(state.stream_configurations.values())
         consumers = tuple(state.consumer_configurations.values())
         return Keyframe(
@@ -93,6 +106,7 @@ class Memory:
             configured=Configured(at_us, streams, consumers),
             unavailable=tuple(state.unavailable.values()),
             snapshot=_whole(state),
+            benchmark=so_far(benchmark, at_us) if benchmark and (first or running) else None,
         )
 
 

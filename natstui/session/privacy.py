@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from natstui.model.analysis_run import AnalysisFinished, AnalysisProgress
+from natstui.model.benchmark_so_far import BenchmarkSoFar
 from natstui.model.past import PastPolls
 from natstui.model.record import EngineStarted, LinkChanged, Outcome, Record
 from natstui.model.recording import (
@@ -23,8 +24,9 @@ NEVER_RECORDED = (
     ReplayMarks,
     AnalysisProgress,
     AnalysisFinished,
+    BenchmarkSoFar,
 )
-"""Kinds that are about recordings, not about the server."""
+"""Kinds that are about recordings, not news of the server."""
 
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:
@@ -32,7 +34,7 @@ def recordable(record: Record, *, payloads: bool) -> Record | None:
     match record:
         case RecordingChanged() | ReplayReset() | PastPolls() | ReplayPosition() | ReplayMarks():
             return None
-        case AnalysisProgress() | AnalysisFinished():
+        case AnalysisProgress() | AnalysisFinished() | BenchmarkSoFar():
             return None
         case Outcome() if not payloads and record.body_json is not None:
             return replace(record, body_json=None)

@@ -163,7 +163,7 @@ class Recorder:
             self._disk.append(b"".join(lines))
 
     def _keyframe(self) -> Keyframe:
-        return self._memory.keyframe(self._clock.wall_us())
+        return self._memory.keyframe(self._clock.wall_us(), first=False)
 
     def _follow_clock(self) -> None:
         """When the clock was set, say so and begin a segment with the new time."""

@@ -2,7 +2,7 @@
 
     events_from ── facts of its keyframe, then every event
     samples_from ─ the acknowledgements that a state keeps
-    reports_from ─ what the last benchmark did
+    reports_from ─ the benchmark of its keyframe, then what it did since; all it did, without one
     polls_from ─── its keyframe's rows; then one poll in 24 s, in 6 s, in 2 s, and at last all
 
 The history that a state keeps is thinned out on a grid of time (`natstui.model.history`), so the
@@ -15,6 +15,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from natstui.lines import encode_record
+from natstui.model.benchmark_so_far import BenchmarkSoFar
 from natstui.model.history import (
     CONSUMER_COLUMNS,
     STREAM_COLUMNS,
@@ -70,6 +71,8 @@ class Route:
     events_from: int
     samples_from: int
     reports_from: int
+    benchmark: BenchmarkSoFar | None
+    """What the keyframe there knows of it."""
     polls_from: int
     quarter_from: int
     minutes_from: int
@@ -80,7 +83,8 @@ class Route:
         members = []
         kinds = span.index.records_count
         unknown = not span.file.sealed
-        if number >= self.events_from and (unknown or kinds.keys() - FLOW_KINDS - {"snapshot"}):
+        others = kinds.keys() - FLOW_KINDS - {"snapshot"}
+        if unknown or any(self.happens(kind, number) for kind in others):
             members.append(EVENTS)
         if unknown or any(self.flows(kind, number) for kind in kinds.keys() & FLOW_KINDS):
             members.append(FLOW)
@@ -90,6 +94,10 @@ class Route:
             # Always the same two, so that they are found among those kept.
             return [EVENTS, FLOW]
         return members + [m for m, since in zip(polls, depths, strict=True) if number >= since]
+
+    def happens(self, kind: str, number: int) -> bool:
+        """Tell whether an event in a segment is wanted."""
+        return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
 
     def flows(self, kind: str, number: int) -> bool:
         """Tell whether a sample or report in a segment is wanted."""
@@ -101,12 +109,14 @@ def route(recording: Recording, at_us: int) -> Route:
     last = recording.span_at(at_us)
     spans = recording.spans
     cells_count = max(_cells_count(span) for span in spans)
+    reports_from, benchmark = _benchmark_from(recording, last)
     minute_ago = recording.span_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
     return Route(
         last=last,
         events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
         samples_from=_enough(spans, last, _SAMPLES, EVENTS_KEPT),
-        reports_from=_latest_with(spans, last, _PLANS),
+        reports_from=reports_from,
+        benchmark=benchmark,
         polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1], cells_count)),
         quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2], cells_count)),
         minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1], cells_count)),
@@ -128,12 +138,22 @@ def _enough(spans: Sequence[Span], last: int, kinds: Sequence[str], enough_count
     return 0
 
 
-def _latest_with(spans: Sequence[Span], last: int, kinds: Sequence[str]) -> int:
-    """Return the latest segment before the last one that has such a record; else the last."""
-    for number in range(last - 1, -1, -1):
-        if _count(spans[number], kinds):
-            return number
-    return last
+def _of_benchmark(kind: str) -> bool:
+    return kind.startswith("benchmark_")
+
+
+def _benchmark_from(recording: Recording, last: int) -> tuple[int, BenchmarkSoFar | None]:
+    """Return where to begin with the benchmark, and what is known of it there."""
+    spans = recording.spans
+    kinds_of = [span.index.records_count.keys() for span in spans[:last]]
+    # A run that was over before `last` is in no keyframe after it: look where it ended.
+    ran = [number for number, kinds in enumerate(kinds_of) if any(map(_of_benchmark, kinds))]
+    for number in (last, ran[-1] if ran else 0):
+        keyframe = recording.keyframe(spans[number])
+        if keyframe is not None and keyframe.benchmark is not None:
+            return number, keyframe.benchmark
+    planned = [number for number in ran if _count(spans[number], _PLANS)]
+    return (planned[-1] if planned else last), None
 
 
 def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
@@ -145,6 +165,8 @@ def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
     first = min(way.events_from, way.polls_from, way.samples_from, way.reports_from)
     for number in range(first, way.last + 1):
         span = recording.spans[number]
+        if number == way.reports_from and way.benchmark is not None:
+            yield from past.line(encode_record(way.benchmark))
         for record in _beginning(recording, span, number, way):
             if isinstance(record, Snapshot):
                 yield from past.snapshot(record)
@@ -195,4 +217,4 @@ def _is_wanted(entry: Entry, kept: set[int], number: int, way: Route) -> bool:
         return number >= way.all_polls_from or entry.line_count in kept
     if entry.kind in FLOW_KINDS:
         return way.flows(entry.kind, number)
-    return number >= way.events_from
+    return way.happens(entry.kind, number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import fcntl
 import os
 import subprocess
 import tempfile
@@ -16,6 +17,7 @@ from natstui.lines import decode_record, encode_command
 from natstui.model.record import Command, EngineStarted, Record
 
 _READ_BYTES = 1 << 20
+_PIPE_BYTES = 1 << 20
 _REST_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
 
@@ -41,6 +43,8 @@ class Link:
             stderr=self._stderr,
             start_new_session=True,
         )
+        assert self._process.stdout is not None
+        _widen(self._process.stdout)
 
     @property
     def pid(self) -> int:
@@ -120,3 +124,10 @@ class Link:
             self._process.stdout.close()
         self._stderr.close()
         return code
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Let an engine write on while we fold what it wrote before, where the system allows it."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

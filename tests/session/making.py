@@ -19,8 +19,14 @@ from tests.session.scenario import START_US
 class Maker:
     """Writes records as the recorder does, a segment after so many polls."""
 
-    def __init__(self, sessions: Path, polls_per_segment: int = 60, name: str = "test") -> None:
-        self._memory = Memory()
+    def __init__(
+        self,
+        sessions: Path,
+        polls_per_segment: int = 60,
+        name: str = "test",
+        memory: Memory | None = None,
+    ) -> None:
+        self._memory = memory or Memory()
         self.disk = Disk(
             RecorderSettings(sessions, name), self._memory.keyframe(START_US), START_US
         )
@@ -32,7 +38,7 @@ class Maker:
 
     def add(self, record: Record) -> None:
         if self._polls == self._polls_per_segment:
-            self.disk.rotate(self._memory.keyframe(START_US))
+            self.disk.rotate(self._memory.keyframe(START_US, first=False))
             self.disk.seal()
             self._begin()
         self._polls += isinstance(record, Snapshot)

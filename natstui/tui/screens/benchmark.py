@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterable
 from typing import ClassVar
 
@@ -21,7 +20,6 @@ from natstui.model.benchmark_command import (
     StopBenchmark,
 )
 from natstui.model.benchmark_view import BenchmarkView
-from natstui.model.record import Outcome
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Open
 from natstui.tui.present import benchmark as present
@@ -105,21 +103,12 @@ class BenchmarkScreen(LiveScreen):
         if data is not None:
             chart.show(data)
 
-    def _answer(self) -> Outcome | None:
-        """Return the engine's answer to the last start; it comes when the run is over."""
-        if self._last is None:
-            return None
-        wanted = self._last.command_id
-        events = (it for it in reversed(self.state.happenings) if isinstance(it, Outcome))
-        return next((it for it in events if it.command_id == wanted), None)
-
     def _summarise(self, view: BenchmarkView) -> None:
         """Show what came of the run, or why it could not be."""
-        answer = self._answer()
-        if answer is not None and answer.body_json is not None:
-            self.summary.update(safe_lines(f"{answer.text}\n{json.loads(answer.body_json)}\n"))
-        elif answer is not None:
-            self.summary.update(safe(answer.text, "$text-error"))
+        if view.summed is not None and view.summed.failed:
+            self.summary.update(safe(view.summed.text, "$text-error"))
+        elif view.summed is not None:
+            self.summary.update(safe_lines(view.summed.text))
         elif view.planned is None:
             self.summary.update("no benchmark has run: b picks a scenario")
         else:

@@ -1,0 +1,131 @@
+"""The middle of a benchmark is shown as it was, wherever one begins to read."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from natstui.model.benchmark import (
+    BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+    BenchmarkReport,
+    BenchmarkSummed,
+)
+from natstui.model.benchmark_counts import Counts, Latencies
+from natstui.model.benchmark_result import Accounting, BenchmarkResult
+from natstui.model.benchmark_role import BenchmarkPlan, Role
+from natstui.model.latency import from_latencies
+from natstui.model.record import Advisory, Record
+from natstui.model.state import EVENTS_KEPT
+from natstui.session.folder import segments
+from natstui.session.keyframe import Memory
+from natstui.session.recording import Recording
+from natstui.session.seek import route
+from tests.session.making import Maker, made
+from tests.session.scenario import START_US, Scenario
+from tests.session.test_seek import at_us_of, facts, live, replayed
+
+PLAN = BenchmarkPlan("t", "", (Role("p", "publish"),), None, 5.0)
+LAST_S = 500
+RESULT = BenchmarkResult(
+    "t", START_US, 5.0, "ok", False, (), None, None, None, None, Latencies(), Counts(),
+    Accounting(0, 0, 0, 0, 0, 0, None, None, 0, None, 0, 0, None, 0, True), (),
+)  # fmt: skip
+
+
+def run(run_id: str, first_s: int, last_s: int) -> Iterator[Record]:
+    """Yield a run: two workers that report twice a second."""
+    chance = random.Random(run_id)
+    at_us = START_US + first_s * 1_000_000 + 3
+    yield BenchmarkPlanned(at_us, run_id, PLAN)
+    yield BenchmarkPhase(at_us + 1, run_id, "steady")
+    for step in range(2 * (last_s - first_s)):
+        at_us += 500_000
+        for worker in range(2):
+            counts = Counts(sent_msgs=chance.randrange(50))
+            latencies = Latencies(ack=from_latencies(chance.sample(range(10**6), 5)))
+            yield BenchmarkReport(at_us, run_id, "p", worker, 0.5, counts, latencies, 0.1)
+        if step % 50 == 7:
+            yield BenchmarkLog(at_us + 1, run_id, f"step {step}")
+    yield BenchmarkFinished(at_us + 2, run_id, RESULT, None)
+    yield BenchmarkSummed(at_us + 3, "so many\nmessages\n", failed=False)
+
+
+def everything() -> list[Record]:
+    scenario = Scenario(streams=2, consumers=3)
+    records = [*scenario.beginning(), *scenario.records(0, LAST_S)]
+    records += [*run("one", 70, 100), *run("two", 130, 390)]
+    return sorted(records, key=at_us_of)
+
+
+@pytest.fixture(scope="module")
+def records() -> list[Record]:
+    return everything()
+
+
+@pytest.fixture(scope="module")
+def recording(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> Recording:
+    return Recording(made(tmp_path_factory.mktemp("sessions"), records))
+
+
+@pytest.mark.parametrize("second", [60, 71, 99, 110, 129, 131, 180, 181, 300, 389, 391, 480])
+def test_a_moment_of_a_benchmark_is_the_same_as_it_was_live(
+    recording: Recording, records: list[Record], second: int
+) -> None:
+    at_us = START_US + second * 1_000_000 + 250_000
+    assert facts(replayed(recording, at_us)) == facts(live(records, at_us))
+
+
+def test_the_middle_of_a_run_is_built_from_the_nearest_keyframe(recording: Recording) -> None:
+    way = route(recording, START_US + 300_500_000)
+    assert way.reports_from == way.last and way.benchmark is not None
+    later = route(recording, START_US + 490_500_000)
+    assert later.reports_from < later.last
+
+
+def test_many_events_meanwhile_do_not_hide_the_run(tmp_path: Path) -> None:
+    noise = [
+        Advisory(START_US + 200_000_000 + n * 10_000, "nak", "S", "c", "text", "{}")
+        for n in range(2 * EVENTS_KEPT)
+    ]
+    records = sorted([*everything(), *noise], key=at_us_of)
+    recording = Recording(made(tmp_path, records))
+    for second in (230, 330, 450):
+        at_us = START_US + second * 1_000_000 + 1
+        assert replayed(recording, at_us).benchmark == live(records, at_us).benchmark
+
+
+@pytest.mark.parametrize("began_s", [85, 250, 460])
+def test_a_recording_that_begins_in_the_middle_of_a_run_or_after_it_knows_it(
+    tmp_path: Path, records: list[Record], began_s: int
+) -> None:
+    began_us = START_US + began_s * 1_000_000
+    memory = Memory()
+    for record in records:
+        if at_us_of(record) < began_us:
+            memory.add(record)
+    maker = Maker(tmp_path, memory=memory)
+    for record in records:
+        if at_us_of(record) >= began_us:
+            maker.add(record)
+    maker.disk.finish(START_US)
+    recording = Recording(maker.disk.folder)
+    for second in (began_s + 5, began_s + 30):
+        at_us = START_US + second * 1_000_000 + 1
+        assert replayed(recording, at_us).benchmark == live(records, at_us).benchmark
+
+
+def test_a_run_whose_beginning_was_deleted_is_shown_from_the_next_keyframe(
+    tmp_path: Path, records: list[Record]
+) -> None:
+    folder = made(tmp_path, records)
+    for segment in segments(folder)[:4]:
+        segment.path.unlink()
+    at_us = START_US + 300_500_000
+    shown = replayed(Recording(folder), at_us).benchmark
+    assert shown is not None and shown == live(records, at_us).benchmark

@@ -30,7 +30,12 @@ def capacity(gold: Gold) -> DataFrame:
     # A stream that discards old messages is meant to be full.
     rows = rows.where((F.col("soonest") < 7 * 86_400) & (F.col("discard") == "new"))
     weight = F.when(F.col("soonest") < 3600, 72).when(F.col("soonest") < 86_400, 55).otherwise(36)
-    sentence = F.format_string("full in %.1f h, and then it refuses", F.col("soonest") / 3600)
+    when = (
+        F.when(F.col("soonest") == 0, F.lit("full"))
+        .when(F.col("soonest") < 3600, F.format_string("full in %.0f min", F.col("soonest") / 60))
+        .otherwise(F.format_string("full in %.1f h", F.col("soonest") / 3600))
+    )
+    sentence = F.concat(when, F.lit(", and then it refuses messages"))
     evidence = F.format_string(
         "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
     )

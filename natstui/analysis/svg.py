@@ -39,7 +39,9 @@ def chart(title: str, lines: Sequence[Line]) -> str:
         )
     low = HEIGHT - _BOTTOM
     parts.append(f'<line class="cross" y1="{_TOP}" y2="{low}" x1="-9" x2="-9"/>')
-    parts.append(f'<text class="told" x="{_LEFT + 8}" y="{_TOP + 16}"></text></svg>')
+    parts.append(
+        f'<text class="told" x="{WIDTH - _RIGHT}" y="{_TOP - 10}" text-anchor="end"></text></svg>'
+    )
     return "".join(parts)
 
 

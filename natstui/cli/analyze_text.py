@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 from natstui.analysis.report import Shown, sections, series
 from natstui.clean import clean_line
 from natstui.cli.text_table import Column, table
+from natstui.units import UNKNOWN
 
 ROWS_SHOWN = 12
 _CHART_ROWS = 10
@@ -19,10 +21,28 @@ def report_lines(result: dict[str, Any], width_cells: int | None) -> list[str]:
     lines: list[str] = []
     for number, one in enumerate(sections(result)):
         lines += ["", one.section.title.upper()]
-        lines += _table(one, width_cells) if one.rows else [one.section.empty]
+        if one.section.table == "verdict" and one.rows:
+            lines += _verdict(one, min(width_cells or 100, _WIDEST_CELLS))
+        else:
+            lines += _table(one, width_cells) if one.rows else [one.section.empty]
         if number == 0:
             lines += _charts(result, min(width_cells or 100, _WIDEST_CELLS))
     return [*lines, "", f"Tables: {clean_line(result['out'])}/gold (DICTIONARY.md explains them)"]
+
+
+def _verdict(one: Shown, width_cells: int) -> list[str]:
+    """Return each finding as a paragraph: in a table its evidence would be cut first."""
+    lines = []
+    for row in one.rows:
+        said = dict(zip(one.titles, row, strict=True))
+        rank = f"{said['rank']:>2}  "
+        details = (said["evidence"], said["start"], said.get("session", ""))
+        kept = "  ·  ".join(text for text in details if text not in ("", UNKNOWN))
+        wrapped = wrap(f"{said['subject']}: {said['sentence']}", width_cells - len(rank))
+        wrapped += wrap(kept, width_cells - len(rank))
+        lines += [(rank if place == 0 else " " * len(rank)) + text
+                  for place, text in enumerate(wrapped)]  # fmt: skip
+    return lines
 
 
 def _table(one: Shown, width_cells: int | None) -> list[str]:

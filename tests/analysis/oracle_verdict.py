@@ -106,7 +106,7 @@ def _server(gold: Gold) -> Iterator[Row]:
             yield _told(
                 row, "capacity", row["stream"],
                 72 if soon < 3600 else 55 if soon < 86_400 else 36,
-                f"full in {soon / 3600:.1f} h, and then it refuses",
+                f"{_in(soon)}, and then it refuses messages",
                 f"grows by {row['growth_msgs_per_s']:.1f} messages and "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second",
             )  # fmt: skip
@@ -118,6 +118,13 @@ def _server(gold: Gold) -> Iterator[Row]:
                 f"deleted and made again {count - 1} times",
                 "its creation time changed while it was recorded",
             )  # fmt: skip
+
+
+def _in(soon_s: float) -> str:
+    if not soon_s:
+        return "full"
+    minutes = soon_s / 60
+    return f"full in {minutes:.0f} min" if minutes < 60 else f"full in {minutes / 60:.1f} h"
 
 
 def _rest(gold: Gold) -> Iterator[Row]:

@@ -46,7 +46,8 @@ def connect_server(folder: Path) -> Iterator[str]:
             [str(SPARK_HOME / "bin" / "spark-submit"), "--master", "local[2]", *options,
              "--class", "org.apache.spark.sql.connect.service.SparkConnectServer",
              "spark-internal"],
-            stdin=subprocess.DEVNULL, stdout=file, stderr=file, env=environment(), cwd=folder,
+            stdin=subprocess.DEVNULL, stdout=file, stderr=file,
+            env=environment(SPARK_DAEMON_MEMORY="1g"), cwd=folder,
         )  # fmt: skip
     try:
         port = said(log, r"SparkConnectService\' on port (\d+)")

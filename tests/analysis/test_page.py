@@ -112,6 +112,21 @@ def test_the_text_holds_no_escape_and_no_control_character() -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e]", text)
 
 
+def test_each_finding_is_told_whole_however_narrow_the_terminal_is() -> None:
+    told = result(0)
+    names = [column["name"] for column in told["tables"]["verdict"]["columns"]]
+    finding = {"rank_count": 1, "session": "A", "subject": "ORDERS > billing",
+               "sentence": "stuck for 58 s: no subscriber", "start_at_us": 0,
+               "evidence": "ack floor 0, 590 pending, 0 of 1000 unacknowledged"}  # fmt: skip
+    told["tables"]["verdict"]["rows"] = [[finding[name] for name in names]]
+    lines = report_lines(told, 60)
+    start = lines.index("WORTH LOOKING AT") + 1
+    assert lines[start] == " 1  ORDERS > billing: stuck for 58 s: no subscriber"
+    rest = " ".join(line.strip() for line in lines[start + 1 : start + 3])
+    assert rest.split() == f"{finding['evidence']} · 1970-01-01 00:00:00 · A".split()
+    assert all(len(line) <= 60 for line in lines[start : start + 3])
+
+
 def test_titles_leave_the_unit_to_the_cells_but_keep_the_time_of_a_rate() -> None:
     assert title_text("duration_s") == "duration"
     assert title_text("published_per_s") == "published/s"

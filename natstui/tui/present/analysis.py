@@ -22,8 +22,17 @@ _MEASURED_ROWS = 200
 """Rows a column's width is taken from; the others are cut to it."""
 
 _INDENT = " " * 4
-_GIVES_WAY = ("created_at_us", "end_at_us")
-"""What says little where room is short: a part of the identity, and what follows from others."""
+_GIVES_WAY = (
+    "start_at_us", "first_at_us", "last_at_us", "open", "created_at_us", "end_at_us", "covered_s",
+    "pending_first_msgs", "pending_mean_msgs", "ack_floor_stream_seq", "latencies_count",
+    "seconds_count", "samples_count",
+)  # fmt: skip
+"""What says less where room is short: moments, part of an identity, what follows from others."""
+_NAMES = ("session", "stream", "consumer")
+_NAME_CELLS = 14
+"""A name is at least this wide and takes what room is left."""
+_HIDDEN = ("series_id",)
+"""Of use in a notebook only."""
 
 Value = str | int | float | bool | None
 
@@ -160,7 +169,8 @@ class ResultRows:
         # The same name in every row says nothing.
         alone = len(result.sessions) == 1 and name != "session" and len(table.columns) > 1
         names = [column.name for column in table.columns]
-        self._shown = [at for at, one in enumerate(names) if one != "session" or not alone]
+        hidden = ("session", *_HIDDEN) if alone else _HIDDEN
+        self._shown = [at for at, one in enumerate(names) if one not in hidden]
         rows = range(len(table.rows))
         if sort is None:
             self.order: Sequence[int] = rows
@@ -193,13 +203,14 @@ class ResultRows:
         texts = [cell_text(column.name, row[at]) for row in self.table.rows[:_MEASURED_ROWS]]
         # Two cells more than the title, for the arrow of the sort.
         wanted = max([_LEAST_CELLS, len(title) + 2, *map(len, texts)])
+        most = _NAME_CELLS if column.name in _NAMES else _MOST_CELLS
         number = column.type in ("bigint", "double") and not column.name.endswith("_at_us")
         return Column(
             column.name,
             title,
-            min(wanted, _MOST_CELLS),
+            min(wanted, most),
             "right" if number else "left",
-            flex=int(wanted > _MOST_CELLS),
+            flex=int(wanted > most),
             max_width=min(wanted, _WIDEST_CELLS),
             priority=place + 100 * (column.name in _GIVES_WAY),
         )

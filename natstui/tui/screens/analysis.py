@@ -158,7 +158,7 @@ class AnalysisScreen(LiveScreen):
         self.findings.result = self.result
         for name, text, rows in menu(self.result):
             look = "$text-muted" if rows == "0" else ""
-            self.tables.add_option(Option(safe(f"{text[:20]:20} {rows:>5}", look), id=name))
+            self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", look), id=name))
         self.add_class("-answered")
         self.tables.highlighted = 0
         self.tables.focus()

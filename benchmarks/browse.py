@@ -10,6 +10,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from benchmarks._browse_screen import measure_screen
 from natstui.config import Connection
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.browse import browse
@@ -83,8 +84,11 @@ async def measure(url: str, *, direct: bool) -> None:
         shown = f"median {statistics.median(took):6.1f} ms, most {max(took):6.1f} ms"
         print(f"  {name:32}{shown}, {len(page.messages)} messages")
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory.ru_maxrss
+    print(f"  memory grew by {grown / 1024:.1f} MiB")
+    middle = json.loads(await client.request("STREAM.MSG.GET.W", {"seq": COUNT // 2}))
+    await measure_screen(url, COUNT, middle["message"]["time"])
     same = "unchanged" if await consumer_state(client) == before else "CHANGED"
-    print(f"  memory grew by {grown / 1024:.1f} MiB; the consumer's state is {same}")
+    print(f"  the consumer's state is {same}", flush=True)
     await client.close()
 
 

@@ -8,7 +8,7 @@ from typing import Literal
 from natstui.model.stored import StoredMessage
 
 ANSWERS_KEPT = 1_000
-ANSWERS_KEPT_BYTES = 8 * 1024 * 1024
+ANSWERS_KEPT_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

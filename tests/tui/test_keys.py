@@ -197,35 +197,3 @@ async def test_the_mouse_sorts_by_a_title_and_opens_a_row(nats_server: Broker) -
         await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"], "sorted")
         await viewer.pilot.click(offset=(3, 4), times=2)
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "opened")
-
-
-async def press_every_key_of_the_footer(viewer: Viewer, *way: str) -> int:
-    """Go somewhere, press one key of its footer, come back: until all were pressed."""
-    await viewer.press(*way)
-    await viewer.pilot.pause(0.3)
-    keys = [
-        active.binding.key
-        for active in viewer.app.screen.active_bindings.values()
-        if active.binding.show
-        and active.binding.key not in ("q", "ctrl+q", "escape", "s", "ctrl+s")
-    ]
-    for key in keys:
-        await viewer.press(key)
-        await viewer.pilot.pause(0.1)
-        assert viewer.app.is_running, (way, key)
-        while len(viewer.app.screen_stack) > 1:
-            viewer.app.pop_screen()
-            await viewer.pilot.pause()
-        await viewer.press("1", "home", *way)
-        await viewer.pilot.pause(0.1)
-    return len(keys)
-
-
-@pytest.mark.parametrize("way", [("m",), ("m", "enter"), ("a",), ("d",), ("b",)])
-async def test_every_key_in_the_footer_of_inner_screens_works(
-    nats_server: Broker, way: tuple[str, ...]
-) -> None:
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(160, 40)) as viewer:
-        await viewer.until(lambda: len(shown(viewer)) == 3)
-        assert await press_every_key_of_the_footer(viewer, *way) > 0

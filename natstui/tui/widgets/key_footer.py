@@ -24,6 +24,15 @@ class KeyFooter(Footer):
         self._composed_for = 0
         """The width the keys were chosen for, in cells."""
 
+    async def recompose(self) -> None:
+        """Make the keys anew, and drop the old ones from those to be told of a change.
+
+        Textual keeps every key it ever showed: about a megabyte for each dialog opened.
+        """
+        await super().recompose()
+        # Whoever is told of a change is first checked for being there still.
+        self.mutate_reactive(Footer.compact)
+
     def compose(self) -> ComposeResult:
         """Yield keys while there is room."""
         self._composed_for = self.size.width

@@ -1,0 +1,191 @@
+"""Every key that a footer names is pressed, on every screen there is."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Awaitable, Callable
+from functools import partial
+from pathlib import Path
+
+import nats
+import pytest
+from textual.binding import ActiveBinding
+from textual.screen import Screen
+from textual.widgets import Input
+
+from natstui.jetstream.broker import Broker
+from natstui.model.manage import Change
+from natstui.tui import screens
+from natstui.tui.screens.messages import MessagesScreen
+from natstui.tui.widgets.command_line import CommandLine
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
+
+WAYS: dict[str, tuple[str, ...]] = {
+    "StreamsScreen": (),
+    "ConsumersScreen": ("2",),
+    "EventsScreen": ("3",),
+    "ServerScreen": ("4",),
+    "BenchmarkScreen": ("b",),
+    "ScenariosScreen": ("b", "b"),
+    "HelpScreen": ("question_mark",),
+    "StreamDetail": ("d",),
+    "ConsumerDetail": ("2", "home", "d"),
+    "RawScreen": ("y",),
+    "StreamForm": ("a",),
+    "ConsumerForm": ("2", "home", "a"),
+    "ActionScreen": ("P",),
+    "MessagesScreen": ("m",),
+    "MessageScreen": ("m", "enter"),
+    "PublishScreen": ("m", "w"),
+    "TailScreen": ("m", "T"),
+    "PullScreen": ("2", "home", "m", "N"),
+    "JournalScreen": (":journal",),
+    "RunsScreen": (":runs",),
+    "SessionsScreen": (":sessions",),
+    "AnalysisScreen": (":analyze",),
+}
+"""How to come to each screen from the streams: keys, or a command line."""
+
+IN_A_REPLAY = {"CompareScreen"}
+
+ELSEWHERE = {
+    ("ScenariosScreen", "ctrl+s"),  # starts load: test_benchmark_screen.py
+    ("AnalysisScreen", "ctrl+s"),  # starts a JVM: test_analysis.py
+}
+
+LEAVES = {"q", "ctrl+q"}
+
+
+def every_screen() -> dict[str, type[Screen[object]]]:
+    """Return the screens defined in the room of screens, by name."""
+    found: dict[str, type[Screen[object]]] = {}
+    for info in pkgutil.iter_modules(screens.__path__):
+        module = importlib.import_module(f"natstui.tui.screens.{info.name}")
+        for name, thing in vars(module).items():
+            own = isinstance(thing, type) and thing.__module__ == module.__name__
+            if own and issubclass(thing, Screen):
+                found[name] = thing
+    return found
+
+
+def test_every_screen_has_its_keys_pressed() -> None:
+    assert {*WAYS, *IN_A_REPLAY} == set(every_screen())
+
+
+async def fill(server: Broker) -> None:
+    nc = await nats.connect(server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="ALPHA", subjects=["alpha.>"])
+    for number in range(3):
+        await js.publish("alpha.x", b'{"number": %d}' % number, headers={"Key": "value"})
+    await js.add_consumer("ALPHA", durable_name="one", ack_policy="explicit")
+    await nc.close()
+
+
+def has_page(screen: MessagesScreen) -> bool:
+    return screen.page is not None
+
+
+async def go(viewer: Viewer, name: str) -> None:
+    """Come to a screen from wherever one is."""
+    while len(viewer.app.screen_stack) > 1:
+        viewer.app.pop_screen()
+        await viewer.pilot.pause()
+    await viewer.press("1", "home")
+    for key in WAYS[name]:
+        if key.startswith(":"):
+            await viewer.type_command(key[1:])
+        else:
+            await viewer.press(key)
+        await viewer.pilot.pause(0.05)
+        shown = viewer.app.screen
+        if isinstance(shown, MessagesScreen):
+            await viewer.until(partial(has_page, shown), "a page")
+    await viewer.until(lambda: type(viewer.app.screen).__name__ == name, name)
+    await viewer.pilot.pause(0.1)
+
+
+def named(viewer: Viewer) -> list[ActiveBinding]:
+    """Return what the footer of the screen in view names."""
+    bindings = viewer.app.screen.active_bindings.values()
+    return [one for one in bindings if one.binding.show and one.enabled]
+
+
+def can_be_done(viewer: Viewer, active: ActiveBinding) -> bool:
+    action = active.binding.action.partition("(")[0].rpartition(".")[2]
+    owners = (active.node, viewer.app.screen, viewer.app)
+    return any(hasattr(owner, f"action_{action}") for owner in owners)
+
+
+def lines(viewer: Viewer) -> list[CommandLine]:
+    """Return the command line of the screen in view, whose letters would take the next keys."""
+    return list(viewer.app.screen.query(CommandLine))
+
+
+async def back_to(viewer: Viewer, home: Screen[object], mode: str) -> bool:
+    """Leave what a key opened; tell whether the screen is still there."""
+    if viewer.app.current_mode != mode:
+        viewer.app.switch_mode(mode)
+        await viewer.pilot.pause()
+    while viewer.app.screen is not home and len(viewer.app.screen_stack) > 1:
+        viewer.app.pop_screen()
+        await viewer.pilot.pause()
+    return viewer.app.screen is home
+
+
+async def press_all(viewer: Viewer, name: str, come: Callable[[], Awaitable[None]]) -> int:
+    """Press every key the footer names, coming back to the screen when one led away."""
+    home, mode, pressed = viewer.app.screen, viewer.app.current_mode, 0
+    for active in named(viewer):
+        key = active.binding.key
+        if key in LEAVES or (name, key) in ELSEWHERE:
+            continue
+        assert can_be_done(viewer, active), (name, key)
+        pressed += 1
+        if active.node is viewer.app and name != "StreamsScreen":
+            continue  # the same key on every screen
+        await viewer.press(key)
+        assert viewer.app.is_running, (name, key)
+        if isinstance(viewer.app.focused, Input) and viewer.app.focused.parent in lines(viewer):
+            await viewer.press("escape")
+        if not await back_to(viewer, home, mode):
+            await come()
+            home = viewer.app.screen
+    return pressed
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_every_key_of_every_footer_is_pressed(nats_server: Broker, part: int) -> None:
+    await fill(nats_server)
+    size = [(160, 40), (80, 24)][part % 2]
+    async with viewing(nats_server.url, size=size) as viewer:
+        await viewer.until(lambda: "ALPHA" in viewer.rows())
+        # The journal has something to show and to take back.
+        viewer.app.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))
+        await viewer.until(lambda: "MADE" in viewer.rows())
+        for name in sorted(WAYS)[part::4]:
+            await go(viewer, name)
+            assert await press_all(viewer, name, partial(go, viewer, name)), name
+
+
+async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
+    scenario = Scenario(streams=2, consumers=2)
+    folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 20)])
+    async with replaying(folder, size=(120, 40)) as viewer:
+        await viewer.until(lambda: "paused" in viewer.text)
+
+        async def come() -> None:
+            while len(viewer.app.screen_stack) > 1:
+                viewer.app.pop_screen()
+                await viewer.pilot.pause()
+            await viewer.press("1", "A")
+            await viewer.type_command("seek +5s")
+            await viewer.pilot.pause(0.3)
+            await viewer.type_command("compare")
+            await viewer.until(lambda: type(viewer.app.screen).__name__ == "CompareScreen")
+
+        await come()
+        assert await press_all(viewer, "CompareScreen", come)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textual.binding import Binding, BindingType
 
-from natstui.model.permission import may_publish
+from natstui.tui.allowed import allowed, read_only
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Manage
 from natstui.tui.pick import Pick
@@ -36,31 +36,13 @@ _ONLY_ONE = {
 }  # fmt: skip
 
 
-_VERBS = {
-    "add-stream": "STREAM.CREATE.*",
-    "clone-stream": "STREAM.CREATE.*",
-    "edit-stream": "STREAM.UPDATE.*",
-    "purge_stream": "STREAM.PURGE.*",
-    "delete_stream": "STREAM.DELETE.*",
-    "add-consumer": "CONSUMER.CREATE.*.*",
-    "clone-consumer": "CONSUMER.CREATE.*.*",
-    "edit-consumer": "CONSUMER.CREATE.*.*",
-    "delete_consumer": "CONSUMER.DELETE.*.*",
-}
-"""What each key sends in the end; the default prefix stands for every other one."""
-
-
 class Manages(LiveScreen):
     """A screen with something under the cursor, or several marked."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what the user may not do: read-only, or without the permission."""
-        if action == "manage" and parameters:
-            verb = _VERBS.get(str(parameters[0]))
-            started = self.state.started
-            read_only = started is not None and started.read_only
-            if verb and (read_only or not may_publish(self.state.permitted, f"$JS.API.{verb}")):
-                return None
+        if action == "manage" and parameters and not allowed(self.state, str(parameters[0])):
+            return None
         return super().check_action(action, parameters)
 
     def targets(self) -> list[Target]:
@@ -79,13 +61,22 @@ class Manages(LiveScreen):
     def action_actions(self, kind: str) -> None:
         """List everything that can be done, and do one of it."""
         specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
-        words = [(spec.word, spec.help) for spec in specs]
+        words = [(spec.word, self._help_of(spec)) for spec in specs]
         count = len(self.targets())
         title = f"What to do with {count} {kind}s" if count > 1 else f"What to do with the {kind}"
 
         def do(word: str | None) -> None:
             spec: ActionSpec | None = next((one for one in specs if one.word == word), None)
-            if spec is not None:
+            if spec is None:
+                return
+            if allowed(self.state, spec.action):
                 self.action_manage(spec.action)
+            else:
+                self.notify(f"{spec.word}: {self._help_of(spec)}", severity="warning")
 
         self.app.push_screen(Pick(title, words), do)
+
+    def _help_of(self, spec: ActionSpec) -> str:
+        if allowed(self.state, spec.action):
+            return spec.help
+        return "read-only" if read_only(self.state) else "you have no permission for it"

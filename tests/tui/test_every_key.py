@@ -181,10 +181,10 @@ async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
             while len(viewer.app.screen_stack) > 1:
                 viewer.app.pop_screen()
                 await viewer.pilot.pause()
-            await viewer.press("1", "A")
+            await viewer.press("1", "a")
             await viewer.type_command("seek +5s")
             await viewer.pilot.pause(0.3)
-            await viewer.type_command("compare")
+            await viewer.press("A")
             await viewer.until(lambda: type(viewer.app.screen).__name__ == "CompareScreen")
 
         await come()

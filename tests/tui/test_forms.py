@@ -341,3 +341,67 @@ async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
         await on_streams(viewer)
         copied = (await asked(nc, "STREAM.INFO.COPY"))["config"]
         assert {**copied, "name": "", "subjects": []} == {**made, "name": "", "subjects": []}
+
+
+PULLED = {
+    "name": "C", "durable_name": "yes", "description": "by keys alone", "filter_subjects": "s.a",
+    "ack_policy": "explicit", "metadata": "team=a", "deliver_policy": "by_start_sequence",
+    "opt_start_seq": "2", "replay_policy": "original", "ack_wait": "45s", "max_deliver": "7",
+    "backoff": "1s, 5s", "max_ack_pending": "33", "headers_only": "yes", "sample_freq": "50",
+    "max_waiting": "9", "max_batch": "10", "max_expires": "20s", "max_bytes": "1MB",
+    "priority_policy": "pinned_client", "priority_groups": "A", "priority_timeout": "30s",
+    "inactive_threshold": "1h", "num_replicas": "1", "mem_storage": "yes",
+}  # fmt: skip
+
+
+async def test_every_section_of_a_consumer_is_filled_in_by_keys_alone(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("enter", "a")
+        await on_form(viewer)
+        await fill(viewer, walking=True, **PULLED)
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
+        made = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
+        wanted = {
+            "durable_name": "C", "description": "by keys alone",
+            "deliver_policy": "by_start_sequence", "opt_start_seq": 2,
+            "replay_policy": "original", "max_deliver": 7, "backoff": [S, 5 * S],
+            "max_ack_pending": 33, "headers_only": True, "sample_freq": "50", "max_waiting": 9,
+            "max_batch": 10, "max_expires": 20 * S, "max_bytes": 1 << 20,
+            "priority_policy": "pinned_client", "priority_groups": ["A"],
+            "priority_timeout": 30 * S, "inactive_threshold": 3600 * S, "num_replicas": 1,
+            "mem_storage": True,
+        }  # fmt: skip
+        assert {key: made.get(key) for key in wanted} == wanted
+        assert (made.get("filter_subjects") or [made.get("filter_subject")]) == ["s.a"]
+        assert made["metadata"]["team"] == "a"
+
+
+async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    url = nats_server.url
+    file = tmp_path / "c.yaml"
+    file.write_text("config:\n  durable_name: C\n  ack_policy: all\n  max_deliver: 4\n")
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("enter", "a")
+        await on_form(viewer)
+        await viewer.press("ctrl+l")
+        await viewer.press(*(KEYS.get(letter, letter) for letter in str(file)), "enter")
+        await viewer.until(lambda: "max_deliver" in flat(viewer), "the file")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "C" in viewer.rows(), "the consumer")
+        made = (await asked(nc, "CONSUMER.INFO.S.C"))["config"]
+        assert (made["ack_policy"], made["max_deliver"]) == ("all", 4)
+    async with viewing(url, "--read-only", size=SMALL) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("x")
+        await viewer.until(lambda: "read-only" in viewer.text, "the actions")
+        await viewer.press("escape", "m")
+        keys = viewer.app.screen.active_bindings
+        assert not any(keys[key].enabled for key in ("w", "R", "N", "ctrl+d"))

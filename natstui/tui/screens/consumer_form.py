@@ -10,14 +10,14 @@ from natstui.model.config_field import Config, without_server_metadata
 from natstui.model.consumer_spec import NEW_CONSUMER
 from natstui.model.stored import DeliveryPreview, PreviewDelivery
 from natstui.tui.asking import answer_to, next_command_id
-from natstui.tui.form_screen import FormScreen
+from natstui.tui.form_file import FileForm
 from natstui.tui.messages import Asked
 from natstui.tui.present.form import Subject, delivery_text
 
 _decoder = msgspec.json.Decoder(DeliveryPreview)
 
 
-class ConsumerForm(FormScreen):
+class ConsumerForm(FileForm):
     """Everything a consumer can be."""
 
     _preview_id = -1

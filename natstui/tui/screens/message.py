@@ -15,6 +15,7 @@ from textual.widgets import Static
 
 from natstui.model.payload import LOOKS
 from natstui.model.stored import ReadMessage, StoredMessage
+from natstui.tui.allowed import read_only
 from natstui.tui.asking import answer_to, next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Manage
@@ -78,6 +79,12 @@ class MessageScreen(LiveScreen):
             text, look, caption = message_text(self.message, self._look)
             self.raw.show(text, "json" if look == "json" else "text")
             self.caption.update(safe(f"{self.stream}  ·  {caption}"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey publishing when it is read-only."""
+        if action == "again" and read_only(self.state):
+            return None
+        return super().check_action(action, parameters)
 
     def action_look(self) -> None:
         """Show the payload in another way."""

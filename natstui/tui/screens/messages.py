@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from natstui.tui.allowed import allowed, read_only
 from natstui.tui.message_jumps import MessageJumps
 from natstui.tui.messages import Manage
 
@@ -22,6 +23,14 @@ class MessagesScreen(MessageJumps):
         Binding("j", "row(1)", "Down", show=False, id="msg.down"),
         Binding("k", "row(-1)", "Up", show=False, id="msg.up"),
     ]
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what writes when it is read-only, and what the user may not do."""
+        if action in ("write", "again") and read_only(self.state):
+            return None
+        if not allowed(self.state, {"delete": "delete_message"}.get(action, action)):
+            return None
+        return super().check_action(action, parameters)
 
     def action_write(self) -> None:
         """Publish a message."""

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
-import yaml
 from textual.binding import Binding, BindingType
 
 from natstui.model.config_field import Config, text_at, without_server_metadata
@@ -15,19 +12,18 @@ from natstui.model.manage import SaveTemplate
 from natstui.model.stream_spec import NEW_STREAM
 from natstui.model.templates import BUILT_IN, started
 from natstui.tui.asking import next_command_id
-from natstui.tui.form_screen import FormScreen
+from natstui.tui.form_file import FileForm
 from natstui.tui.messages import Asked
 from natstui.tui.pick import Pick
 from natstui.tui.present.form import Subject
 from natstui.tui.prompt import Prompt
 
 
-class StreamForm(FormScreen):
+class StreamForm(FileForm):
     """Everything a stream can be."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+t", "template", "Template", id="form.template", priority=True),
-        Binding("ctrl+l", "load", "Load file", show=False, id="form.load", priority=True),
         Binding("ctrl+e", "keep", "Keep as template", show=False, id="form.keep", priority=True),
     ]
 
@@ -49,8 +45,8 @@ class StreamForm(FormScreen):
         return cls(Subject("stream", text_at(config, "name"), config, editing=True))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer templates and files only for a new stream."""
-        if action in ("template", "load"):
+        """Offer templates only for a new stream."""
+        if action == "template":
             return not self.subject.editing
         return super().check_action(action, parameters)
 
@@ -62,32 +58,9 @@ class StreamForm(FormScreen):
         def begin(name: str | None) -> None:
             found = next((template for template in known if template.name == name), None)
             if found is not None:
-                self._begin(started(found))
+                self.begin(started(found))
 
         self.app.push_screen(Pick("Begin with", words), begin)
-
-    def _begin(self, config: Config) -> None:
-        self.subject = replace(self.subject, base=config)
-        self.texts = {}
-        self.run_worker(self.build(), exclusive=True)
-
-    def action_load(self) -> None:
-        """Begin again from a JSON or YAML file."""
-        self.app.push_screen(Prompt("JSON or YAML file to begin with"), self._load)
-
-    def _load(self, name: str | None) -> None:
-        if not name:
-            return
-        try:
-            loaded = yaml.safe_load(Path(name).expanduser().read_text(encoding="utf-8"))
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            self.notify(f"{name} cannot be read: {error}", severity="error", markup=False)
-            return
-        config = loaded.get("config", loaded) if isinstance(loaded, dict) else None
-        if not isinstance(config, dict):
-            self.notify(f"{name} holds no configuration", severity="error", markup=False)
-            return
-        self._begin(without_server_metadata({"name": "", **config}))
 
     def action_keep(self) -> None:
         """Keep the present configuration as an own template."""

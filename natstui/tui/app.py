@@ -44,7 +44,9 @@ SHOW_AFTER_S = 0.05
 SETTLED_AFTER_S = 5.0
 
 
-_LETTER_ACTIONS = {"switch_mode", "pause", "faster", "slower", "help", "leave"}
+_LETTER_ACTIONS = {
+    "switch_mode", "pause", "faster", "slower", "help", "leave", "record", "note",
+}  # fmt: skip
 
 
 class NatstuiApp(Benchmarks):

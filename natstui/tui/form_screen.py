@@ -167,7 +167,10 @@ class FormScreen(LiveScreen):
         parts = [f"{verb} {subject.kind} {name}{place}".strip()]
         count = len(self.draft.problems)
         parts += [text] if text else [f"{count} to correct" if count else "ready: ctrl+s sends it"]
-        style = style or ("$text-error" if count else "")
+        warned = len(self.draft.warnings)
+        if warned and not text and self.has_class("-narrow"):
+            parts.append(f"{warned} {'warning' if warned == 1 else 'warnings'}: ctrl+o")
+        style = style or ("$text-error" if count else "$text-warning" if warned else "")
         self.caption.update(safe("  ·  ".join(parts), style))
 
     def refresh_state(self) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
-from natstui.errors import NotFound, RequestFailed
+from natstui.errors import NotFound, RequestFailed, UsageError
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import Client
-from natstui.model.config_change import changed, differences, normal
+from natstui.model.config_change import AssetKind, changed, differences, normal
+from natstui.model.config_field import Config
+from natstui.model.config_rules import Problem
 from natstui.model.consumer_rules import consumer_problems
 from natstui.model.consumer_spec import CONSUMER_FIELD
 from natstui.model.stream_rules import stream_problems
 from natstui.model.stream_spec import STREAM_FIELD
+from natstui.model.surroundings import Surroundings
+from natstui.tui.present.form import Subject, drafted
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
 
@@ -59,13 +65,57 @@ async def discard(client: Client, verb: str) -> None:
         await client.request(verb)
 
 
-def server_refuses(session: AdminSession, verb: str, body: dict[str, Any]) -> bool:
+def server_refuses(session: AdminSession, verb: str, body: dict[str, Any]) -> str:
+    """Return the server's own words; empty when it takes it."""
     try:
         session.request(verb, body)
     except RequestFailed as error:
         note(str(error))
-        return True
-    return False
+        return str(error)
+    return ""
+
+
+class Words:
+    """What we say of a mistake and what the server says, without names and numbers."""
+
+    def __init__(self) -> None:
+        self.ours_of: dict[str, set[str]] = {}
+
+    def check(self) -> None:
+        """Check that the same mistake, by the server's words, is always said in the same words."""
+        assert len(self.ours_of) >= 5
+        assert all(len(ours) == 1 for ours in self.ours_of.values()), self.ours_of
+
+    def add(self, session: AdminSession, kind: AssetKind, config: Config, said: str) -> None:
+        """Check that form and writer say the same, and keep it beside the server's words."""
+        problems = refusals(kind, config)
+        subject = Subject(kind, "ORIGIN", config, editing=False)
+        texts = {} if "durable_name" in config else {"durable_name": "no"}
+        form = drafted(subject, texts, Surroundings(api_level=5))
+        assert form.problems == problems
+        sentence = "; ".join(dict.fromkeys(problem.text for problem in problems))
+        before, name = len(session.writer.journal.entries()), str(config["name"])
+        with pytest.raises(UsageError) as caught:
+            if kind == "stream":
+                session.apply("create_stream", name, config)
+            else:
+                session.apply("create_consumer", "ORIGIN", config, consumer=name)
+        assert str(caught.value) == sentence
+        assert len(session.writer.journal.entries()) == before
+        if len({problem.text for problem in problems}) == 1:
+            self.ours_of.setdefault(plain(said), set()).add(plain(sentence))
+
+
+def plain(sentence: str) -> str:
+    """Return a sentence without what differs from one configuration to the next."""
+    said = sentence.partition(": ")[2] if sentence[:7] in ("STREAM.", "CONSUME") else sentence
+    return re.sub(r"(?<=priority policy )\w+|'[^']*'|\"[^\"]*\"|[0-9]+", "_", said)
+
+
+def refusals(kind: AssetKind, config: Config) -> tuple[Problem, ...]:
+    if kind == "stream":
+        return stream_problems(config, 5)
+    return consumer_problems(config, None, 5)
 
 
 def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step) -> bool:
@@ -108,7 +158,7 @@ def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
 ) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
-        seen = Counter[str]()
+        seen, words = Counter[str](), Words()
 
         @_BOUNDED
         @given(stream_configs(), _STREAM_EDITS)
@@ -118,7 +168,9 @@ def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
             if problems:
                 seen["refused"] += 1
                 note(str(problems))
-                assert server_refuses(session, f"STREAM.CREATE.{name}", config)
+                said = server_refuses(session, f"STREAM.CREATE.{name}", config)
+                assert said
+                words.add(session, "stream", config, said)
                 return
             seen["valid"] += 1
             try:
@@ -128,6 +180,7 @@ def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
 
         check()
         assert min(seen[key] for key in ("valid", "refused", "edited")) > 20, seen
+        words.check()
 
 
 def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
@@ -135,7 +188,7 @@ def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
 ) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
-        seen = Counter[str]()
+        seen, words = Counter[str](), Words()
 
         @_BOUNDED
         @given(consumer_configs(), _CONSUMER_EDITS)
@@ -146,7 +199,9 @@ def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
                 seen["refused"] += 1
                 note(str(problems))
                 body = {"stream_name": "ORIGIN", "config": config, "action": "create"}
-                assert server_refuses(session, f"CONSUMER.CREATE.ORIGIN.{name}", body)
+                said = server_refuses(session, f"CONSUMER.CREATE.ORIGIN.{name}", body)
+                assert said
+                words.add(session, "consumer", config, said)
                 return
             seen["valid"] += 1
             try:
@@ -156,3 +211,4 @@ def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
 
         check()
         assert min(seen[key] for key in ("valid", "refused", "edited")) > 20, seen
+        words.check()

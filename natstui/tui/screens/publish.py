@@ -40,6 +40,8 @@ class PublishScreen(LiveScreen):
     DEFAULT_CSS = """
     PublishScreen #rows { height: auto; max-height: 60%; }
     PublishScreen #answer { padding: 1 1 0 1; }
+    PublishScreen #found { height: 1fr; }
+    PublishScreen #hint { height: 1; padding: 0 1; background: $surface; }
     """
 
     caption = getters.query_one("#caption", Static)
@@ -57,7 +59,8 @@ class PublishScreen(LiveScreen):
         rows = [FieldRow(field, self.texts.get(field.path, "")) for field in PUBLISH_FIELDS]
         yield Static(id="caption", markup=False)
         yield VerticalScroll(*rows, id="rows", can_focus=False)
-        yield VerticalScroll(Static(id="answer", markup=False), can_focus=False)
+        yield VerticalScroll(Static(id="answer", markup=False), id="found", can_focus=False)
+        yield Static(id="hint", markup=False)
 
     def on_mount(self) -> None:
         """Read the message to publish again, if there is one."""
@@ -72,6 +75,11 @@ class PublishScreen(LiveScreen):
         self.texts[message.path] = message.text
         if message.path == "payload":
             self._original = None
+
+    @on(FieldRow.Focused)
+    def _explain(self, message: FieldRow.Focused) -> None:
+        help_text = next(field.help for field in PUBLISH_FIELDS if field.path == message.path)
+        self.query_one("#hint", Static).update(safe(help_text))
 
     def refresh_state(self) -> None:
         """Take answers when they come."""

@@ -36,7 +36,10 @@ class PullScreen(LiveScreen):
         Binding("i", "answer('in_progress')", "In progress", id="pull.in_progress"),
         Binding("t", "term", "Term", id="pull.term"),
     ]
-    DEFAULT_CSS = "PullScreen #counters { height: 2; padding: 0 1; background: $surface; }"
+    DEFAULT_CSS = """
+    PullScreen #caption { height: auto; max-height: 4; }
+    PullScreen #counters { height: 2; padding: 0 1; background: $surface; }
+    """
 
     caption = getters.query_one("#caption", Static)
     counters = getters.query_one("#counters", Static)

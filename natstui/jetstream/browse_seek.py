@@ -40,6 +40,9 @@ async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
         wanted_us = microseconds(text)
     except ValueError as error:
         raise UsageError(f"{text!r} is not a time: write it as 2026-01-31T12:00:00Z") from error
+    asked_at_once = await getter.from_time(text)
+    if asked_at_once is not None:
+        return asked_at_once[0].stream_seq or 1 if asked_at_once else bounds.last_seq + 1
     low, high = bounds.first_seq, bounds.last_seq + 1
     while low < high:
         middle = (low + high) // 2

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from typing import Any, Protocol
 
 import nats.errors
@@ -34,6 +35,9 @@ class Getter(Protocol):
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
         """Return how many messages match from a sequence on; None when it cannot be asked."""
 
+    async def from_time(self, text: str) -> list[StoredMessage] | None:
+        """Return the first message stored from a time on; None when that cannot be asked."""
+
     async def last_of_each(
         self, subjects: Iterable[str], filter_subject: str
     ) -> list[StoredMessage]:
@@ -60,6 +64,11 @@ class DirectGetter:
         body: dict[str, Any] = {"seq": max(1, from_seq), "batch": 1}
         messages = await self._raw(body | ({"next_by_subj": subject} if subject else {}))
         return int((messages[0].headers or {})["Nats-Num-Pending"]) + 1 if messages else 0
+
+    async def from_time(self, text: str) -> list[StoredMessage] | None:
+        """Return the first message stored at a time or after it, if any."""
+        moment = datetime.fromisoformat(text).astimezone(UTC).isoformat()
+        return await self._batch({"batch": 1, "start_time": moment})
 
     async def last_of_each(
         self, subjects: Iterable[str], filter_subject: str
@@ -129,6 +138,10 @@ class ApiGetter:
 
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
         """Return None: this way of reading does not count."""
+        return None
+
+    async def from_time(self, text: str) -> list[StoredMessage] | None:
+        """Return None: this way of reading knows sequences only."""
         return None
 
     async def last_of_each(

@@ -35,7 +35,7 @@ BUILT_IN: tuple[Template, ...] = (
     ),
     Template(
         "requests",
-        "requests in memory on three servers, worked off within 5 seconds",
+        "requests in memory on three servers, kept for 5 seconds",
         {"name": "REQUESTS", "subjects": ["users.requests"], "storage": "memory",
          "num_replicas": 3, "retention": "workqueue", "discard": "new", "max_age": 5 * _S,
          "duplicate_window": 5 * _S, "deny_delete": True, "allow_rollup_hdrs": False,

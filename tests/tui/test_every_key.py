@@ -184,7 +184,7 @@ async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
             await viewer.press("1", "a")
             await viewer.type_command("seek +5s")
             await viewer.pilot.pause(0.3)
-            await viewer.press("A")
+            await viewer.press("equals_sign")
             await viewer.until(lambda: type(viewer.app.screen).__name__ == "CompareScreen")
 
         await come()

@@ -26,6 +26,9 @@ class FieldRow(Horizontal):
     FieldRow.-changed > Label { color: $text-accent; text-style: bold; }
     FieldRow.-wrong > Label { color: $text-error; text-style: bold; }
     FieldRow.-locked > Label { color: $text-disabled; }
+    FieldRow > Label.why {
+        width: auto; max-width: 50%; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
@@ -50,7 +53,7 @@ class FieldRow(Horizontal):
         self.set_class(locked is not None, "-locked")
 
     def compose(self) -> ComposeResult:
-        """Label, then a choice or an input."""
+        """Label, then a choice or an input, and why it cannot be changed."""
         yield Label(safe(self.field.label), markup=False)
         words = ("yes", "no") if self.field.kind == "switch" else self.field.choices
         if words:
@@ -60,6 +63,9 @@ class FieldRow(Horizontal):
         else:
             placeholder = "unlimited" if self.field.default in (-1, 0) else ""
             yield Input(self._start, compact=True, select_on_focus=False, placeholder=placeholder)
+        if self.locked is not None and not self._start:
+            why = self.locked.removeprefix(f"{self.field.label} ")
+            yield Label(safe(why), classes="why", markup=False)
 
     @property
     def text(self) -> str:

@@ -39,8 +39,9 @@ class Viewer:
         return self.app.screen
 
     def rows(self) -> dict[str, dict[str, str]]:
-        """The rows of the table in view, as text: by name, then by column."""
-        source = self.table.rows
+        """The rows of the table in view, as text: by name, then by column; none elsewhere."""
+        screen = self.app.screen
+        source = screen.rows if isinstance(screen, TableScreen) else None
         if source is None:
             return {}
         found = {}

@@ -15,6 +15,7 @@ NatstuiError (1)
 │   └── OutcomeUnknown        a write was sent, and no answer says whether it was done
 ├── Refused (5)               natstui itself declines: read-only, not confirmed
 ├── AssertionFailed (1)       a check the user asked for does not hold
+├── RunFailed (1)             a benchmark ended before its time; carries its partial result
 ├── BrokerFailed (1)          the embedded nats-server does not run
 ├── SessionError (6)          a recording cannot be read or written
 └── AnalysisError (7)         Java, Spark or the data of an analysis
@@ -126,6 +127,15 @@ class Refused(NatstuiError):
 
 class AssertionFailed(NatstuiError):
     """A check the user asked for does not hold."""
+
+
+class RunFailed(NatstuiError):
+    """A benchmark ended before its time; what it measured until then was saved."""
+
+    def __init__(self, sentence: str, summary: str) -> None:
+        super().__init__(sentence)
+        self.summary = summary
+        """The partial result as text for people."""
 
 
 class BrokerFailed(NatstuiError):

@@ -91,4 +91,4 @@ def _stamped(plan: BenchmarkPlan, stage: Stage, role: Role) -> bool:
         feeds = [one for one in plan.roles if one.pattern in SENDERS]
         return any(one.subject == role.subject for one in feeds)
     sends = any(one.pattern in SENDERS for one in plan.roles)
-    return sends and stage.waiting_msgs == 0
+    return sends and stage.owed_msgs(role, 0) == 0

@@ -7,12 +7,14 @@ import time
 from dataclasses import replace
 
 from natstui.bench import casting
+from natstui.bench.consumer_span import ConsumerSpan
 from natstui.bench.crew import Member
 from natstui.bench.floor import Floor, now_us
 from natstui.bench.groups import WorkerBook
 from natstui.bench.outcome import Ending, WorkerEnd, conclude
 from natstui.bench.progress import Watcher
 from natstui.bench.protocol import Go, Pause, Rate, Resume, Stop
+from natstui.bench.server_process import ServerCpu, ServerProcess
 from natstui.bench.stage import Stage, new_run_id
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound
@@ -24,7 +26,7 @@ from natstui.model.benchmark_role import SENDERS, BenchmarkPlan, Fault
 from natstui.model.record import LinkChanged
 
 _START_S = 30.0
-_LAST_WORD_S = 5.0
+_LAST_WORD_S = 20.0
 _HEAD_START_NS = 60_000_000
 """From GO to the start: long enough for every worker to have read it."""
 
@@ -47,6 +49,10 @@ class Benchmark:
         """What ended the run before its time, with its exit code."""
         return self._floor.failure
 
+    def worker_pids(self) -> list[int]:
+        """Return the process ids of the workers that live."""
+        return [one.process.pid for one in self._floor.crew.members if not one.gone]
+
     async def run(self) -> BenchmarkResult:
         """Run to the end and return the result, a partial one when something failed on the way.
 
@@ -64,11 +70,13 @@ class Benchmark:
             self._go()
             result = await self._measure(stage)
         finally:
-            await floor.crew.dismiss()
-            # The account of a server that is gone cannot be asked for; its leftovers expire.
-            with contextlib.suppress(NatstuiError):
-                await stage.strike()
-            await client.close()
+            try:
+                await floor.crew.dismiss()
+                # A server that is gone cannot be asked to delete anything; leftovers expire.
+                with contextlib.suppress(NatstuiError):
+                    await stage.strike()
+            finally:
+                await client.close()
         floor.enter("finished")
         floor.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
         return result
@@ -99,23 +107,28 @@ class Benchmark:
     async def _measure(self, stage: Stage) -> BenchmarkResult:
         floor = self._floor
         watcher = Watcher(floor, stage, self._face)
+        server = ServerProcess.find(self.link.server_url if self.link else None)
         await watcher.watch()
         floor.enter("drain")
         try:
             await watcher.drain()
         except NatstuiError as error:
             floor.failure = floor.failure or error
+        cpu = server.until_now()
         floor.crew.tell_all(Stop())
         await floor.until(lambda: all(one.over for one in floor.crew.members), _LAST_WORD_S)
         await floor.crew.dismiss()
-        return conclude(await self._ending(stage))
+        return conclude(await self._ending(stage, cpu))
 
-    async def _ending(self, stage: Stage) -> Ending:
+    async def _ending(self, stage: Stage, cpu: ServerCpu) -> Ending:
         floor = self._floor
         stored: int | None = None
         notes: tuple[str, ...] = ()
+        spans: dict[str, ConsumerSpan] = {}
         try:
             stored = await stage.stored_msgs()
+            ends = await stage.figures()
+            spans = {role: ConsumerSpan(stage.begun[role], end) for role, end in ends.items()}
         except NatstuiError as error:
             notes = (f"the server could not be asked what it stored: {error}",)
             floor.failure = floor.failure or error
@@ -130,7 +143,9 @@ class Benchmark:
             waiting_msgs=stage.waiting_msgs if stage.stream else None,
             stopped=floor.stopped,
             failure=None if floor.failure is None else str(floor.failure),
-            notes=notes,
+            notes=(*floor.remarks, *notes),
+            consumers=spans,
+            server_cpu=cpu,
         )
 
     def stop(self) -> None:

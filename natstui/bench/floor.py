@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 
 from natstui.bench.crew import Crew, Member
+from natstui.bench.knee import Knee
 from natstui.bench.protocol import Failed, Log, Report, Up
 from natstui.bench.stage import Stage
 from natstui.errors import NatstuiError
@@ -39,6 +40,9 @@ class Floor:
         self.phase: PhaseName = "starting"
         self.stopped = False
         self.failure: NatstuiError | None = None
+        self.knee = Knee(plan)
+        self.remarks: list[str] = []
+        """What a reader of the result must know."""
         self.started_at_us = now_us()
         self.go_ns = self.steady_ns = 0
         self.end_ns: int | None = None
@@ -62,6 +66,11 @@ class Floor:
         """Put a line into the run's log."""
         name = None if member is None else member.name
         self.sink.add(BenchmarkLog(now_us(), self.run_id, text, name))
+
+    def remark(self, text: str) -> None:
+        """Put a line into the log that the result shall say as well."""
+        self.remarks.append(text)
+        self.log(text)
 
     def counts(self) -> Counts:
         """Return the sum over all workers so far."""
@@ -128,6 +137,7 @@ class Floor:
         if self.phase in ("steady", "drain") and report.counts != _NOTHING:
             member.steady_cpu_s += report.cpu_s
             member.steady_s += report.interval_s
+        self.knee.add(self.elapsed_s(), report.latencies)
         for name, total in self._latencies.items():
             delta = getattr(report.latencies, name)
             for bucket, count in zip(delta.buckets, delta.counts, strict=True):

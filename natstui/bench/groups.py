@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from natstui.bench.consumer_span import ConsumerSpan
 from natstui.bench.seen import union
 from natstui.bench.seen_seqs import SeenSeqs
 from natstui.model.benchmark_counts import Counts
@@ -41,8 +42,15 @@ class ReceiverGroup:
         """How many messages they received together."""
         return sum(book.reported.received_msgs for book in self.books)
 
+    @property
+    def is_unsaid(self) -> bool:
+        """Whether somebody ended without saying which messages it had seen."""
+        return any(book.seen is None for book in self.books)
+
     def distinct_msgs(self) -> int | None:
         """Return how many different messages they got; None when nothing tells them apart."""
+        if self.is_unsaid:
+            return None
         together = self.seen()
         if not together and self.received_msgs:
             return None
@@ -79,8 +87,11 @@ def expected_msgs(
     books: Sequence[WorkerBook],
     stored_msgs: int | None,
     waiting_msgs: int | None,
+    span: ConsumerSpan | None,
 ) -> int | None:
-    """Return how many messages a group should have got."""
+    """Return how many messages a group should have got; `span` is of the consumer it shares."""
+    if span is not None:
+        return span.owed_msgs(stored_msgs)
     if group.role.pattern != "subscribe":
         return None if stored_msgs is None else stored_msgs + (waiting_msgs or 0)
     feeding = [

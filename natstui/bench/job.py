@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -28,6 +29,10 @@ class Job:
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     running: asyncio.Event = field(default_factory=asyncio.Event)
     """Cleared while paused."""
+    cleanup: list[str] = field(default_factory=list)
+    """API verbs that remove what this worker made itself."""
+    collectors: list[Callable[[], None]] = field(default_factory=list)
+    """Called before a report: they hand the tally what they have kept back."""
 
     def begin(self, go_ns: int, steady_ns: int, end_ns: int | None) -> None:
         """Take over the times everybody starts by."""

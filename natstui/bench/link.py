@@ -8,6 +8,7 @@ loudly when they are not what they were.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import socket
 import struct
 import time
@@ -30,6 +31,7 @@ OnRun = Callable[[Run, int], None]
 _HIGH_WATER_BYTES = 1 << 20
 _LOOK_S = 0.02
 _SUBSCRIBE_S = 10.0
+_HANG_UP_S = 1.0
 _RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
 """Seconds and microseconds a blocking read may take."""
 
@@ -226,6 +228,30 @@ def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
         twin.close()
         if not transport.is_closing():
             transport.resume_reading()
+
+
+async def hang_up(link: WireLink) -> None:
+    """Break the connection; returns once the server has read everything written before.
+
+    What comes meanwhile is read by nobody. With a reset instead, the server might drop what it
+    has not read yet, and our last acknowledgements with it.
+    """
+    nc, give_up = link.nc, time.monotonic() + _HANG_UP_S
+    if not (nc.is_connected and isinstance(nc._transport, TcpTransport)):
+        return
+    transport = nc._transport._io_writer.transport
+    while True:
+        waiting, nc._pending, nc._pending_data_size = nc._pending, [], 0
+        transport.write(b"".join(waiting))
+        if not transport.get_write_buffer_size() or time.monotonic() > give_up:
+            break
+        await asyncio.sleep(0.001)
+    with socket.socket(fileno=socket.dup(transport.get_extra_info("socket").fileno())) as twin:
+        twin.settimeout(_HANG_UP_S)
+        with contextlib.suppress(OSError):
+            twin.shutdown(socket.SHUT_WR)
+            while time.monotonic() < give_up and twin.recv(1 << 18):
+                continue
 
 
 def pause_reading(link: WireLink, duration_s: float) -> None:

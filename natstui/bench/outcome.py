@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from natstui.bench.accounting import account
+from natstui.bench.consumer_span import ConsumerSpan
 from natstui.bench.groups import WorkerBook
+from natstui.bench.server_process import ServerCpu
 from natstui.model.benchmark_counts import Latencies, total_counts
 from natstui.model.benchmark_result import (
     Accounting,
@@ -26,6 +28,7 @@ from natstui.model.benchmark_role import (
 CLIENT_BOUND_RATIO = 0.9
 """Share of a core above which a worker, and not the server, was the limit."""
 _MISSED_RATIO = 0.01
+_UNMEASURED = ServerCpu(None, "nobody looked")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,13 +57,19 @@ class Ending:
     stopped: bool
     failure: str | None
     notes: Sequence[str] = field(default_factory=tuple)
+    consumers: Mapping[str, ConsumerSpan] = field(default_factory=dict)
+    """The consumers that workers shared, by role."""
+    server_cpu: ServerCpu = _UNMEASURED
 
 
 def conclude(end: Ending) -> BenchmarkResult:
     """Return the result of a run."""
     counts = total_counts(worker.book.reported for worker in end.workers)
     accounting = account(
-        [worker.book for worker in end.workers], end.stored_msgs, end.waiting_msgs
+        [worker.book for worker in end.workers],
+        end.stored_msgs,
+        end.waiting_msgs,
+        end.consumers,
     )
     publish_per_s = _publish_rate(end)
     receive_per_s = _receive_rate(end)
@@ -70,7 +79,7 @@ def conclude(end: Ending) -> BenchmarkResult:
         started_at_us=end.started_at_us,
         duration_s=_span_s(end.steady_ns, _last_ns(end.workers, end.ended_ns)),
         verdict=verdict,
-        partial=verdict in ("failed", "stopped"),
+        partial=verdict in ("failed", "stopped") or any(w.ended == "died" for w in end.workers),
         notes=(*end.notes, *_notes(end, accounting)),
         publish_per_s=publish_per_s,
         receive_per_s=receive_per_s,
@@ -80,6 +89,8 @@ def conclude(end: Ending) -> BenchmarkResult:
         counts=counts,
         accounting=accounting,
         workers=tuple(_worker_result(end, worker) for worker in end.workers),
+        server_cpu_ratio=end.server_cpu.ratio,
+        server_cpu_unknown=end.server_cpu.unknown,
     )
 
 
@@ -153,6 +164,13 @@ def _notes(end: Ending, accounting: Accounting) -> Iterable[str]:
         yield f"client-bound: {', '.join(bound)} used over 90 % of a core; the server can do more"
     if accounting.missed_msgs > _MISSED_RATIO * max(accounting.sent_msgs, 1):
         yield f"missed its rate: {accounting.missed_msgs} messages were owed and never sent"
+    if accounting.unread_msgs:
+        yield f"{accounting.unread_msgs} deliveries were read by nobody: their worker was gone"
+    if accounting.unsettled_msgs:
+        yield (
+            f"{accounting.unsettled_msgs} deliveries were not settled when it ended: the server"
+            " makes them again after the ack wait; a longer drain waits for them"
+        )
     if accounting.lost_msgs:
         yield f"{accounting.lost_msgs} messages were lost"
     yield from accounting.missing

@@ -13,7 +13,7 @@ import nats.js.errors
 import numpy as np
 from nats.js import JetStreamContext
 
-from natstui.bench.content import payload_texts, repeats, stamp_place
+from natstui.bench.content import payload_texts, repeats, stamp_place, which_size
 from natstui.bench.job import Job
 from natstui.bench.stamps import StampPlace
 from natstui.bench.template import SEQ_DIGITS
@@ -73,7 +73,7 @@ class PlainMessages:
     def make(self, number: int, due_ns: int, now_ns: int) -> PlainMessage:
         """Return the message with this number."""
         seq = int(self._logical(np.array([number]))[0])
-        text = self._texts[(number // 64) % len(self._texts)]
+        text = self._texts[which_size(number, self._texts)]
         identity = seq + (self._orders.publisher_id << 48)
         stamp = struct.pack("<qqq", due_ns, identity, now_ns)[: self._place.length]
         stamp = stamp.hex().encode() if self._place.as_hex else stamp
@@ -106,6 +106,7 @@ class PlainInbox:
         self._payloads: list[bytes] = []
         self._times_ns: list[int] = []
         self._flushing = asyncio.create_task(self._flush_often())
+        job.collectors.append(self.flush)
 
     def add(self, payload: bytes) -> int:
         """Take one message; return the time it came."""

@@ -25,6 +25,7 @@ class AsyncPublisher:
         self._open_count = 0
         self._failure: BaseException | None = None
         self._acks: list[tuple[int, int, int, bool]] = []
+        job.collectors.append(self._flush)
 
     async def begin(self) -> None:
         """Nothing to subscribe to: nats-py does at the first message."""

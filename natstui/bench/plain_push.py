@@ -9,6 +9,7 @@ from natstui.bench.deliveries import Fates
 from natstui.bench.patterns import until_stopped
 from natstui.bench.plain import js_context, plain_errors
 from natstui.bench.plain_consume import PlainConsumer
+from natstui.bench.stage import made_for
 
 
 class PushReceiver(PlainConsumer):
@@ -37,14 +38,18 @@ class OrderedReceiver(PlainConsumer):
 
     async def begin(self) -> None:
         """Subscribe to the whole stream."""
+        orders = self.job.orders
         with plain_errors("an ordered subscription"):
-            await js_context(self.job).subscribe(
+            subscription = await js_context(self.job).subscribe(
                 ">",
-                stream=self.job.orders.stream,
+                stream=orders.stream,
+                config=ConsumerConfig(description=made_for(orders.run_id)),
                 cb=self.on_message,
                 ordered_consumer=True,
                 deliver_policy=DeliverPolicy.ALL,
             )
+            info = await subscription.consumer_info()
+        self.job.cleanup = [f"CONSUMER.DELETE.{orders.stream}.{info.name}"]
 
     async def acknowledge(self, message: Msg, fate: Fates) -> None:
         """Ordered consumers have no acknowledgements."""

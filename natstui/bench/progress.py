@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable
 from natstui.bench.crew import Member
 from natstui.bench.floor import Floor, now_us
 from natstui.bench.groups import is_shared
+from natstui.bench.protocol import Stop
 from natstui.bench.stage import Stage
 from natstui.errors import NatstuiError
 from natstui.model.benchmark import BenchmarkProgress, PhaseName
@@ -31,16 +32,39 @@ class Watcher:
         self._pending: tuple[int, int] | None = None
         self._stored: int | None = None
         self._asked = 0.0
+        self._facing: list[asyncio.Task[None]] = []
+        self._knee_found = False
 
     async def watch(self) -> None:
         """Return when every sender is done, or it is over before its time."""
+        elapsed_s = 0.0
         while not self._floor.over and not await self._finished():
             self._floor.enter(self._phase())
             await self._floor.changes(_LOOK_S)
             await self._look()
             elapsed_s = self._floor.elapsed_s()
+            self._look_for_knee(elapsed_s)
             while self._faults and self._faults[0].at_s <= elapsed_s:
-                await self._face(self._faults.pop(0))
+                # A worker takes a while to start; the watch goes on meanwhile.
+                self._facing.append(asyncio.create_task(self._let_happen(self._faults.pop(0))))
+        await asyncio.gather(*self._facing)
+        if not self._knee_found and (text := self._floor.knee.never_broken(elapsed_s)):
+            self._floor.remark(text)
+
+    def _look_for_knee(self, elapsed_s: float) -> None:
+        """End a run that is stepped up as soon as latency broke: more says nothing more."""
+        if not self._knee_found and (text := self._floor.knee.broken(elapsed_s)):
+            self._knee_found = True
+            self._floor.remark(text)
+            for one in self._floor.crew.members:
+                if one.orders.role.pattern in SENDERS and not one.over:
+                    one.tell(Stop())
+
+    async def _let_happen(self, fault: Fault) -> None:
+        try:
+            await self._face(fault)
+        except NatstuiError as error:
+            self._floor.remark(f"{fault.kind} at {fault.at_s:g} s did not happen: {error}")
 
     async def drain(self) -> None:
         """Return when everything sent has arrived, or does not come any more."""
@@ -81,19 +105,31 @@ class Watcher:
             for one in self._floor.crew.members
             if one.orders.role.pattern in RECEIVERS and not one.over
         ]
-        if not receivers:
-            return True
-        if any(one.orders.role.pattern in CONSUMERS for one in receivers):
-            return await self._all_consumed(receivers)
-        sent = self._floor.counts().sent_msgs
+        consumers = [one for one in receivers if one.orders.role.pattern in CONSUMERS]
+        if consumers and not await self._all_consumed(consumers):
+            return False
         quiet_s = (time.monotonic_ns() - self._floor.last_report_ns) / 1e9
-        return quiet_s > _QUIET_S or self._received_at_least(receivers, sent)
+        return quiet_s > _QUIET_S or all(
+            self._received_at_least([one], self._sent_to(one))
+            for one in receivers
+            if one not in consumers
+        )
+
+    def _sent_to(self, subscriber: Member) -> int:
+        """Return how many messages were sent to a subscriber's subject."""
+        return sum(
+            one.counts.sent_msgs
+            for one in self._floor.crew.members
+            if one.orders.role.pattern in SENDERS
+            and one.orders.role.subject == subscriber.orders.role.subject
+        )
 
     async def _all_consumed(self, receivers: list[Member]) -> bool:
         stored = await self._stage.stored_msgs() or 0
-        expected = stored + self._stage.waiting_msgs
-        if not self._received_at_least(receivers, expected):
-            return False
+        for one in receivers:
+            owed = self._stage.owed_msgs(one.orders.role, stored)
+            if owed is not None and not self._received_at_least([one], owed):
+                return False
         self._pending = await self._stage.pending()
         return self._pending in (None, (0, 0))
 

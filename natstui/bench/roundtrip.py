@@ -67,6 +67,7 @@ class RoundTripper(ABC):
         self.inbox = link.nc.new_inbox().encode()
         self._answer = _Answer(self.inbox)
         self.times = SingleTimes(job.tally)
+        job.collectors.append(self.flush)
 
     @abstractmethod
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:

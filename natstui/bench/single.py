@@ -7,7 +7,14 @@ import time
 
 import numpy as np
 
-from natstui.bench.content import header_parts, payload_texts, repeats, stamp_place, subject_parts
+from natstui.bench.content import (
+    header_parts,
+    payload_texts,
+    repeats,
+    stamp_place,
+    subject_parts,
+    which_size,
+)
 from natstui.bench.protocol import Orders
 from natstui.bench.tally import Tally
 from natstui.bench.template import SEQ_DIGITS, Frame, Template
@@ -37,7 +44,7 @@ class SingleFrame:
 
     def make(self, number: int, due_ns: int, now_ns: int) -> tuple[bytes, int]:
         """Return the frame of a message, and its payload's size."""
-        frame, fields, payload = self._frames[(number // 64) % len(self._frames)]
+        frame, fields, payload = self._frames[which_size(number, self._frames)]
         seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
         place = self._place
         if place.length:

@@ -8,10 +8,12 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
+from natstui.bench.consumer_span import ConsumerFigures, owed_msgs, read_figures
 from natstui.errors import NotFound
 from natstui.jetstream.client import Client
 from natstui.model.benchmark_role import CONSUMERS, BenchmarkPlan, Role, StreamPlan
 
+_KEPT = StreamPlan("", keep=True)
 _IDLE_CONSUMER_S = 60
 """A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
 
@@ -31,6 +33,8 @@ class Stage:
     """In the stream before the run began."""
     consumers: dict[str, str] = field(default_factory=dict)
     """Role → name of the consumer its workers share."""
+    begun: dict[str, ConsumerFigures] = field(default_factory=dict)
+    """Role → that consumer before the run."""
     own_consumers: list[str] = field(default_factory=list)
     made_stream: bool = False
     _in_memory: bool = True
@@ -63,12 +67,30 @@ class Stage:
         for role in self.plan.roles:
             if role.pattern in CONSUMERS - {"js-ordered"}:
                 await self._make_consumer(role)
+        self.begun = await self.figures()
 
     async def strike(self) -> None:
         """Remove what was made; what is gone already does not matter."""
-        for verb in self.cleanup():
+        for verb in (*self.cleanup(), *await self._left_behind()):
             with contextlib.suppress(NotFound):
                 await self.client.request(verb)
+
+    async def _left_behind(self) -> tuple[str, ...]:
+        """Return the verbs that remove consumers which killed workers had made for themselves."""
+        if self.stream is None or (self.made_stream and not (self.plan.stream or _KEPT).keep):
+            return ()
+        names: list[str] = []
+        offset, total = 0, 1
+        while offset < total:
+            verb, body = f"CONSUMER.LIST.{self.stream}", {"offset": offset}
+            page = json.loads(await self.client.request(verb, body))
+            names += [
+                one["name"] or one["config"]["name"]
+                for one in page.get("consumers") or []
+                if one["config"].get("description") == made_for(self.run_id)
+            ]
+            offset, total = offset + page["limit"], page["total"]
+        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
 
     async def stored_msgs(self) -> int | None:
         """Return how many messages the stream stored since the run began."""
@@ -82,12 +104,21 @@ class Stage:
         """Return (not delivered, not acknowledged) of the shared consumers; None without any."""
         if not self.consumers:
             return None
-        waiting = unacked = 0
-        for name in self.consumers.values():
-            info = await self._ask(f"CONSUMER.INFO.{self.stream}.{name}")
-            waiting += info["num_pending"]
-            unacked += info["num_ack_pending"]
-        return waiting, unacked
+        found = (await self.figures()).values()
+        return sum(one.pending_msgs for one in found), sum(one.ack_pending_msgs for one in found)
+
+    async def figures(self) -> dict[str, ConsumerFigures]:
+        """Return what the server says of the shared consumers now, by role."""
+        return {
+            role: read_figures(await self._ask(f"CONSUMER.INFO.{self.stream}.{name}"))
+            for role, name in self.consumers.items()
+        }
+
+    def owed_msgs(self, role: Role, stored_msgs: int | None) -> int | None:
+        """Return how many messages the readers of a role should get; None when nobody knows."""
+        if role.name in self.begun:
+            return owed_msgs(self.begun[role.name], stored_msgs)
+        return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
     async def _make_stream(self, stream: StreamPlan) -> None:
         await self.client.request(f"STREAM.CREATE.{self.stream}", stream_config(stream))
@@ -112,6 +143,11 @@ class Stage:
     async def _ask(self, verb: str) -> dict[str, Any]:
         reply: dict[str, Any] = json.loads(await self.client.request(verb))
         return reply
+
+
+def made_for(run_id: str) -> str:
+    """Return the description of consumers that workers make for themselves."""
+    return f"made by natstui for benchmark {run_id}"
 
 
 def stream_name(stream: StreamPlan) -> str:

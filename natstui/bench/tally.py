@@ -39,10 +39,10 @@ class Tally:
         """Return the total of something so far."""
         return self._totals[name]
 
-    def sent(self, count: int, size_bytes: int, now_ns: int) -> None:
+    def sent(self, count: int, payload_bytes: int, now_ns: int) -> None:
         """Count messages handed to the socket."""
         self._totals["sent_msgs"] += count
-        self._totals["sent_bytes"] += count * size_bytes
+        self._totals["sent_bytes"] += payload_bytes
         if now_ns >= self.steady_ns:
             self._totals["steady_sent_msgs"] += count
             self.last_sent_ns = now_ns
@@ -119,6 +119,15 @@ class Tally:
     def store_latency(self, latencies_ns: Int64s) -> None:
         """Record store → deliver latencies."""
         self._recorders["store"].add(latencies_ns)
+
+    def give_up_open(self, name: str) -> None:
+        """Count as unanswered what was sent and has no answer: nobody waits any longer.
+
+        `name` is what an answer counts as.
+        """
+        answers = (name, "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs")
+        answered = sum(self._totals[one] for one in answers)
+        self._totals["unanswered_msgs"] += max(self._totals["sent_msgs"] - answered, 0)
 
     def take(self) -> tuple[Counts, Latencies]:
         """Return what came since the last call."""

@@ -31,6 +31,7 @@ def _summary(run: SavedRun) -> Iterator[str]:
     yield f"  rates      {_rates(last, figures)}"
     yield f"  messages   {_messages(last, figures)}"
     yield from _latencies(figures)
+    yield f"  server     {_server(last)}"
     for worker in last.workers:
         yield f"  worker     {_worker(worker)}"
     for note in last.notes:
@@ -66,10 +67,10 @@ def _latencies(figures: Metrics) -> Iterator[str]:
         if figures.get(f"{name}.p50") is not None
     ]
     if shown:
-        heads = "".join(f"{part:>10}" for part in _PARTS)
-        yield f"  latency    {'':<16}{heads}   (ms)"
+        heads = "".join(f"{part:>9}" for part in _PARTS)
+        yield f"  latency    {'in ms':<16}{heads}"
     for name in shown:
-        values = "".join(f"{_ms(figures[f'{name}.{part}']):>10}" for part in _PARTS)
+        values = "".join(f"{_ms(figures[f'{name}.{part}']):>9}" for part in _PARTS)
         yield f"             {name:<16}{values}"
 
 
@@ -77,16 +78,24 @@ def _ms(latency_ns: float | None) -> str:
     return UNKNOWN if latency_ns is None else f"{latency_ns / 1e6:.4g}"
 
 
+def _server(result: BenchmarkResult) -> str:
+    if result.server_cpu_ratio is None:
+        return f"CPU unknown: {result.server_cpu_unknown or 'it was not measured'}"
+    return f"CPU {result.server_cpu_ratio:.0%} of one core"
+
+
 def _worker(worker: WorkerResult) -> str:
     cpu = UNKNOWN if worker.cpu_ratio is None else f"{worker.cpu_ratio:.0%}"
     counts = worker.counts
     ended = "" if worker.ended == "done" else f", {worker.ended}"
     name = f"{worker.role}/{worker.worker_id} ({worker.pattern})"
-    return (
-        f"{name}: sent {count_text(counts.sent_msgs)},"
-        f" received {count_text(counts.received_msgs)},"
-        f" {rate_text(worker.rate_per_s)}/s, CPU {cpu}{ended}"
-    )
+    amounts = [
+        f"{word} {count_text(amount)}"
+        for word, amount in (("sent", counts.sent_msgs), ("received", counts.received_msgs))
+        if amount
+    ]
+    amount = ", ".join(amounts) or "nothing sent or received"
+    return f"{name}: {amount}, {rate_text(worker.rate_per_s)}/s, CPU {cpu}{ended}"
 
 
 def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:
@@ -95,7 +104,9 @@ def comparison_text(before: SavedRun, after: SavedRun, differences: list[Differe
     for one in differences:
         left, right = (_figure(one.metric, value) for value in (one.before, one.after))
         change = f"{one.change_ratio:+.1%}"
-        lines.append(f"  {one.metric:<22}{left:>12} → {right:<12}{change:>8}  {one.verdict}")
+        verdict = "" if one.low_ratio is None else one.verdict
+        lines.append(f"  {one.metric:<21}{left:>10} → {right:<10}{change:>9}  {verdict}".rstrip())
+    lines += dict.fromkeys(f"  note       {d.verdict}" for d in differences if d.low_ratio is None)
     return "\n".join(lines)
 
 

@@ -69,13 +69,13 @@ class AtomicPublisher(Batching):
             "batch": np.full(count, self._batches),
             "in_batch": np.arange(1, count + 1),
         }
-        head, size_bytes = self._body.rows(due.first, due.due_ns, now_ns, values)
-        data = head[:-1].tobytes()
+        rest = {name: column[:-1] for name, column in values.items()}
+        head, head_bytes = self._body.frames(due.first, due.due_ns[:-1], now_ns, rest)
         last = {name: column[-1:] for name, column in values.items()} | {"reply": numbers[-1:]}
-        tail, _ = self._last.rows(due.first + count - 1, due.due_ns[-1:], now_ns, last)
+        tail, tail_bytes = self._last.frames(due.first + count - 1, due.due_ns[-1:], now_ns, last)
         self._sizes[int(numbers[-1])] = count
-        self.link.write(data + tail.tobytes())
-        self.job.tally.sent(count, size_bytes, now_ns)
+        self.link.write(head + tail)
+        self.job.tally.sent(count, head_bytes + tail_bytes, now_ns)
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         for row, last in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):

@@ -72,9 +72,9 @@ class FastPublisher(Batching):
     def _send(self, content: Content, due: Due) -> None:
         now_ns = time.monotonic_ns()
         numbers = self._window.open(due.due_ns, now_ns) + 1
-        rows, size_bytes = content.rows(due.first, due.due_ns, now_ns, {"reply": numbers})
-        self.link.write(rows.tobytes())
-        self.job.tally.sent(due.count, size_bytes, now_ns)
+        data, payload_bytes = content.frames(due.first, due.due_ns, now_ns, {"reply": numbers})
+        self.link.write(data)
+        self.job.tally.sent(due.count, payload_bytes, now_ns)
 
     async def _end(self, sent: int) -> None:
         """Close the batch without another message, and wait for its last acknowledgement."""

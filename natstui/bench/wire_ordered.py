@@ -11,6 +11,7 @@ from natstui.bench.deliveries import read_deliveries
 from natstui.bench.frames import Run
 from natstui.bench.job import Job
 from natstui.bench.link import WireLink
+from natstui.bench.stage import made_for
 from natstui.bench.wire_consume import Consumer
 from natstui.errors import NatstuiError
 
@@ -58,6 +59,7 @@ class OrderedReceiver(Consumer):
         name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}-{self._generation}"
         config = {
             "name": name,
+            "description": made_for(orders.run_id),
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": self._next_stream_seq,
@@ -68,6 +70,7 @@ class OrderedReceiver(Consumer):
         body = {"stream_name": orders.stream, "config": config, "action": "create"}
         verb = f"CONSUMER.CREATE.{orders.stream}.{name}"
         reply = json.loads(await self.job.client.request(verb, body))
+        self.job.cleanup = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
         inbox = self.link.nc.new_inbox()
         generation = self._generation
 

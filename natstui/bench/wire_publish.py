@@ -51,9 +51,9 @@ class CorePublisher:
         most = block_msgs(job)
         content, pace = Content(job.orders, most), Pace(job)
         while (due := await pace.take(most)) is not None:
-            rows, size_bytes = content.rows(due.first, due.due_ns, due.now_ns)
-            link.write(rows.tobytes())
-            job.tally.sent(due.count, size_bytes, due.now_ns)
+            data, payload_bytes = content.frames(due.first, due.due_ns, due.now_ns)
+            link.write(data)
+            job.tally.sent(due.count, payload_bytes, due.now_ns)
             await link.drain()
             await asyncio.sleep(0)
         pace.close()
@@ -103,9 +103,11 @@ class AsyncPublisher:
     async def _send(self, due: Due) -> None:
         now_ns = time.monotonic_ns()
         numbers = self._window.open(due.due_ns, now_ns)
-        rows, size_bytes = self._content.rows(due.first, due.due_ns, now_ns, {"reply": numbers})
-        self._link.write(rows.tobytes())
-        self._job.tally.sent(due.count, size_bytes, now_ns)
+        data, payload_bytes = self._content.frames(
+            due.first, due.due_ns, now_ns, {"reply": numbers}
+        )
+        self._link.write(data)
+        self._job.tally.sent(due.count, payload_bytes, now_ns)
         await self._link.drain()
         await asyncio.sleep(0)
 

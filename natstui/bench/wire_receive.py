@@ -60,7 +60,7 @@ class Server:
         if replies is None:
             return
         self._link.write(answers(replies, payloads))
-        self._job.tally.sent(len(run), payloads.shape[1], now_ns)
+        self._job.tally.sent(len(run), payloads.size, now_ns)
 
 
 def answers(replies: np.ndarray, payloads: np.ndarray) -> bytes:

@@ -18,7 +18,7 @@ import time
 
 from natstui.bench import patterns, protocol
 from natstui.bench.job import Job
-from natstui.bench.link import WireLink, listen
+from natstui.bench.link import WireLink, hang_up, listen
 from natstui.bench.protocol import (
     Die,
     Done,
@@ -39,6 +39,7 @@ from natstui.bench.tally import Tally
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
 from natstui.jetstream.client import Client, connect
+from natstui.model.benchmark_role import JETSTREAM_PUBLISHERS
 from natstui.model.record import LinkChanged
 
 _REPORT_S = 0.075
@@ -67,6 +68,7 @@ class Worker:
         role = orders.role
         schedule = Schedule(role.schedule, orders.which, orders.of)
         self._job: Job | None = None
+        self._link: WireLink | None = None
         self._tally = Tally()
         self._schedule = schedule
         self._was_lost = False
@@ -80,7 +82,7 @@ class Worker:
         listening = asyncio.create_task(self._listen())
         connection = Connection.from_line(self._orders.connection)
         client = await connect(connection, on_link=self._on_link)
-        link = WireLink(client.nc)
+        link = self._link = WireLink(client.nc)
         if self._orders.role.client == "wire":
             link.take_over()
         else:
@@ -93,7 +95,7 @@ class Worker:
         finally:
             listening.cancel()
             if self._orphaned.is_set():
-                await _clean_up(client, self._orders.cleanup)
+                await _clean_up(client, (*self._orders.cleanup, *self._job.cleanup))
             await link.close()
             await client.close()
 
@@ -138,6 +140,7 @@ class Worker:
 
     def report(self) -> None:
         """Say what happened since the last report."""
+        self._collect()
         now_ns, cpu_s = time.monotonic_ns(), time.process_time()
         counts, latencies = self._tally.take()
         interval_s = (now_ns - self._reported_ns) / 1e9
@@ -168,14 +171,28 @@ class Worker:
                 case Stop():
                     self._stop()
                 case Die():
-                    self.report()
-                    say(self.done(died=True))
-                    os.kill(os.getpid(), signal.SIGKILL)
+                    await self._die()
                 case _ if self._job is not None:
                     self._follow(self._job, said)
                 case _:
                     raise NatstuiError("a worker is led only once it is ready")
         self._orphan()
+
+    async def _die(self) -> None:
+        """End as in a crash: what was written arrives, what came and is unread is lost."""
+        if self._link is not None:
+            await hang_up(self._link)
+        pattern = self._orders.role.pattern
+        if pattern in JETSTREAM_PUBLISHERS | {"kv-put", "request"}:
+            self._collect()
+            self._tally.give_up_open("received_msgs" if pattern == "request" else "acked_msgs")
+        self.report()
+        say(self.done(died=True))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _collect(self) -> None:
+        for collect in self._job.collectors if self._job is not None else ():
+            collect()
 
     def _follow(self, job: Job, said: Down) -> None:
         """Do what the controller says while the work goes on."""

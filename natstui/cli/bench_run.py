@@ -36,13 +36,14 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     for _ in range(options.repeat_count):
         for number, variant in enumerate(variants):
             result, failure = _once(variant, connection, line)
-            results[number].append(result)
-            if failure is not None or result.verdict == "stopped":
+            if result is not None:
+                results[number].append(result)
+            if result is None or failure is not None or result.verdict == "stopped":
                 break
         else:
             continue
         break
-    saved = _save(variants, results, line, options)
+    saved = _save(variants, results, line, options, cut_short=failure is not None)
     _tell(saved, options)
     if failure is not None:
         raise failure
@@ -51,15 +52,21 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
 
 def _once(
     plan: BenchmarkPlan, connection: Connection, line: ProgressLine
-) -> tuple[BenchmarkResult, NatstuiError | None]:
-    """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result."""
+) -> tuple[BenchmarkResult | None, NatstuiError | None]:
+    """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
 
-    async def run() -> tuple[BenchmarkResult, NatstuiError | None]:
+    Returns no result where nothing could be measured: what was measured before is kept.
+    """
+
+    async def run() -> tuple[BenchmarkResult | None, NatstuiError | None]:
         benchmark = Benchmark(plan, connection, line)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, benchmark.stop)
-        result = await benchmark.run()
+        try:
+            result = await benchmark.run()
+        except NatstuiError as error:
+            return None, error
         line.link = benchmark.link
         return result, benchmark.failure
 
@@ -74,12 +81,17 @@ def _save(
     results: list[list[BenchmarkResult]],
     line: ProgressLine,
     options: RunOptions,
+    *,
+    cut_short: bool,
 ) -> list[library.SavedRun]:
+    """Save what there is; `cut_short` marks it partial: repetitions are missing."""
     saved = []
     for plan, some in zip(variants, results, strict=True):
         if some:
             titled = plan if len(variants) == 1 else _titled(plan)
             run = library.saved_run(titled, tuple(some), environment(line.link))
+            if cut_short:
+                run = replace(run, partial=True)
             saved.append(run)
             if options.library is not None:
                 path = library.save(run, options.library)
@@ -92,7 +104,7 @@ def _titled(plan: BenchmarkPlan) -> BenchmarkPlan:
 
 
 def _tell(saved: list[library.SavedRun], options: RunOptions) -> None:
-    if options.json:
+    if options.json and saved:
         texts = [library.encode(run).decode() for run in saved]
         click.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
         return

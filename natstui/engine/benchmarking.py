@@ -15,7 +15,7 @@ from natstui.bench.overrides import overridden
 from natstui.bench.scenario import find_scenario, read_scenario, ready_scenarios
 from natstui.bench.text import comparison_text, summary_text
 from natstui.config import Connection
-from natstui.errors import NatstuiError, Refused
+from natstui.errors import NatstuiError, Refused, RunFailed
 from natstui.feed import Sink
 from natstui.model.benchmark import BenchmarkSummed
 from natstui.model.benchmark_command import (
@@ -78,6 +78,10 @@ class Benchmarking:
         """Run a benchmark, and tell what came of it to everyone who looks at its screen."""
         try:
             sentence, summary = await self._start(command)
+        except RunFailed as error:
+            text = f"{error}\n{error.summary}\n"
+            self._sink.add(BenchmarkSummed(time.time_ns() // 1000, text, failed=True))
+            raise
         except NatstuiError as error:
             self._sink.add(BenchmarkSummed(time.time_ns() // 1000, str(error), failed=True))
             raise
@@ -100,7 +104,8 @@ class Benchmarking:
             self._running = None
         run, saved = self._save(benchmark, result)
         if benchmark.failure is not None:
-            raise NatstuiError(f"{benchmark.failure}; the partial result is {saved}")
+            sentence = f"{benchmark.failure}; the partial result is {saved}"
+            raise RunFailed(sentence, summary_text(run))
         return f"the result is {saved}", summary_text(run)
 
     def _save(self, benchmark: Benchmark, result: BenchmarkResult) -> tuple[library.SavedRun, str]:

@@ -45,13 +45,22 @@ class Accounting:
     distinct_msgs: int | None
     """Different messages received, summed over groups; None when they carry no stamp."""
     redelivered_msgs: int
+    """Deliveries of a message after its first, by the server's count where it has one."""
     duplicate_msgs: int
     """Received more than once by the same group, beyond the first time."""
     lost_msgs: int | None
+    """Not received, and no longer with the server to be delivered."""
     out_of_order_msgs: int
     closes: bool
     missing: tuple[str, ...] = ()
     """One sentence for each sum that does not close."""
+    delivered_msgs: int | None = None
+    """Deliveries of shared consumers, every repeat counted, asked of the server: received and
+    unread together. None without such a consumer."""
+    unread_msgs: int | None = None
+    """Delivered by the server and read by nobody: their worker was killed or gone."""
+    unsettled_msgs: int | None = None
+    """Delivered and not acknowledged at the end, asked of the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +87,8 @@ class BenchmarkResult:
     accounting: Accounting
     workers: tuple[WorkerResult, ...]
     server_cpu_ratio: float | None = None
-    """Of one core, when the server says so."""
+    """Of one core, from GO to the last message; above 1 the server used several."""
     clock: str = "CLOCK_MONOTONIC of one machine"
     """What the latencies between processes stand on."""
+    server_cpu_unknown: str | None = None
+    """Why `server_cpu_ratio` is None: it is elsewhere, or not to be seen."""

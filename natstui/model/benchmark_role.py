@@ -70,7 +70,8 @@ class Payload:
     kind: Literal["fixed", "range", "file", "json"] = "fixed"
     size_bytes: int = 128
     size_max_bytes: int | None = None
-    """The largest size of a range; sizes then change from block to block."""
+    """The largest size of a range. Messages then have 16 sizes evenly spread over it, evenly often
+    and in no order: each message its own, or 16 in a row where the wire client writes blocks."""
     file: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     msg_ids: bool = False

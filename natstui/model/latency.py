@@ -110,8 +110,11 @@ def from_latencies(latencies_ns: Iterable[int]) -> LatencyCounts:
 
 def merge(histograms: Iterable[LatencyCounts]) -> LatencyCounts:
     """Return the sum of histograms; it is the histogram of all their latencies together."""
+    filled = [histogram for histogram in histograms if histogram.buckets]
+    if len(filled) < 2:
+        return filled[0] if filled else EMPTY
     total: dict[int, int] = {}
-    for histogram in histograms:
+    for histogram in filled:
         for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
             total[bucket] = total.get(bucket, 0) + count
     return from_counts(total)

@@ -17,7 +17,7 @@ from natstui.bench.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, PermissionDenied
 from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
+from natstui.jetstream.client import Client, connect
 from natstui.model.benchmark import BenchmarkPhase, BenchmarkPlanned
 from natstui.model.benchmark_result import BenchmarkResult
 from natstui.model.benchmark_role import (
@@ -237,3 +237,56 @@ rate = 200
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())
     assert await _streams(broker.url) == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "client"),
+    [
+        ("js-consume", "wire"),
+        ("js-push", "nats-py"),
+        ("js-ordered", "wire"),
+        ("js-ordered", "nats-py"),
+    ],
+)
+async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consumer(
+    broker: Broker, tmp_path: Path, pattern: str, client: str
+) -> None:
+    own = await connect(Connection(servers=(broker.url,)))
+    config = {"name": "EXISTING", "subjects": ["mine.>"], "storage": "memory"}
+    made = json.loads(await own.request("STREAM.CREATE.EXISTING", config))
+    other = {"stream_name": "EXISTING", "config": {"durable_name": "other", "name": "other"}}
+    other["config"] |= {"ack_policy": "explicit"}  # type: ignore[operator]
+    await own.request("CONSUMER.CREATE.EXISTING.other", other)
+    for _ in range(100):
+        await own.nc.publish("mine.a", b"x" * 24)
+    scenario = tmp_path / "reading.toml"
+    scenario.write_text(f"""
+title = "reading"
+duration = "60s"
+[stream]
+name = "EXISTING"
+create = false
+[[role]]
+name = "subs"
+pattern = "{pattern}"
+client = "{client}"
+""")
+    words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", broker.url]
+    with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
+        while len(await _consumers(own)) < 2:
+            await asyncio.sleep(0.05)
+        await asyncio.sleep(1.0)
+        children = _children(app.pid)
+        os.kill(app.pid, signal.SIGKILL)
+    assert await _until(lambda: not children & _workers())
+    assert await _consumers(own) == ["other"]
+    after = json.loads(await own.request("STREAM.INFO.EXISTING"))
+    assert (after["config"], after["created"]) == (made["config"], made["created"])
+    assert (after["state"]["messages"], after["state"]["first_seq"]) == (100, 1)
+    await own.request("STREAM.DELETE.EXISTING")
+    await own.close()
+
+
+async def _consumers(own: Client) -> list[str]:
+    names: list[str] = json.loads(await own.request("CONSUMER.NAMES.EXISTING"))["consumers"] or []
+    return names

@@ -47,23 +47,28 @@ async def test_user_and_password(nats_server_factory: Factory, client: ClientKin
     await prove(url, client, user="ann", password=Secret("p w"))
 
 
-async def test_a_token(nats_server_factory: Factory) -> None:
+@both
+async def test_a_token(nats_server_factory: Factory, client: ClientKind) -> None:
     url = nats_server_factory('authorization { token: "t:k" }').url
-    await prove(url, "wire", token=Secret("t:k"))
+    await prove(url, client, token=Secret("t:k"))
 
 
-async def test_an_nkey(nats_server_factory: Factory) -> None:
+@both
+async def test_an_nkey(nats_server_factory: Factory, client: ClientKind) -> None:
     user = Signer.make(nkeys.PREFIX_BYTE_USER)
     url = nats_server_factory(f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}").url
-    await prove(url, "wire", nkey=Secret(user.seed))
+    await prove(url, client, nkey=Secret(user.seed))
 
 
-async def test_a_creds_file_and_a_jwt(nats_server_factory: Factory, tmp_path: Path) -> None:
+@both
+async def test_a_creds_file_and_a_jwt(
+    nats_server_factory: Factory, tmp_path: Path, client: ClientKind
+) -> None:
     operator = Operator()
     url = nats_server_factory(operator.server_config).url
     jwt, seed = operator.user()
-    await prove(url, "wire", creds_file=str(write_creds(tmp_path / "u.creds", jwt, seed)))
-    await prove(url, "wire", user_jwt=Secret(jwt), user_seed=Secret(seed))
+    await prove(url, client, creds_file=str(write_creds(tmp_path / "u.creds", jwt, seed)))
+    await prove(url, client, user_jwt=Secret(jwt), user_seed=Secret(seed))
 
 
 async def test_no_secret_is_in_a_command_line_or_an_environment(

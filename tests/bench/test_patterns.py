@@ -124,25 +124,6 @@ async def test_values_are_put_and_got(run: Run, client: ClientKind) -> None:
 
 
 @both
-@pytest.mark.parametrize("size", [0, 16, 128, 64 * 1024, 1 << 20])
-async def test_any_size_goes_through(run: Run, size: int, client: ClientKind) -> None:
-    total = 20 if size > 1_000_000 else 200
-    payload = Payload(size_bytes=size, headers=(("Kind", "test"), ("Two", "2")))
-    if size > 1_000_000:
-        payload = Payload(size_bytes=size)
-    consumer = Role("subs", "js-consume", 1, client, payload=payload, batch_msgs=50)
-    publisher = Role(
-        "pubs", "js-publish-async", 1, client, payload=payload, total_msgs=total, window_msgs=20
-    )
-    result = await run(consumer, publisher, stream=STREAM)
-    assert result.verdict == "ok", result.notes
-    assert result.counts.received_bytes == total * size
-    assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (total, 0)
-    assert result.latencies.e2e.total_count == (total if size >= 16 else 0)
-    assert result.latencies.e2e_uncorrected.total_count == (total if size >= 24 else 0)
-
-
-@both
 @pytest.mark.parametrize("kind", ["json", "range"])
 async def test_other_payloads_carry_their_stamp(run: Run, kind: str, client: ClientKind) -> None:
     payload = Payload(kind, 100, 400)  # type: ignore[arg-type]

@@ -1,56 +1,94 @@
 """What a run reports is true: against the stream, the server and independent nats-py clients."""
 
 import asyncio
-import json
+import time
 
 import nats
 import numpy as np
+import pytest
 from nats.aio.msg import Msg
 
 from natstui.bench.controller import Benchmark
 from natstui.bench.deliveries import lots
+from natstui.bench.environment import environment
+from natstui.bench.library import saved_run
+from natstui.bench.text import summary_text
 from natstui.config.connection import Connection
 from natstui.jetstream.broker import Broker
 from natstui.model.benchmark import BenchmarkPhase
-from natstui.model.benchmark_role import BenchmarkPlan, Fault, RateSegment, Role, StreamPlan
+from natstui.model.benchmark_result import BenchmarkResult
+from natstui.model.benchmark_role import (
+    BenchmarkPlan,
+    ClientKind,
+    Fault,
+    Pattern,
+    RateSegment,
+    Role,
+    StreamPlan,
+)
 from natstui.model.record import Record
+from tests.bench.calm import Waiting
 from tests.bench.running import Records, check_sums, plan
 
 RATE = RateSegment(None, 1000, 1000)
+HERE = environment(None)
+
+
+WAITED_AT_MOST_S, RUNS_AT_MOST = 2.0, 6
+"""A run in which publisher and server waited longer for a processor may be made again."""
 
 
 async def test_a_frozen_server_is_seen_in_corrected_latencies_and_not_in_uncorrected(
     broker: Broker,
 ) -> None:
+    for left in reversed(range(RUNS_AT_MOST)):
+        result, frozen_s, waited_s = await _frozen_for_a_second(broker)
+        corrected, uncorrected = result.latencies.ack, result.latencies.ack_uncorrected
+        figures = (
+            corrected.percentile_ns(99) or 0,
+            corrected.percentile_ns(90) or 0,
+            uncorrected.percentile_ns(99) or 0,
+        )
+        p99, p90, uncorrected_p99 = figures
+        if 0.855e9 <= p99 <= 1.045e9 and 0.35e9 <= p90 <= 0.75e9 and uncorrected_p99 < 5e6:
+            break
+        # Where others hold the processors, latencies are theirs, and the second is longer.
+        disturbed = waited_s > WAITED_AT_MOST_S or frozen_s > 1.02
+        assert disturbed, f"nobody disturbed this run: {figures}"
+        assert left, f"the machine was busy all the time: {waited_s} s waited, {figures}"
+    assert (uncorrected.max_ns or 0) > 0.9e9
+    assert result.counts.sent_msgs == result.accounting.stored_msgs == 5000
+    shown = summary_text(saved_run(BenchmarkPlan("t", "", (), None, 5.0), (result,), HERE))
+    assert "ack.uncorrected" in shown
+
+
+async def _frozen_for_a_second(broker: Broker) -> tuple[BenchmarkResult, float, float]:
+    """Publish for 5 s at 1,000 msg/s, one in flight.
+
+    Returns how long the server really stood, and how long it and the publisher had to wait.
+    """
     what = plan(
         Role("p", "js-publish-sync", schedule=(RATE,)),
         stream=StreamPlan("FROZEN", subjects=("bench",)),
         duration_s=5.0,
     )
-    # Noise of the machine only makes it worse: the best of three says what the method does.
-    for _ in range(3):
-        steady, records = asyncio.Event(), Records()
-        records.on_add = lambda record, event=steady: _note_steady(record, event)  # type: ignore[misc]
-        benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
-        running = asyncio.create_task(benchmark.run())
-        await steady.wait()
-        await asyncio.sleep(2.0)
-        broker.freeze()
-        await asyncio.sleep(1.0)
-        broker.thaw()
-        result = await running
-        check_sums(result, records)
-        corrected, uncorrected = result.latencies.ack, result.latencies.ack_uncorrected
-        p50, p90 = (corrected.percentile_ns(percent) or 0 for percent in (50, 90))
-        p99 = corrected.percentile_ns(99) or 0
-        honest = 0.855e9 <= p99 <= 1.045e9 and 0.35e9 <= p90 <= 0.7e9 and p50 < 0.1e9
-        if honest and (uncorrected.percentile_ns(99) or 0) < 5e6:
-            break
-    assert 0.855e9 <= p99 <= 1.045e9
-    assert 0.35e9 <= p90 <= 0.7e9
-    assert (uncorrected.percentile_ns(99) or 0) < 20e6
-    assert (uncorrected.max_ns or 0) > 0.9e9
-    assert result.counts.sent_msgs == result.accounting.stored_msgs == 5000
+    steady, records = asyncio.Event(), Records()
+    records.on_add = lambda record: _note_steady(record, steady)
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    running = asyncio.create_task(benchmark.run())
+    await steady.wait()
+    waiting = Waiting(lambda: (broker.pid, *benchmark.worker_pids()))
+    watching = asyncio.create_task(waiting.watch())
+    await asyncio.sleep(2.0)
+    broker.freeze()
+    stood_ns = time.monotonic_ns()
+    await asyncio.sleep(1.0)
+    broker.thaw()
+    frozen_s = (time.monotonic_ns() - stood_ns) / 1e9
+    result = await running
+    watching.cancel()
+    check_sums(result, records)
+    return result, frozen_s, waiting.total_s
 
 
 def _note_steady(record: Record, event: asyncio.Event) -> None:
@@ -59,93 +97,97 @@ def _note_steady(record: Record, event: asyncio.Event) -> None:
 
 
 class Observer:
-    """Independent nats-py subscribers: who was refused, and what the stream really holds."""
+    """Independent nats-py clients: what was acknowledged, and what the stream really holds."""
 
     def __init__(self) -> None:
-        self.naks: list[int] = []
+        self.answers: list[tuple[bytes, int, int, int]] = []
+        """Of every delivery that was answered: the answer, which time, stream and consumer seq."""
         self.seen: list[tuple[int, int]] = []
 
     async def begin(self, url: str) -> None:
         self.nc = await nats.connect(url)
-        await self.nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_NAKED.>", cb=self._on_nak)
+        self.js = self.nc.jetstream()
+        await self.js.add_stream(name="TRUTH", subjects=["bench"])
+        await self.js.add_consumer("TRUTH", durable_name="shared", ack_wait=2.0)
+        await self.nc.subscribe("$JS.ACK.TRUTH.shared.>", cb=self._on_answer)
         await self.nc.flush()
 
-    async def _on_nak(self, message: Msg) -> None:
-        self.naks.append(json.loads(message.data)["stream_seq"])
+    async def _on_answer(self, message: Msg) -> None:
+        delivered, stream_seq, consumer_seq = map(int, message.subject.split(".")[4:7])
+        self.answers.append((message.data, delivered, stream_seq, consumer_seq))
 
-    async def read(self, stream: str, count: int) -> None:
+    def sequences(self, *answers: bytes) -> list[int]:
+        """The stream sequences that were answered so."""
+        return [stream_seq for data, _, stream_seq, _ in self.answers if data in answers]
+
+    async def read(self, count: int) -> None:
         """Read the whole stream with a consumer of its own."""
 
         async def take(message: Msg) -> None:
             identity = int.from_bytes(message.data[8:16], "little")
             self.seen.append((identity >> 48, identity & ((1 << 48) - 1)))
 
-        await self.nc.jetstream().subscribe(">", stream=stream, cb=take, ordered_consumer=True)
+        await self.js.subscribe(">", stream="TRUTH", cb=take, ordered_consumer=True)
         while len(self.seen) < count:
             await asyncio.sleep(0.02)
 
 
-async def test_naks_and_a_killed_worker_are_counted_as_they_happened(broker: Broker) -> None:
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+async def test_naks_and_a_killed_worker_are_counted_exactly_as_they_happened(
+    nats_server: Broker, client: ClientKind
+) -> None:
     observer = Observer()
-    await observer.begin(broker.url)
-    consumers = Role("subs", "js-consume", 3, nak_ratio=0.02, ack_wait_s=2.0, batch_msgs=100)
-    publishers = Role("pubs", "js-publish-async", 2, schedule=(RATE,))
+    await observer.begin(nats_server.url)
+    consumers = Role(
+        "subs", "js-consume", 3, client, consumer="shared", nak_ratio=0.02, batch_msgs=100
+    )
+    publishers = Role("pubs", "js-publish-async", 2, client, schedule=(RATE,))
     what = BenchmarkPlan(
         title="truth",
         description="",
         roles=(consumers, publishers),
-        stream=StreamPlan("TRUTH", subjects=("bench",)),
+        stream=StreamPlan("TRUTH", create=False),
         duration_s=2.5,
         drain_s=30.0,
         faults=(Fault(1.0, "kill", "subs", 1),),
     )
     records = Records()
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
-    truth = asyncio.create_task(_truth(observer, benchmark, broker))
-    result = await benchmark.run()
-    deliveries = await truth
+    connection = Connection(servers=(nats_server.url,))
+    result = await Benchmark(what, connection, records).run()
     check_sums(result, records)
-    books = result.accounting
+    books, counts = result.accounting, result.counts
     assert books.closes, books.missing
     assert [one.ended for one in result.workers].count("killed") == 1
 
     # The stream, read by somebody else, holds exactly what was acknowledged, each once.
-    assert len(set(observer.seen)) == len(observer.seen) == books.acked_msgs == books.stored_msgs
-    assert (books.lost_msgs, books.distinct_msgs) == (0, len(observer.seen))
+    await asyncio.wait_for(observer.read(books.stored_msgs or 0), 30)
+    stored = len(observer.seen)
+    assert len(set(observer.seen)) == stored == books.acked_msgs == books.stored_msgs
+    assert stored + books.missed_msgs == 2500
+    # Deliveries by the server's own count: each once, and again where it was not settled.
+    consumer = await observer.js.consumer_info("TRUTH", "shared")
+    assert (consumer.num_pending, consumer.num_ack_pending) == (0, 0)
+    assert consumer.ack_floor.stream_seq == stored
+    assert consumer.delivered.consumer_seq == books.delivered_msgs
+    assert books.redelivered_msgs == consumer.delivered.consumer_seq - stored
+    # Every delivery that was read was answered, and somebody else saw the answers.
+    assert len({one[3] for one in observer.answers}) == len(observer.answers)
+    assert books.received_msgs == len(observer.answers)
+    assert books.unread_msgs == consumer.delivered.consumer_seq - len(observer.answers)
+    assert counts.redelivered_msgs == sum(one[1] > 1 for one in observer.answers)
+    assert counts.acks_sent_msgs == len(observer.sequences(b"+ACK", b""))
+    assert counts.naks_sent_msgs == len(observer.sequences(b"-NAK"))
+    different = {one[2] for one in observer.answers}
+    assert books.distinct_msgs == len(different) == stored - (books.lost_msgs or 0)
+    assert books.lost_msgs == 0
+    assert books.duplicate_msgs == len(observer.answers) - len(different)
     # Who is refused is drawn by sequence, so anybody can tell who must have been.
-    drawn = np.flatnonzero(lots(np.arange(1, len(observer.seen) + 1)) < 0.02) + 1
-    assert set(observer.naks) <= set(drawn.tolist())
-    assert len(observer.naks) == result.counts.naks_sent_msgs
-    # Deliveries by the server's own count, less what the dead worker never read.
-    unread = deliveries - books.received_msgs
-    again = deliveries - len(observer.seen)
-    assert 0 <= unread <= 100
-    assert again - unread <= books.redelivered_msgs <= again
-    assert books.duplicate_msgs == books.received_msgs - len(observer.seen)
+    drawn = set((np.flatnonzero(lots(np.arange(1, stored + 1)) < 0.02) + 1).tolist())
+    refused = observer.sequences(b"-NAK")
+    assert len(set(refused)) == len(refused)
+    first = {one[2] for one in observer.answers if one[1] == 1}
+    assert set(refused) == drawn & first
     await observer.nc.close()
-
-
-async def _truth(observer: Observer, benchmark: Benchmark, broker: Broker) -> int:
-    """Read the stream while it exists; return the deliveries the server counted at the end."""
-    name = f"natstui-{benchmark.run_id}-subs"
-    deliveries, js = 0, observer.nc.jetstream()
-    reading: asyncio.Task[None] | None = None
-    while True:
-        try:
-            consumer = await js.consumer_info("TRUTH", name)
-            stream = await js.stream_info("TRUTH")
-        except nats.js.errors.NotFoundError:
-            if deliveries:
-                break
-            await asyncio.sleep(0.05)
-            continue
-        deliveries = consumer.delivered.consumer_seq
-        if reading is None and stream.state.messages:
-            reading = asyncio.create_task(observer.read("TRUTH", 2500))
-        await asyncio.sleep(0.02)
-    assert reading is not None
-    await reading
-    return deliveries
 
 
 async def test_messages_of_a_killed_worker_without_acks_are_lost_and_counted(
@@ -170,3 +212,28 @@ async def test_messages_of_a_killed_worker_without_acks_are_lost_and_counted(
     assert books.duplicate_msgs == 0
     assert [one.ended for one in result.workers].count("killed") == 1
     assert len(result.workers) == 4
+
+
+@pytest.mark.parametrize("pattern", ["js-publish-sync", "js-publish-async", "js-publish-fast"])
+async def test_what_a_killed_publisher_had_in_flight_is_unanswered(
+    broker: Broker, pattern: Pattern
+) -> None:
+    stream = StreamPlan("KILLED", subjects=("bench",), allow_batches=True)
+    what = BenchmarkPlan(
+        title="killed publisher",
+        description="",
+        roles=(Role("pubs", pattern, 2, schedule=(RateSegment(None, 4000, 4000),)),),
+        stream=stream,
+        duration_s=1.5,
+        faults=(Fault(0.5, "kill", "pubs"), Fault(0.8, "pause", "nobody")),
+    )
+    records = Records()
+    result = await Benchmark(what, Connection(servers=(broker.url,)), records).run()
+    check_sums(result, records)
+    books = result.accounting
+    assert result.verdict == "ok", result.notes
+    assert [one.ended for one in result.workers] == ["done", "killed"]
+    assert books.sent_msgs == books.acked_msgs + books.unanswered_msgs
+    assert books.stored_msgs is not None
+    assert books.acked_msgs <= books.stored_msgs <= books.acked_msgs + books.unanswered_msgs
+    assert any("did not happen" in note for note in result.notes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
+from textual.widgets import TextArea
 
 from natstui.jetstream.broker import Broker
 from natstui.model.benchmark_counts import Counts
@@ -105,6 +106,53 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.until(lambda: "is added" in viewer.text, "added")
         await viewer.press("plus")
         await viewer.until(lambda: "2500" in viewer.text, "another rate")
+        await viewer.press("minus")
+        await viewer.until(lambda: viewer.text.count("2000") > 0, "the old rate")
         await viewer.press("s")
         await finished(viewer)
         await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")
+
+
+async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and_in_the_library(
+    nats_server: Broker,
+) -> None:
+    paced = 'duration = "60s"' + FAN_OUT.replace("msgs = 3000\n", 'timeout = "1s"\n')
+    async with viewing(nats_server.url, size=(160, 50)) as viewer:
+        await viewer.press("b")
+        viewer.app.screen.post_message(RunScenario(paced))
+        await viewer.until(
+            lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.phase == "steady"
+        )
+        nats_server.kill()
+        await viewer.until(lambda: "the partial result is saved" in viewer.text, "sentence")
+        await viewer.until(lambda: "verdict    failed · PARTIAL" in viewer.text, "its figures")
+        await viewer.type_command("runs")
+        await viewer.until(lambda: "small-fan-out" in viewer.text, "the saved run")
+        await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
+
+
+async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
+    nats_server: Broker,
+) -> None:
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.press("b", "b")
+        await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
+        await viewer.press("down", "down")
+        await viewer.until(lambda: 'title = "Fan-out' in viewer.text, "its text")
+        await viewer.press("tab")
+        editor = viewer.app.screen.query_one(TextArea)
+        assert editor.has_focus
+        editor.text = editor.text.replace('msgs = "15k"', 'msgs = "2k"')
+        for at in range(2):
+            await viewer.press(*(("ctrl+s",) if not at else ("r",)))
+            await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
+            await viewer.until(
+                lambda: viewer.app.state.benchmark and not viewer.app.state.benchmark.finished,
+                "begun",
+            )
+            await finished(viewer)
+            await viewer.until(lambda: "sent 2,000" in viewer.text, "summary")
+        await viewer.type_command("runs")
+        await viewer.until(lambda: "2 saved runs" in viewer.text, "both")
+        await viewer.press("space", "down", "space", "equals_sign")
+        await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -20,19 +21,25 @@ SLOT_US = 100_000
 """Width of a slot of the throughput lines; reports come a little more often."""
 NOW_S = 1.0
 """A rate of now is the mean of the last second."""
-SPARK_WIDTH = 12
+SPARK_WIDTH = 20
+_BESIDE_SPARK = 27
+"""Cells of an act beside its sparkline: label, rate and total."""
+_NARROW = 100
 LOG_SHOWN = 200
+_SUMMARY_LABEL = 13
+"""Where values of a summary begin."""
 
 
-def title_text(view: BenchmarkView) -> str:
-    """Return title, phase, progress and time left."""
+def title_text(view: BenchmarkView, width: int = 120) -> str:
+    """Return title, phase, progress and time left, a shorter bar where there is little room."""
     if view.planned is None:
         return "no benchmark has run"
     progress = view.progress
     parts = [clean_line(view.planned.plan.title), view.phase]
     if progress is not None and view.finished is None:
         if progress.done_ratio is not None:
-            parts.append(bar(progress.done_ratio) + f" {progress.done_ratio:.0%}")
+            cells = 20 if width >= _NARROW else 8
+            parts.append(f"{bar(progress.done_ratio, cells)} {progress.done_ratio:.0%}")
         parts.append(duration_text(progress.elapsed_s))
         if progress.left_s is not None:
             parts.append(f"{duration_text(progress.left_s)} left")
@@ -71,15 +78,19 @@ _ACTS = (
 )
 
 
-def worker_sections(view: BenchmarkView) -> list[Section]:
-    """Return a panel per role: its workers, each act with a sparkline, the rate and the total."""
+def worker_sections(view: BenchmarkView, width: int) -> list[Section]:
+    """Return a panel per role: its workers, each act with a sparkline, the rate and the total.
+
+    In panels of little `width` the sparklines are shorter, so that each act is one line.
+    """
+    spark_cells = max(4, min(SPARK_WIDTH, width - _BESIDE_SPARK))
     roles: dict[str, list[WorkerKey]] = {}
     for key in view.series:
         roles.setdefault(key[0], []).append(key)
-    return [_role(view, role, sorted(keys)) for role, keys in roles.items()]
+    return [_role(view, role, sorted(keys), spark_cells) for role, keys in roles.items()]
 
 
-def _role(view: BenchmarkView, role: str, keys: list[WorkerKey]) -> Section:
+def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], spark_cells: int) -> Section:
     lines: list[Line] = []
     for key in keys:
         points, counts = view.series[key], view.totals[key]
@@ -89,7 +100,7 @@ def _role(view: BenchmarkView, role: str, keys: list[WorkerKey]) -> Section:
         for act, name in _ACTS:
             total = getattr(counts, name)
             if total:
-                text = sparkline(_rates(points[-10 * SPARK_WIDTH :], name), SPARK_WIDTH)
+                text = sparkline(_rates(points[-10 * SPARK_WIDTH :], name), spark_cells)
                 rate = rate_text(_now_per_s(points, name))
                 lines.append(line(act, f"{text} {rate:>6}/s {count_text(total):>6}"))
     return Section(f"{clean_line(role).upper()} ({len(keys)})", tuple(lines))
@@ -158,8 +169,9 @@ def cumulative_chart(view: BenchmarkView) -> ChartData | None:
 
 def latency_chart(view: BenchmarkView) -> ChartData | None:
     """Return p50 and p99 over time of the latency that matters most, corrected."""
+    latencies = view.latencies
     name = next(
-        (n for n in ("e2e", "rtt", "ack", "store") if getattr(view.latencies, n).total_count), None
+        (n for n in ("e2e", "rtt", "ack", "store") if getattr(latencies, n).total_count), None
     )
     if name is None or len(view.seconds) < 2:
         return None
@@ -181,30 +193,45 @@ def _s(latency_ns: int | None) -> float | None:
 
 
 _PERCENTS = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
+_FIGURE_WIDTH = 6
 
 
 def latency_section(view: BenchmarkView) -> Section:
-    """Return percentiles of every latency that was measured, corrected and uncorrected."""
-    lines = []
+    """Return a table of percentiles of every latency that was measured, each also uncorrected."""
+    lines, latencies = [], view.latencies
     for name in LATENCY_FIELDS:
-        histogram = getattr(view.latencies, name)
-        if not histogram.total_count:
-            continue
-        values = [f"{p} {_ms(histogram.percentile_ns(percent))}" for p, percent in _PERCENTS]
-        values.append(f"max {_ms(histogram.max_ns)}")
-        lines.append(line(name.replace("_", " "), "  ".join(values)))
-    title = "LATENCY in ms since due; uncorrected: since sent"
-    return Section(title, tuple(lines) or (line("", "nothing measured yet", "dim"),))
+        histogram = getattr(latencies, name)
+        if histogram.total_count:
+            values = [histogram.percentile_ns(percent) for _, percent in _PERCENTS]
+            texts = [_ms(value) for value in (*values, histogram.max_ns)]
+            look = "dim" if name.endswith("_uncorrected") else ""
+            lines.append(line(name.replace("_uncorrected", " unc."), _columns(texts), look))
+    if not lines:
+        return Section("LATENCY", (line("", "nothing measured yet", "dim"),))
+    lines.sort(key=lambda one: one.label)
+    head = line("ms", _columns([*(name for name, _ in _PERCENTS), "max"]), "dim")
+    return Section("LATENCY since due; unc.: since sent", (head, *lines))
+
+
+def _columns(texts: Sequence[str]) -> str:
+    return " ".join(text.rjust(_FIGURE_WIDTH) for text in texts)
 
 
 def _ms(latency_ns: int | None) -> str:
-    return UNKNOWN if latency_ns is None else f"{latency_ns / 1e6:.3g}"
+    """Return milliseconds in at most six cells: three digits that matter, never a power of ten."""
+    if latency_ns is None:
+        return UNKNOWN
+    ms = latency_ns / 1e6
+    if ms >= 99_999.5:
+        return f"{ms / 1000:.0f} s"
+    return f"{ms:.0f}" if ms >= 99.95 else f"{ms:.1f}" if ms >= 9.995 else f"{ms:.2f}"
 
 
 def histogram_section(view: BenchmarkView, width: int = 28) -> Section:
     """Return the distribution of the latency that matters most, in powers of two."""
+    latencies = view.latencies
     for name in ("e2e", "rtt", "ack", "store"):
-        histogram = getattr(view.latencies, name)
+        histogram = getattr(latencies, name)
         if histogram.total_count:
             break
     else:
@@ -230,7 +257,7 @@ def flow_section(view: BenchmarkView) -> Section:
     counts, progress = total_counts(view.totals.values()), view.progress
     lines = [
         line("sent", f"{counts.sent_msgs:,}"),
-        line("acknowledged", f"{counts.acked_msgs:,}"),
+        line("acked", f"{counts.acked_msgs:,}"),
         line("received", f"{counts.received_msgs:,}"),
         line(
             "redelivered",
@@ -255,6 +282,15 @@ def log_section(view: BenchmarkView) -> Section:
         for it in reversed(view.log[-LOG_SHOWN:])
     ]
     return Section("LOG", tuple(lines) or (line("", "nothing yet", "dim"),))
+
+
+def hanging(text: str, width: int) -> str:
+    """Return a summary with lines too long for `width` cells continued below their value."""
+    indent = " " * min(_SUMMARY_LABEL, width // 3)
+    lines = []
+    for one in text.splitlines():
+        lines += textwrap.wrap(one, max(width, 20), subsequent_indent=indent) or [""]
+    return "\n".join(lines)
 
 
 def steered_role(plan: BenchmarkPlan) -> str | None:

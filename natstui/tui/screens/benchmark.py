@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from time import monotonic
 from typing import ClassVar
 
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.model.benchmark import BenchmarkLog
 from natstui.model.benchmark_command import (
     AddWorker,
     ChangeRate,
@@ -20,6 +23,7 @@ from natstui.model.benchmark_command import (
     StopBenchmark,
 )
 from natstui.model.benchmark_view import BenchmarkView
+from natstui.model.state import State
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Open
 from natstui.tui.present import benchmark as present
@@ -29,6 +33,7 @@ from natstui.tui.widgets.section_text import SectionText
 from natstui.tui.widgets.strip_chart import StripChart
 
 FASTER, SLOWER = 1.25, 0.8
+STRIPS_EVERY_S, TEXTS_EVERY_S = 0.095, 0.5
 _command_ids = itertools.count(2_000_000)
 
 
@@ -36,18 +41,19 @@ class BenchmarkScreen(LiveScreen):
     """Workers at the left; throughput, latencies, messages and the log at the right."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b,enter", "pick", "Scenarios", key_display="b", id="bench.pick"),
+        Binding("b,enter", "pick", "Pick", key_display="b", id="bench.pick"),
         Binding("s", "stop", "Stop", id="bench.stop"),
         Binding("r", "again", "Again", id="bench.again"),
-        Binding("plus,equals_sign", "rate(1)", "Rate +", key_display="+", id="bench.faster"),
-        Binding("minus", "rate(-1)", "Rate -", key_display="-", id="bench.slower"),
-        Binding("a", "add", "Add worker", id="bench.add"),
-        Binding("k", "kill", "Kill worker", id="bench.kill"),
+        Binding("plus,equals_sign", "rate(1)", "Faster", key_display="+", id="bench.faster"),
+        Binding("minus", "rate(-1)", "Slower", key_display="-", id="bench.slower"),
+        Binding("a", "add", "Add", id="bench.add"),
+        Binding("k", "kill", "Kill", id="bench.kill"),
     ]
 
     caption = getters.query_one("#caption", Static)
     crew = getters.query_one("#workers", SectionText)
     figures = getters.query_one("#figures", SectionText)
+    flow = getters.query_one("#flow", SectionText)
     log_text = getters.query_one("#log", SectionText)
     sent = getters.query_one("#sent", StripChart)
     received = getters.query_one("#received", StripChart)
@@ -58,61 +64,81 @@ class BenchmarkScreen(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self._last: StartBenchmark | None = None
+        self._strips_at_s = self._texts_at_s = 0.0
+        self._log: tuple[BenchmarkLog, ...] = ()
+        self._summarised: Content | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Caption, workers beside charts, figures beside the log."""
+        """Caption; workers and the log beside charts, latencies and messages."""
         plotter = getattr(self.app, "plotter", None)
         assert isinstance(plotter, Plotter)
         yield Static(id="caption", markup=False)
         with Horizontal(id="bench"):
-            yield VerticalScroll(
-                Static(id="summary", markup=False), SectionText(id="workers"), id="bench-left"
-            )
+            with Vertical(id="bench-left"):
+                yield VerticalScroll(
+                    Static(id="summary", markup=False), SectionText(id="workers"), id="bench-crew"
+                )
+                yield VerticalScroll(SectionText(id="log"), id="bench-log")
             with Vertical(id="bench-right"):
-                yield StripChart("Sent", "msgs/s", id="sent")
-                yield StripChart("Received", "msgs/s", id="received")
+                yield StripChart("Sent per second", "msgs/s", id="sent")
+                yield StripChart("Received per second", "msgs/s", id="received")
                 with Horizontal(id="bench-charts"):
                     yield Chart(plotter, id="cumulative")
                     yield Chart(plotter, id="latency")
                 with Horizontal(id="bench-texts"):
                     yield VerticalScroll(SectionText(id="figures"))
-                    yield VerticalScroll(SectionText(id="log"))
+                    yield VerticalScroll(SectionText(id="flow", value_cells=10))
 
     def refresh_state(self) -> None:
         """Show the newer state of the benchmark."""
-        view = self.state.benchmark or BenchmarkView()
-        self.caption.update(safe(present.title_text(view)))
-        self._summarise(view)
+        view, now_s = self.state.benchmark or BenchmarkView(), monotonic()
         self.set_class(view.finished is not None, "-finished")
+        over = view.planned is None or view.finished is not None
+        if view.planned is not None and (over or now_s - self._strips_at_s >= STRIPS_EVERY_S):
+            self._strips_at_s = now_s
+            self.sent.show(present.throughput(view, "sent_msgs"))
+            self.received.show(present.throughput(view, "received_msgs"))
+        # Texts lay the screen out anew: every half second is as fast as anybody reads.
+        if over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
+            self._texts_at_s, self._log = now_s, view.log
+            self._show_texts(view)
+
+    def _show_texts(self, view: BenchmarkView) -> None:
+        """Show everything that is read, and the charts."""
+        self.caption.update(safe(present.title_text(view, self.size.width)), layout=False)
+        self._summarise(view)
         if view.planned is None:
             return
-        self.crew.show(present.worker_sections(view))
-        self.sent.show(present.throughput(view, "sent_msgs"))
-        self.received.show(present.throughput(view, "received_msgs"))
-        self._chart(self.cumulative, present.cumulative_chart(view))
-        self._chart(self.latency, present.latency_chart(view))
-        sections = [
-            present.latency_section(view),
-            present.flow_section(view),
-            present.histogram_section(view),
-        ]
+        self.crew.show(present.worker_sections(view, self.crew.content_size.width))
+        _show(self.cumulative, present.cumulative_chart(view))
+        _show(self.latency, present.latency_chart(view))
+        latency, flow = present.latency_section(view), present.flow_section(view)
+        narrow = self.has_class("-narrow")
+        sections = [latency, flow if narrow else present.histogram_section(view)]
         self.figures.show([section for section in sections if section.lines])
+        self.flow.show([flow])
         self.log_text.show([present.log_section(view)])
-
-    def _chart(self, chart: Chart, data: ChartData | None) -> None:
-        if data is not None:
-            chart.show(data)
 
     def _summarise(self, view: BenchmarkView) -> None:
         """Show what came of the run, or why it could not be."""
-        if view.summed is not None and view.summed.failed:
-            self.summary.update(safe(view.summed.text, "$text-error"))
-        elif view.summed is not None:
-            self.summary.update(safe_lines(view.summed.text))
-        elif view.planned is None:
-            self.summary.update("no benchmark has run: b picks a scenario")
-        else:
-            self.summary.update("")
+        summary = self._summary(view)
+        if summary != self._summarised:
+            self._summarised = summary
+            self.summary.update(summary)
+
+    def _summary(self, view: BenchmarkView) -> Content:
+        if view.summed is not None:
+            sentence, _, rest = view.summed.text.partition("\n")
+            look = "$text-error" if view.summed.failed else ""
+            width = self.summary.content_size.width or self.size.width
+            body = safe_lines("\n" + present.hanging(rest, width) if rest else "")
+            return Content.assemble(safe(sentence, look), body)
+        none = "no benchmark has run: b picks a scenario"
+        return Content(none if view.planned is None else "")
+
+    def on_resize(self) -> None:
+        """Wrap the summary for the new width."""
+        self.call_after_refresh(self.refresh_state)
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
@@ -139,14 +165,21 @@ class BenchmarkScreen(LiveScreen):
 
     def action_add(self) -> None:
         """Start one more worker of the role that receives, else of the first."""
-        if (role := self._role()) is not None:
+        if (role := _steered(self.state)) is not None:
             self.post_message(Asked(AddWorker(next(_command_ids), role)))
 
     def action_kill(self) -> None:
         """Kill the last worker of the role that receives, else of the first, as in a crash."""
-        if (role := self._role()) is not None:
+        if (role := _steered(self.state)) is not None:
             self.post_message(Asked(KillWorker(next(_command_ids), role)))
 
-    def _role(self) -> str | None:
-        planned = self.state.benchmark.planned if self.state.benchmark else None
-        return present.steered_role(planned.plan) if planned else None
+
+def _show(chart: Chart, data: ChartData | None) -> None:
+    if data is not None:
+        chart.show(data)
+
+
+def _steered(state: State) -> str | None:
+    """Return the role whose workers are added and killed."""
+    planned = state.benchmark.planned if state.benchmark else None
+    return present.steered_role(planned.plan) if planned else None

@@ -18,6 +18,7 @@ from natstui.model.benchmark_command import CompareRuns, ListBenchmarks
 from natstui.model.record import Outcome
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
+from natstui.tui.present.benchmark import hanging
 from natstui.tui.text import safe, safe_lines
 
 _command_ids = itertools.count(4_000_000)
@@ -37,6 +38,7 @@ class RunsScreen(LiveScreen):
     def __init__(self) -> None:
         super().__init__()
         self._listed_id = self._compared_id = -1
+        self._text = ""
 
     def body(self) -> Iterable[Widget]:
         """The list beside what is known of the marked ones."""
@@ -65,7 +67,17 @@ class RunsScreen(LiveScreen):
             elif event.command_id == self._compared_id:
                 self._compared_id = -1
                 text = json.loads(event.body_json) if event.body_json else event.text
-                self.result.update(safe_lines(text))
+                self._show(text)
+
+    def _show(self, text: str) -> None:
+        """Show figures, continued below their values where lines are too long."""
+        self._text = text
+        width = self.result.content_size.width or self.size.width
+        self.result.update(safe_lines(hanging(text.strip("\n"), width)))
+
+    def on_resize(self) -> None:
+        """Wrap for the new width."""
+        self.call_after_refresh(lambda: self._show(self._text))
 
     @on(SelectionList.SelectionHighlighted)
     def _look(self, message: SelectionList.SelectionHighlighted[str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import textwrap
 from collections.abc import Iterable
 from typing import Any, ClassVar
 
@@ -20,6 +21,7 @@ from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, RunScenario
 from natstui.tui.text import safe, safe_lines
 
+_TITLE_WIDTH = 30
 _command_ids = itertools.count(3_000_000)
 
 
@@ -67,7 +69,10 @@ class ScenariosScreen(LiveScreen):
     def _fill(self, answer: dict[str, Any]) -> None:
         self._texts = {one["name"]: one["text"] for one in answer["scenarios"]}
         for one in answer["scenarios"]:
-            prompt = safe_lines(f"{one['name']}\n  {one['title']}")
+            title = textwrap.fill(
+                one["title"], _TITLE_WIDTH, initial_indent="  ", subsequent_indent="  "
+            )
+            prompt = safe_lines(f"{one['name']}\n{title}")
             self.options.add_option(Option(prompt, id=one["name"]))
         self.options.highlighted = 0
         self.options.focus()

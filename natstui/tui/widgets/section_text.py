@@ -19,8 +19,10 @@ class SectionText(Static):
 
     DEFAULT_CSS = "SectionText { width: 1fr; height: auto; padding: 0 1; }"
 
-    def __init__(self, *, id: str | None = None) -> None:
+    def __init__(self, *, id: str | None = None, value_cells: int = 18) -> None:
+        """`value_cells` is the room that values keep beside long labels."""
         super().__init__(id=id, markup=False)
+        self._value_cells = value_cells
         self._sections: Sequence[Section] = ()
         self._drawn_width = 0
 
@@ -30,17 +32,19 @@ class SectionText(Static):
         if sections == self._sections and width == self._drawn_width:
             return
         self._sections, self._drawn_width = sections, width
-        self.update(drawn(sections, width))
+        self.update(drawn(sections, width, self._value_cells))
 
     def on_resize(self) -> None:
         """Wrap for the new width."""
         self.show(self._sections)
 
 
-def drawn(sections: Sequence[Section], width: int) -> Content:
+def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Content:
     """Return sections as text of at most `width` cells a line."""
     labels = [line.label for section in sections for line in section.lines]
-    label_width = min(_LABELS_AT_MOST, max(8, width - 18), max(map(len, labels), default=0))
+    label_width = min(
+        _LABELS_AT_MOST, max(8, width - value_cells), max(map(len, labels), default=0)
+    )
     rows: list[Content] = []
     for section in sections:
         rows.append(Content.styled(section.title, "bold $text-accent"))

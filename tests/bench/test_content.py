@@ -1,0 +1,51 @@
+"""What messages look like: sizes of a range, whatever blocks they are written in."""
+
+import re
+from collections import Counter
+from itertools import groupby
+
+import numpy as np
+
+from natstui.bench.content import ALIKE_MSGS, Content, which_size
+from natstui.bench.protocol import Orders
+from natstui.model.benchmark_role import Payload, Role
+
+RANGE = Role("p", "publish", payload=Payload("range", 30, 330))
+
+
+def orders(role: Role) -> Orders:
+    return Orders(
+        connection="", run_id="r", role=role, worker_id=0, publisher_id=1, which=0, of=1,
+        share_msgs=None, stamped=True,
+    )  # fmt: skip
+
+
+def sizes_of(content: Content, blocks: list[int]) -> list[int]:
+    """The sizes messages are announced with, block after block."""
+    first, sizes = 0, []
+    for count in blocks:
+        data, total = content.frames(first, np.zeros(count, np.int64), 0)
+        found = [int(size) for size in re.findall(rb"PUB bench (\d+)\r\n", data)]
+        assert (len(found), sum(found)) == (count, total)
+        sizes += found
+        first += count
+    return sizes
+
+
+def test_sizes_belong_to_messages_and_not_to_blocks() -> None:
+    whole = sizes_of(Content(orders(RANGE), 5000), [4000])
+    parts = sizes_of(
+        Content(orders(RANGE), 500), [1, 7, 16, 476, 500, 500, 500, 500, 500, 500, 500]
+    )
+    assert whole[:3500] == parts[:3500]
+
+
+def test_sizes_of_a_range_come_evenly_often_and_change_every_few_messages() -> None:
+    sizes = sizes_of(Content(orders(RANGE), 5000), [4096])
+    often = Counter(sizes)
+    assert (len(often), min(often), max(often)) == (16, 30, 330)
+    assert max(often.values()) < 1.3 * min(often.values())
+    rows = [len(list(same)) for _, same in groupby(sizes)]
+    assert max(rows) <= 2 * ALIKE_MSGS
+    alone = Counter(which_size(number, range(16)) for number in range(4096))
+    assert max(alone.values()) < 1.3 * min(alone.values())

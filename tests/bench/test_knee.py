@@ -1,0 +1,56 @@
+"""The rate is stepped up until latency breaks, and the result says where."""
+
+import pytest
+
+from natstui.bench.knee import Knee
+from natstui.model.benchmark_counts import Latencies
+from natstui.model.benchmark_role import BenchmarkPlan, RateSegment, Role, StreamPlan
+from natstui.model.latency import from_latencies
+from tests.bench.running import Run
+
+STEPS = tuple(RateSegment(2.0, rate, rate) for rate in (1000, 5000, 20_000, 80_000))
+MS = 1_000_000
+
+
+def knee(*p99_ms: float, steps: tuple[RateSegment, ...] = STEPS) -> Knee:
+    found = Knee(BenchmarkPlan("t", "", (Role("p", "publish", schedule=steps),), None, None))
+    for number, ms in enumerate(p99_ms):
+        for at_s in (0.1, 1.9):
+            found.add(2 * number + at_s, Latencies(ack=from_latencies([round(ms * MS)] * 9)))
+    return found
+
+
+def test_the_first_step_that_is_too_much_is_named_once_it_is_over() -> None:
+    found = knee(1, 2, 300, 900)
+    assert found.broken(5.9) is None
+    text = found.broken(6.1) or ""
+    assert "5000 msgs/s held with p99 2" in text
+    assert "at 20.0k msgs/s it is 30" in text
+
+
+@pytest.mark.parametrize("p99_ms", [(1, 2, 4, 8), (0.1, 0.2, 0.9, 9), (30, 40, 90, 120)])
+def test_latency_that_grows_a_little_or_stays_short_is_no_break(p99_ms: tuple[float, ...]) -> None:
+    found = knee(*p99_ms)
+    assert found.broken(8.0) is None
+    assert "no knee up to 80.0k msgs/s" in (found.never_broken(8.1) or "")
+
+
+def test_without_steps_upwards_there_is_no_knee() -> None:
+    for steps in (STEPS[:2], STEPS[::-1], (RateSegment(None, 5, 5),), ()):
+        found = knee(1, 900, steps=steps)
+        assert found.broken(9.0) is None
+        assert found.never_broken(9.0) is None
+
+
+async def test_a_run_ends_when_its_latency_breaks(run: Run) -> None:
+    steps = tuple(RateSegment(2.0, rate, rate) for rate in (10, 20, 3000, 6000, 9000, 12_000))
+    slow = Role("subs", "js-consume", think_s=0.005, max_ack_pending_msgs=5)
+    result = await run(
+        slow,
+        Role("pubs", "js-publish-async", schedule=steps),
+        stream=StreamPlan("KNEE", subjects=("bench",)),
+        drain_s=1.0,
+    )
+    assert any(note.startswith("the knee: ") for note in result.notes), result.notes
+    assert result.verdict == "ok"
+    assert result.counts.sent_msgs < 60_000

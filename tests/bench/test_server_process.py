@@ -1,0 +1,34 @@
+"""The server's processor time, where it can be known, and why not where it cannot."""
+
+import socket
+import time
+
+from natstui.bench.server_process import ServerProcess
+from natstui.jetstream.broker import Broker
+from natstui.model.benchmark_role import Role
+from tests.bench.running import Run
+
+
+async def test_the_server_of_this_machine_is_found_and_measured(broker: Broker, run: Run) -> None:
+    found = ServerProcess.find(broker.url)
+    assert found.pid == broker.pid
+    result = await run(Role("p", "publish", total_msgs=None), duration_s=1.0)
+    assert result.server_cpu_ratio is not None
+    assert 0.02 < result.server_cpu_ratio < 4
+    assert result.server_cpu_unknown is None
+
+
+def test_what_cannot_be_known_is_said(nats_server: Broker) -> None:
+    assert ServerProcess.find("nats://example.org:4222").unknown == (
+        "the server is on another machine"
+    )
+    assert ServerProcess.find(None).unknown == "the server is on another machine"
+    with socket.create_server(("127.0.0.1", 0)) as ours:
+        port = ours.getsockname()[1]
+        behind = ServerProcess.find(f"nats://127.0.0.1:{port}").unknown or ""
+        assert behind.startswith("the server is behind another process")
+    found = ServerProcess.find(nats_server.url)
+    assert found.until_now().unknown == "the run was too short"
+    nats_server.kill()
+    time.sleep(0.3)
+    assert found.until_now().unknown == "the server's process ended during the run"

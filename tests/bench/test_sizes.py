@@ -1,0 +1,88 @@
+"""Every pattern, with each client it applies to, headers, and messages from 0 B to 1 MiB."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from natstui.config.connection import Connection
+from natstui.jetstream.broker import Broker
+from natstui.model.benchmark_result import BenchmarkResult
+from natstui.model.benchmark_role import (
+    WIRE_ONLY,
+    ClientKind,
+    Pattern,
+    Payload,
+    Role,
+    StreamPlan,
+)
+from tests.bench.running import plan, run_plan
+
+MIB = 1 << 20
+LARGE = "max_payload: 2MB"
+"""Headers count too: a message of 1 MiB with headers is more than servers take by default."""
+STREAM = StreamPlan("SIZES", subjects=("s.>",), allow_batches=True, keep=True)
+BUCKET = StreamPlan("sizes", history_count=1, keep=True)
+PUBLISHERS: tuple[Pattern, ...] = (
+    "js-publish-sync",
+    "js-publish-async",
+    "js-publish-atomic",
+    "js-publish-fast",
+)
+CONSUMERS: tuple[Pattern, ...] = ("js-consume", "js-fetch", "js-push", "js-ordered")
+
+
+def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
+    """What every role received, of the right size."""
+    assert result.verdict == "ok", result.notes
+    for worker in result.workers:
+        assert worker.counts.received_bytes == worker.counts.received_msgs * size, worker.role
+        assert worker.counts.sent_bytes == worker.counts.sent_msgs * size, worker.role
+    return {worker.role: worker.counts.received_msgs for worker in result.workers}
+
+
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+@pytest.mark.parametrize("size", [0, 16, 128, 64 * 1024, MIB])
+async def test_every_pattern_takes_every_size_with_headers(
+    nats_server_factory: Callable[..., Broker], size: int, client: ClientKind
+) -> None:
+    connection = Connection(servers=(nats_server_factory(LARGE).url,))
+    each = 8 if size == MIB else 40
+    payload = Payload(size_bytes=size, headers=(("Kind", "test"), ("Two", "2")))
+
+    def role(pattern: Pattern, **others: object) -> Role:
+        subject = f"s.{pattern}" if pattern in PUBLISHERS else "core"
+        made = Role(pattern, pattern, 1, client, subject, payload=payload, batch_msgs=5)
+        return replace(made, window_msgs=10, **others)  # type: ignore[arg-type]
+
+    def usable(patterns: tuple[Pattern, ...], **others: object) -> list[Role]:
+        kept = [one for one in patterns if client == "wire" or one not in WIRE_ONLY]
+        return [role(one, **others) for one in kept]
+
+    publishers = usable(PUBLISHERS, total_msgs=each)
+    receivers = usable((*CONSUMERS, "subscribe"))
+    asking = [
+        role("serve", subject="ask"),
+        role("request", subject="ask", total_msgs=each),
+        role("publish", total_msgs=each),
+    ]
+    what = plan(*receivers, *asking, *publishers, stream=STREAM)
+    result, _ = await run_plan(connection, what)
+    received = by_role(result, size)
+    stored = each * len(publishers)
+    assert result.accounting.stored_msgs == stored
+    assert result.accounting.lost_msgs == 0
+    assert [received[pattern] for pattern in CONSUMERS] == [stored] * 4
+    assert [received[name] for name in ("subscribe", "serve", "request")] == [each] * 3
+
+    existing = replace(STREAM, create=False)
+    readers = usable(("js-get", "js-get-batch"), total_msgs=each)
+    result, _ = await run_plan(connection, plan(*readers, stream=existing))
+    assert set(by_role(result, size).values()) == {each}
+
+    keys = {"subject": "$KV.sizes.key", "subjects_count": 4, "total_msgs": each}
+    result, _ = await run_plan(connection, plan(role("kv-put", **keys), stream=BUCKET))
+    assert (by_role(result, size), result.accounting.acked_msgs) == ({"kv-put": 0}, each)
+    existing = replace(BUCKET, create=False)
+    result, _ = await run_plan(connection, plan(role("kv-get", **keys), stream=existing))
+    assert by_role(result, size) == {"kv-get": each}

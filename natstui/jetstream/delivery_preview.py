@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+from natstui.jetstream.browse import MOST_SUBJECTS, count_subjects
 from natstui.jetstream.browse_bounds import Bounds, bounds_of
 from natstui.jetstream.browse_seek import at_time
 from natstui.jetstream.browse_walk import newest_before
@@ -26,13 +28,38 @@ async def preview_delivery(client: Client, asked: PreviewDelivery) -> DeliveryPr
     if policy == "new":
         return DeliveryPreview(None, 0)
     if policy in ("last", "last_per_subject"):
-        return await _last(getter, bounds, filters, each=policy == "last_per_subject")
+        if policy == "last_per_subject":
+            return await _last_of_each(client, getter, asked.stream, filters)
+        return await _last(getter, bounds, filters)
     start = bounds.first_seq
     if policy == "by_start_sequence":
         start = max(start, int(config.get("opt_start_seq") or 0))
     elif policy == "by_start_time":
         start = await at_time(getter, bounds, str(config.get("opt_start_time") or ""))
-    return await _from(getter, start, filters)
+    preview = await _from(getter, start, filters)
+    if preview.pending_msgs is not None:
+        return preview
+    counts = [await _told(client, asked.stream, start, subject) for subject in filters]
+    known = [count for count in counts if count is not None]
+    return replace(preview, pending_msgs=sum(known) if len(known) == len(counts) else None)
+
+
+async def _told(client: Client, stream: str, start: int, subject: str | None) -> int | None:
+    """Return what the stream itself tells of messages from a sequence on; None when it cannot."""
+    state: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
+    if start <= state["first_seq"]:
+        if subject is None:
+            return int(state["messages"])
+        if state.get("num_subjects", 0) > MOST_SUBJECTS:
+            return None
+        info: dict[str, Any] = json.loads(
+            await client.request(f"STREAM.INFO.{stream}", {"subjects_filter": subject})
+        )
+        counted: dict[str, int] = info["state"].get("subjects") or {}
+        return sum(counted.values())
+    if subject is None and not state.get("num_deleted"):
+        return max(0, int(state["last_seq"]) - start + 1)
+    return None
 
 
 async def _from(getter: Getter, start: int, filters: list[str | None]) -> DeliveryPreview:
@@ -44,18 +71,21 @@ async def _from(getter: Getter, start: int, filters: list[str | None]) -> Delive
     return DeliveryPreview(min(found, key=_sequence, default=None), pending)
 
 
-async def _last(
-    getter: Getter, bounds: Bounds, filters: list[str | None], *, each: bool
-) -> DeliveryPreview:
-    if each:
-        ends = [await getter.last_of_each((), subject or ">") for subject in filters]
-    else:
-        end = bounds.last_seq + 1
-        ends = [await newest_before(getter, bounds, end, 1, subject) for subject in filters]
+async def _last(getter: Getter, bounds: Bounds, filters: list[str | None]) -> DeliveryPreview:
+    end = bounds.last_seq + 1
+    ends = [await newest_before(getter, bounds, end, 1, subject) for subject in filters]
     found = sorted((message for run in ends for message in run), key=_sequence)
-    if each:
-        return DeliveryPreview(found[0] if found else None, len(found))
     return DeliveryPreview(found[-1] if found else None, 1 if found else 0)
+
+
+async def _last_of_each(
+    client: Client, getter: Getter, stream: str, filters: list[str | None]
+) -> DeliveryPreview:
+    found: list[StoredMessage] = []
+    for wanted in (subject or ">" for subject in filters):
+        subjects = await count_subjects(client, stream, wanted)
+        found += await getter.last_of_each(subjects, wanted)
+    return DeliveryPreview(min(found, key=_sequence, default=None), len(found))
 
 
 def _sequence(message: StoredMessage) -> int:

@@ -80,7 +80,7 @@ class DeliveryPreview:
     first: StoredMessage | None
     """None when nothing is stored yet that it would deliver."""
     pending_msgs: int | None
-    """From the first on; None when the stream has no direct gets, which count."""
+    """From the first on; None when only direct gets could count, and the stream has none."""
 
 
 @dataclass(frozen=True, slots=True)

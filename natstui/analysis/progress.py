@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-EVERY_S = 0.25
+EVERY_S = 0.5
 
 
 class Progress:

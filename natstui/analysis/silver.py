@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis import silver_bench, silver_events, silver_index, silver_samples
+from natstui.analysis import schema, silver_bench, silver_events, silver_index, silver_samples
 from natstui.analysis.bronze import read_lines, read_segments
 from natstui.analysis.silver_bench_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.silver_event_tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
@@ -27,6 +27,14 @@ MANIFEST = Table(
 )
 
 Step = Callable[[str], None]
+
+_EVENTS = (
+    (ADVISORY, ("advisory",), silver_events.advisories),
+    (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
+    (EVENT, tuple(schema.EVENTS), silver_events.events),
+    (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
+)
+"""Table, the kinds of lines it is made of, and how."""
 
 
 def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
@@ -56,16 +64,18 @@ def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) 
         poll = silver_index.polls(index)
         step("polls")
         store.write_silver(POLL, poll)
+        kinds = silver_index.kinds(index)
         step("events")
-        store.write_silver(ADVISORY, silver_events.advisories(index))
-        store.write_silver(ACK_SAMPLE, silver_events.ack_samples(index))
-        store.write_silver(EVENT, silver_events.events(index))
-        store.write_silver(CONFIGURATION, silver_events.configurations(index))
+        for table, needed, rows in _EVENTS:
+            if kinds.intersection(needed):
+                store.write_silver(table, rows(index))
         step("benchmarks")
-        reports = silver_bench.reports(index)
-        store.write_silver(BENCH_INTERVAL, silver_bench.bench_intervals(reports))
-        store.write_silver(BENCH_LATENCY, silver_bench.bench_latencies(reports))
-        store.write_silver(BENCH_RESULT, silver_bench.bench_results(index))
+        if "benchmark_report" in kinds:
+            reports = silver_bench.reports(index)
+            store.write_silver(BENCH_INTERVAL, silver_bench.bench_intervals(reports))
+            store.write_silver(BENCH_LATENCY, silver_bench.bench_latencies(reports))
+        if "benchmark_finished" in kinds:
+            store.write_silver(BENCH_RESULT, silver_bench.bench_results(index))
         gap_ends = silver_index.gap_ends(poll)
         step("stream samples")
         store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))

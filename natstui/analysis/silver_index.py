@@ -37,6 +37,12 @@ def index_lines(lines: DataFrame) -> DataFrame:
     )
 
 
+def kinds(index: DataFrame) -> set[str]:
+    """Return the known kinds of line there are: what is not there needs no table."""
+    rows = index.where(F.col("kind").isin(*schema.KINDS)).select("kind").distinct()
+    return {row["kind"] for row in rows.take(len(schema.KINDS))}
+
+
 def polls(index: DataFrame) -> DataFrame:
     """Return the table `poll`."""
     head = F.col("head")

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from natstui.analysis import schema
-from natstui.analysis.bronze import checked, exploded, parse
+from natstui.analysis.bronze import checked, exploded, parse, whole
 from natstui.analysis.silver_tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 
 _HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
@@ -33,7 +33,7 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
                 "published_msgs": _step("last_seq"),
                 "grown_msgs": _step("stored_msgs"),
                 "grown_bytes": _step("stored_bytes"),
-                "leader_before": F.col("before.leader"),
+                "leader_before": _before("leader"),
             }
         )
     )
@@ -53,8 +53,8 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     rows = _with_before(rows, *counters, "pending_msgs", "outstanding")
     backwards = [_change(name) < 0 for name in ("delivered_consumer_seq", "ack_floor_stream_seq")]
     rows = _stepped(rows, reset=backwards[0] | backwards[1])
-    stays = F.col("before.outstanding") & (_change("ack_floor_stream_seq") == 0)
-    was_behind = F.col("before.pending_msgs") > 0
+    stays = _before("outstanding") & (_change("ack_floor_stream_seq") == 0)
+    was_behind = _before("pending_msgs") > 0
     return CONSUMER_SAMPLE.contract(
         rows.withColumns(
             {
@@ -72,8 +72,12 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
     read = fields | schema.PACKED_CONSUMER_COLUMNS if where == "consumers" else fields
     ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(read)}"
-    polls = lines.where(F.col("kind") == "snapshot").select("session", "value")
-    parsed = parse(polls, ddl)
+    polls = lines.where((F.col("kind") == "snapshot") & whole(F.col("value")))
+    text = F.col("value")
+    if where == "streams":
+        # A poll holds its consumers last and as its largest part: they need not be parsed.
+        text = F.concat(F.substring_index(text, ',"consumers":', 1), F.lit("}"))
+    parsed = parse(polls.select("session", text.alias("value")), ddl)
     parsed = parsed.withColumn("line", checked(F.col("line"), {**_HEAD, where: "struct"}))
     parsed = parsed.select(
         "session",
@@ -104,19 +108,25 @@ def _series() -> WindowSpec:
 
 
 def _with_before(rows: DataFrame, *names: str) -> DataFrame:
-    """Add the struct `before`: those columns, and mono_us and epoch, one sample earlier."""
-    earlier = F.struct("mono_us", "epoch", *names)
-    return rows.withColumn("before", F.lag(earlier).over(_series()))
+    """Add those columns, and mono_us and epoch, as they were one sample earlier."""
+    # Side by side, not as a struct: that would be built and taken apart once per sample.
+    return rows.withColumns(
+        {f"before_{name}": F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
+    )
+
+
+def _before(name: str) -> Column:
+    return F.col(f"before_{name}")
 
 
 def _change(name: str) -> Column:
-    return F.col(name) - F.col("before")[name]
+    return F.col(name) - _before(name)
 
 
 def _stepped(rows: DataFrame, reset: Column) -> DataFrame:
     """Add `reset` and `elapsed_us`: null where no change can be told."""
     backwards = F.coalesce(reset, F.lit(False))
-    known = (F.col("epoch") == F.col("before.epoch")) & ~backwards
+    known = (F.col("epoch") == _before("epoch")) & ~backwards
     return rows.withColumns({"reset": backwards, "elapsed_us": F.when(known, _change("mono_us"))})
 
 

@@ -35,12 +35,23 @@ class Store:
     def write_silver(self, table: Table, rows: DataFrame) -> None:
         """Replace the partitions of the sessions in `rows`."""
         writer = table.contract(rows).write.mode("overwrite").partitionBy("session")
+        # Numbers as deltas: half the size, and less work than a dictionary given up half-way.
+        writer = writer.option("parquet.writer.version", "v2")
+        writer = writer.option("parquet.enable.dictionary", value=False)
+        for column in table.columns:
+            if column.type == "string":
+                writer = writer.option(f"parquet.enable.dictionary#{column.name}", value=True)
         writer.option("partitionOverwriteMode", "dynamic").parquet(
             f"{self.root}/silver/{table.name}"
         )
 
     def silver(self, table: Table, sessions: list[str]) -> DataFrame:
-        """Return the rows of sessions, in the columns of the table."""
+        """Return the rows of sessions, in the columns of the table.
+
+        A table no session ever had rows for is not there; Spark knows then that it is empty.
+        """
+        if not self.has_silver(table):
+            return self._spark.createDataFrame([], table.ddl())
         reader = self._spark.read.schema(table.ddl())
         rows = reader.parquet(f"{self.root}/silver/{table.name}")
         names = [column.name for column in table.columns]

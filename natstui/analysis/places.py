@@ -57,7 +57,7 @@ def _check_readable(folder: str) -> None:
     for name in names:
         if not os.access(f"{folder}/{name}", os.R_OK):
             raise AnalysisError(f"no permission to read {folder}/{name}")
-    if len(names) == 1:
+    if not any(os.path.getsize(f"{folder}/{name}") for name in names[1:]):
         raise AnalysisError(f"the session {folder} is empty: it has no records")
 
 

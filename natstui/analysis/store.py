@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -9,6 +11,8 @@ from natstui.analysis.file_system import file_system
 from natstui.analysis.tables import Table, dictionary
 
 _OLD = ".old"
+_LEFT = re.compile(r"/gold\.[0-9a-f]{8}(\.old)?$")
+"""What a run calls its folders: nothing else beside the tables is ours to remove."""
 
 
 class Store:
@@ -84,7 +88,7 @@ class Store:
         if self._files is None:
             return
         gold = f"{self.root}/gold"
-        for left in self._files.glob(f"{gold}.*"):
+        for left in filter(_LEFT.search, self._files.glob(f"{gold}.*")):
             if left.endswith(_OLD) and not self._files.exists(gold):
                 self._files.rename(left, gold)
             else:

@@ -14,7 +14,8 @@ from natstui.analysis.silver_layer import Thresholds
 from natstui.analysis.sources import find_sources
 from natstui.analysis.spark_session import SparkSettings, open_session
 from natstui.analysis.store import Store
-from tests.analysis.planted import Analysed, write_first, write_second, write_third
+from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
+from tests.analysis.troubled import damage
 
 
 @pytest.fixture(scope="session")
@@ -38,13 +39,15 @@ def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     """Three sessions with planted truths, through the whole pipeline."""
     folder = tmp_path_factory.mktemp("sessions")
     folders = (write_first(folder), write_second(folder), write_third(folder))
+    records = {one.name: read(one) for one in folders}
+    damage(folders[2])
     store = Store(spark, str(tmp_path_factory.mktemp("tables")), "run")
     sources = find_sources(spark, [f"{folder}/*"])
     silver.build_silver(spark, store, sources, str)
     layer = gold.silver_layer(store, [source.session for source in sources])
     gold.build_gold(spark, store, layer, Thresholds(), str)
     rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
-    return Analysed(folders, layer, rows, store)
+    return Analysed(folders, records, layer, rows, store)
 
 
 @pytest.fixture

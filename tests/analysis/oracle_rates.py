@@ -215,8 +215,10 @@ def account_capacity(session: str, records: list[Record]) -> list[Row]:
     ]
 
 
-def session_summary(session: str, records: list[Record], folder: Path) -> list[Row]:
-    """Return the row of a session."""
+def session_summary(
+    session: str, records: list[Record], folder: Path, damage: tuple[int, int, int]
+) -> list[Row]:
+    """Return the row of a session; `damage`: corrupt segments, torn and unknown lines."""
     polls = polls_of(records)
     pauses = [b.taken_mono_us - a.taken_mono_us for a, b in itertools.pairwise(polls)]
     files = list(folder.glob("records-*"))
@@ -232,9 +234,9 @@ def session_summary(session: str, records: list[Record], folder: Path) -> list[R
             "consumers_count": len(consumer_series(polls)),
             "consumer_samples_count": sum(len(poll.consumers.name) for poll in polls),
             "segments_count": len(files),
-            "corrupt_segments_count": 0,
-            "torn_lines_count": 0,
-            "unknown_lines_count": 0,
+            "corrupt_segments_count": damage[0],
+            "torn_lines_count": damage[1],
+            "unknown_lines_count": damage[2],
             "size_bytes": sum(file.stat().st_size for file in files),
         }
     ]

@@ -62,16 +62,13 @@ class Analysed:
     """A finished run: the recordings, the silver frames and every gold row."""
 
     folders: tuple[Path, ...]
+    records: dict[str, list[Record]]
+    """The records of every session, read before one of them was damaged."""
     silver: Silver
     gold: dict[str, list[dict[str, Any]]]
     store: Store
 
-    @cached_property
-    def records(self) -> dict[str, list[Record]]:
-        """The records of every session."""
-        return {folder.name: read(folder) for folder in self.folders}
-
-    @cached_property
+    @property
     def first(self) -> list[Record]:
         """The records of the first session."""
         return self.records[FIRST]

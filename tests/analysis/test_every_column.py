@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis import gold
+from natstui.analysis import findings, gold
 from natstui.model.record import Record
 from tests.analysis import (
     oracle_bench,
@@ -18,7 +18,14 @@ from tests.analysis import (
 )
 from tests.analysis.alike import assert_alike
 from tests.analysis.planted import FIRST, SECOND, THIRD, Analysed
-from tests.analysis.troubled import CHANGED, CHANGED_TICK, FROZEN
+from tests.analysis.troubled import (
+    CHANGED,
+    CHANGED_TICK,
+    CORRUPT_SEGMENTS_COUNT,
+    FROZEN,
+    TORN_LINES_COUNT,
+    UNKNOWN_LINES_COUNT,
+)
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -69,12 +76,20 @@ def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, t
 
 
 def test_the_sessions_are_what_their_folders_hold(analysed: Analysed) -> None:
-    expected = [
-        row
-        for folder in analysed.folders
-        for row in oracle_rates.session_summary(folder.name, analysed.records[folder.name], folder)
-    ]
+    planted = (CORRUPT_SEGMENTS_COUNT, TORN_LINES_COUNT, UNKNOWN_LINES_COUNT)
+    expected = []
+    for folder in analysed.folders:
+        damage = planted if folder.name == THIRD else (0, 0, 0)
+        records = analysed.records[folder.name]
+        expected += oracle_rates.session_summary(folder.name, records, folder, damage)
     assert_alike("session", found(analysed, "session"), expected)
+
+
+def test_a_damaged_recording_is_a_finding(analysed: Analysed) -> None:
+    named = {table.name: table for table in gold.TABLES}
+    (row,) = findings.damage(lambda name: analysed.store.gold(named[name])).collect()
+    assert (row["session"], row["sentence"]) == (THIRD, "1 segments are damaged")
+    assert row["evidence"] == "2 lines could not be read"
 
 
 def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:

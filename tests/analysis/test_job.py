@@ -106,6 +106,8 @@ def test_what_is_no_session_is_said_at_once(sessions: Path, tmp_path: Path) -> N
     for path in folder.glob("records-*"):
         path.unlink()
     assert "is empty: it has no records" in refused(str(folder), *out)
+    (folder / "records-000001.jsonl").touch()
+    assert "is empty: it has no records" in refused(str(folder), *out)
 
 
 def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path: Path) -> None:
@@ -166,7 +168,9 @@ def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
 def test_two_runs_into_one_folder_come_one_after_the_other(sessions: Path, tmp_path: Path) -> None:
     folder, out = small(sessions), tmp_path / "out"
     # What a run left that was killed in the middle of putting its tables in place.
-    (out / "gold.killed").mkdir(parents=True)
+    (out / "gold.0123abcd").mkdir(parents=True)
+    (out / "silver.backup").mkdir()
+    (out / "gold.mine").mkdir()
     words = (str(folder), "--out", str(out), "--master", "local[2]")
     first = started(*words)
     while told(first)["text"] != "reading the lines":
@@ -183,7 +187,8 @@ def test_two_runs_into_one_folder_come_one_after_the_other(sessions: Path, tmp_p
         child.stdout.close()
     assert [end["read_sessions_count"] for end in ends] == [1, 0]
     assert ends[0]["tables"] == ends[1]["tables"]
-    assert left_behind(out) == []
+    assert left_behind(out) == ["gold.mine"]
+    assert (out / "silver.backup").is_dir()
 
 
 def test_without_java_the_sentence_says_where_it_was_looked_for(

@@ -40,7 +40,7 @@ def test_a_folder_with_the_signs_of_a_pattern_in_its_name_is_meant_literally(
     folder = tmp_path / "a[1]{b}"
     folder.mkdir()
     (folder / "session.json").write_text("{}")
-    (folder / "records-000001.jsonl").write_text("")
+    (folder / "records-000001.jsonl").write_text("{}\n")
     (found,) = check_sessions([str(folder)])
     assert found == glob_escaped(str(folder))
     assert r"a\[1\]\{b\}" in found

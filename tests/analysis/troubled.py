@@ -31,6 +31,8 @@ CHANGED_TICK = 110
 SHRINKING, FULL = 4, 2
 """Streams: one that loses messages, one at its limit."""
 
+TORN_LINES_COUNT, UNKNOWN_LINES_COUNT, CORRUPT_SEGMENTS_COUNT = 2, 1, 1
+
 
 class Trouble:
     """Changes the records of a healthy fleet as they come."""
@@ -155,3 +157,11 @@ def _benchmark(start_us: int) -> Iterator[Record]:
             latencies = replace(record.latencies, e2e=record.latencies.ack)
             record = replace(record, counts=counts, latencies=latencies)
         yield record
+
+
+def damage(folder: Path) -> None:
+    """Damage the session without touching a record: what it says can still be told whole."""
+    (last,) = folder.glob("records-*.jsonl")
+    tail = b'{"kind":"of_tomorrow","at_us":1}\nnoise\n{"kind":"snapshot","taken_mono'
+    last.write_bytes(last.read_bytes() + tail)
+    (folder / "records-000099.jsonl.gz").write_bytes(b"this is no gzip file at all, but long")

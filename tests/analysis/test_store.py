@@ -1,0 +1,48 @@
+"""Where tables are put: what a killed run left is removed or put back, and nothing else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from natstui.analysis.store import Store
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_what_a_killed_run_left_is_removed_and_what_is_not_ours_stays(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for name in ("gold", "gold.0123abcd", "gold.89abcdef.old", "gold.mine", "gold.backup"):
+        (tmp_path / name).mkdir()
+    staging = tmp_path / "silver" / "poll" / ".spark-staging-1"
+    staging.mkdir(parents=True)
+    Store(spark, str(tmp_path), "ffffffff").tidy()
+    assert names(tmp_path) == ["gold", "gold.backup", "gold.mine", "silver"]
+    assert not staging.exists()
+
+
+def test_tables_that_a_killed_run_had_moved_aside_are_put_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    old = tmp_path / "gold.89abcdef.old"
+    old.mkdir()
+    (old / "DICTIONARY.md").write_text("of the run before")
+    Store(spark, str(tmp_path), "ffffffff").tidy()
+    assert names(tmp_path) == ["gold"]
+    assert (tmp_path / "gold" / "DICTIONARY.md").read_text() == "of the run before"
+
+
+def test_new_tables_take_the_place_of_the_old_ones(spark: SparkSession, tmp_path: Path) -> None:
+    for name in ("gold", "gold.ffffffff"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "which").write_text(name)
+    Store(spark, str(tmp_path), "ffffffff").publish(())
+    assert names(tmp_path) == ["gold"]
+    assert (tmp_path / "gold" / "which").read_text() == "gold.ffffffff"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from types import FrameType
@@ -51,3 +52,13 @@ class Cancel:
             else:
                 self._spark.interruptAll()
             self._ended.wait(_AGAIN_S)
+
+
+def end_starting() -> None:
+    """End a JVM that has not told its port yet: nobody would ever end it.
+
+    It shares our process group, which is ours alone when natstui started us.
+    """
+    if os.getpgrp() == os.getpid():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        os.killpg(os.getpgrp(), signal.SIGTERM)

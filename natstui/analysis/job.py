@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from natstui.analysis import gold, result, silver
-from natstui.analysis.cancel import Cancel
+from natstui.analysis.cancel import Cancel, end_starting
 from natstui.analysis.explain import explain
 from natstui.analysis.java import check_java
 from natstui.analysis.pipe import Tell, open_pipe, tell_people
@@ -71,7 +71,11 @@ def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
             check_java()
         with held(out, progress.wait) as alone:
             progress.step("starting Spark")
-            spark = submitted_session(settings) if submitted else open_session(settings)
+            try:
+                spark = submitted_session(settings) if submitted else open_session(settings)
+            except KeyboardInterrupt:
+                end_starting()
+                raise
             return _analysed(spark, words, sessions, _Place(out, alone), progress)
     except (PySparkException, Py4JError, OSError, ImportError) as error:
         raise explain(error) from error

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,11 +56,25 @@ def test_closing_stdin_cancels_and_leaves_nothing_half_written(
     child.stdout.close()
 
 
+def members(group: int) -> set[int]:
+    """Return the living processes of a process group."""
+    found = subprocess.run(["ps", "-eo", "pid=,pgid=,stat="], capture_output=True, check=True)
+    rows = (line.split() for line in found.stdout.decode().splitlines())
+    return {int(pid) for pid, pgid, stat in rows if int(pgid) == group and stat[0] != "Z"}
+
+
 def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: Path) -> None:
     child = started(str(small(sessions)), "--out", str(tmp_path / "out"))
     assert told(child)["text"] == "starting Spark"
+    # Java is looked for first; then its JVM begins, and has not told its port yet.
+    give_up_at = time.monotonic() + 60
+    while not members(child.pid) - {child.pid} and time.monotonic() < give_up_at:
+        time.sleep(0.05)
     os.kill(child.pid, signal.SIGINT)
     assert child.wait(60) == 130
+    while members(child.pid) and time.monotonic() < give_up_at:
+        time.sleep(0.1)
+    assert members(child.pid) == set()
     assert child.stdin is not None and child.stdout is not None
     child.stdin.close()
     child.stdout.close()

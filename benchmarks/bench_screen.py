@@ -24,7 +24,7 @@ from benchmarks.viewer import drain, in_terminal
 from natstui.jetstream.broker import Broker
 from natstui.units import rate_text
 
-ROUNDS = 4
+ROUNDS = 3
 RUN_S = 8 * float(os.environ.pop("NATSTUI_BENCH_SCALE", "1"))
 KEYS_A_LINE = 12
 BETWEEN_KEYS_S = 0.12
@@ -125,6 +125,10 @@ class Runs:
         drain(fd, 0.3)
 
 
+def _p95(times_ms: list[float]) -> float:
+    return sorted(times_ms)[int(len(times_ms) * 0.95) - 1]
+
+
 def main() -> None:
     """Measure in turns and print."""
     rates: dict[bool, list[float]] = {False: [], True: []}
@@ -137,13 +141,13 @@ def main() -> None:
             assert found["results"][0]["verdict"] == "ok", found["results"][0]["notes"]
             rates[screen].append(found["metrics"]["receive_rate"])
             word = "with the screen" if screen else "without"
-            print(f"{word:<18}{rate_text(rates[screen][-1]):>8} msgs/s", flush=True)
+            keys = f", key → drawn {_p95(runs.keys_ms):.1f} ms p95 so far" if screen else ""
+            print(f"{word:<18}{rate_text(rates[screen][-1]):>8} msgs/s{keys}", flush=True)
     without, with_it = (statistics.median(rates[screen]) for screen in (False, True))
-    keys = sorted(runs.keys_ms)
     print(f"with / without    {with_it / without:8.3f}")
     print(
-        f"key → drawn       {statistics.median(keys):8.1f} ms median,"
-        f" {keys[int(len(keys) * 0.95) - 1]:.1f} ms p95 of {len(keys)} keys"
+        f"key → drawn       {statistics.median(runs.keys_ms):8.1f} ms median,"
+        f" {_p95(runs.keys_ms):.1f} ms p95 of {len(runs.keys_ms)} keys"
     )
 
 

@@ -1,19 +1,15 @@
 """The socket of a nats-py connection, taken over for whole blocks of protocol.
 
-nats-py connects, authenticates, encrypts, pings and reconnects. This is the only file of the room
-that reaches into its private parts (2.16: `_ps`, `_transport`, `_error_cb`); `take_over` fails
-loudly when they are not what they were.
+nats-py connects, authenticates, encrypts, pings and reconnects. Only this file and `link_socket`
+reach into its private parts (2.16: `_ps`, `_transport`, `_error_cb`, `_pending`); `take_over`
+fails loudly when they are not what they were.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import socket
-import struct
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
 import nats.errors
@@ -31,9 +27,6 @@ OnRun = Callable[[Run, int], None]
 _HIGH_WATER_BYTES = 1 << 20
 _LOOK_S = 0.02
 _SUBSCRIBE_S = 10.0
-_HANG_UP_S = 1.0
-_RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
-"""Seconds and microseconds a blocking read may take."""
 
 
 class LibraryChanged(NatstuiError):
@@ -206,66 +199,6 @@ def listen(link: WireLink, on_dropped: Callable[[], None]) -> None:
         await others(error)
 
     link.nc._error_cb = hear
-
-
-@contextmanager
-def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
-    """Lend a blocking twin of the socket while the event loop does not read; None with TLS."""
-    transport = link.nc._transport._io_writer.transport
-    plain = transport.get_extra_info("socket")
-    if plain is None or transport.get_extra_info("ssl_object") is not None:
-        yield None
-        return
-    transport.pause_reading()
-    twin = socket.socket(fileno=socket.dup(plain.fileno()))
-    twin.settimeout(None)
-    twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
-    try:
-        yield twin
-    finally:
-        # The twin shares its mode with the original, which asyncio needs non-blocking.
-        twin.setblocking(False)
-        twin.close()
-        if not transport.is_closing():
-            transport.resume_reading()
-
-
-async def hang_up(link: WireLink) -> None:
-    """Break the connection; returns once the server has read everything written before.
-
-    What comes meanwhile is read by nobody. With a reset instead, the server might drop what it
-    has not read yet, and our last acknowledgements with it.
-    """
-    nc, give_up = link.nc, time.monotonic() + _HANG_UP_S
-    if not (nc.is_connected and isinstance(nc._transport, TcpTransport)):
-        return
-    transport = nc._transport._io_writer.transport
-    while True:
-        waiting, nc._pending, nc._pending_data_size = nc._pending, [], 0
-        transport.write(b"".join(waiting))
-        if not transport.get_write_buffer_size() or time.monotonic() > give_up:
-            break
-        await asyncio.sleep(0.001)
-    with socket.socket(fileno=socket.dup(transport.get_extra_info("socket").fileno())) as twin:
-        twin.settimeout(_HANG_UP_S)
-        with contextlib.suppress(OSError):
-            twin.shutdown(socket.SHUT_WR)
-            while time.monotonic() < give_up and twin.recv(1 << 18):
-                continue
-
-
-def pause_reading(link: WireLink, duration_s: float) -> None:
-    """Leave everything that comes in the socket for a while."""
-    transport = link.nc._transport._io_writer.transport
-    if transport.is_closing() or not transport.is_reading():
-        return
-    transport.pause_reading()
-
-    def go_on() -> None:
-        if not transport.is_closing():
-            transport.resume_reading()
-
-    asyncio.get_running_loop().call_later(duration_s, go_on)
 
 
 class _Protocol(asyncio.Protocol):

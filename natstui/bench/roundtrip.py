@@ -13,7 +13,8 @@ from abc import ABC, abstractmethod
 
 from natstui.bench.frames import Run
 from natstui.bench.job import Job, Pace
-from natstui.bench.link import WireLink, blocking_socket
+from natstui.bench.link import WireLink
+from natstui.bench.link_socket import blocking_socket
 from natstui.bench.single import SingleTimes
 
 _TURN_NS = 40_000_000

@@ -7,7 +7,8 @@ import numpy as np
 from natstui.bench.content import stamp_place
 from natstui.bench.frames import Run
 from natstui.bench.job import Job
-from natstui.bench.link import WireLink, pause_reading
+from natstui.bench.link import WireLink
+from natstui.bench.link_socket import pause_reading
 from natstui.bench.patterns import until_stopped
 from natstui.bench.stamps import StampPlace
 

@@ -18,7 +18,8 @@ import time
 
 from natstui.bench import patterns, protocol
 from natstui.bench.job import Job
-from natstui.bench.link import WireLink, hang_up, listen
+from natstui.bench.link import WireLink, listen
+from natstui.bench.link_socket import hang_up, hold_reading, read_on
 from natstui.bench.protocol import (
     Die,
     Done,
@@ -39,7 +40,7 @@ from natstui.bench.tally import Tally
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
 from natstui.jetstream.client import Client, connect
-from natstui.model.benchmark_role import JETSTREAM_PUBLISHERS
+from natstui.model.benchmark_role import JETSTREAM_PUBLISHERS, RECEIVERS
 from natstui.model.record import LinkChanged
 
 _REPORT_S = 0.075
@@ -204,8 +205,13 @@ class Worker:
                 job.change_rate(said.per_s)
             case Pause():
                 job.running.clear()
+                # What comes unasked stays in the socket; senders still need their answers.
+                if self._link is not None and job.orders.role.pattern in RECEIVERS:
+                    hold_reading(self._link)
             case Resume():
                 job.running.set()
+                if self._link is not None:
+                    read_on(self._link)
             case _:
                 raise NatstuiError("a worker gets its orders once")
 

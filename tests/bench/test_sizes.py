@@ -5,6 +5,8 @@ from dataclasses import replace
 
 import pytest
 
+from natstui.bench.assertions import parse_check
+from natstui.bench.metrics import metrics, metrics_names
 from natstui.config.connection import Connection
 from natstui.jetstream.broker import Broker
 from natstui.model.benchmark_result import BenchmarkResult
@@ -70,6 +72,12 @@ async def test_every_pattern_takes_every_size_with_headers(
     result, _ = await run_plan(connection, what)
     received = by_role(result, size)
     stored = each * len(publishers)
+    if size >= 24:
+        # Every name an assertion may use has a value, and the check holds.
+        figures = metrics(result)
+        for name in metrics_names():
+            check = parse_check(f"{name} >= 0{'ms' if '.' in name else ''}", figures)
+            assert check.failure(figures) is None
     assert result.accounting.stored_msgs == stored
     assert result.accounting.lost_msgs == 0
     assert [received[pattern] for pattern in CONSUMERS] == [stored] * 4

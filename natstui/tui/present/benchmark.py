@@ -193,7 +193,7 @@ def _s(latency_ns: int | None) -> float | None:
 
 
 _PERCENTS = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
-_FIGURE_WIDTH = 6
+_FIGURE_WIDTH = 5
 
 
 def latency_section(view: BenchmarkView) -> Section:
@@ -218,7 +218,7 @@ def _columns(texts: Sequence[str]) -> str:
 
 
 def _ms(latency_ns: int | None) -> str:
-    """Return milliseconds in at most six cells: three digits that matter, never a power of ten."""
+    """Return milliseconds in at most five cells: three digits that matter, never a power of ten."""
     if latency_ns is None:
         return UNKNOWN
     ms = latency_ns / 1e6

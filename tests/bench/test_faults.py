@@ -1,0 +1,99 @@
+"""Faults on purpose do what they say: pauses, terms, messages never acknowledged, slow workers."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from natstui.bench.controller import Benchmark
+from natstui.bench.deliveries import lots
+from natstui.config.connection import Connection
+from natstui.jetstream.broker import Broker
+from natstui.model.benchmark import BenchmarkLog, BenchmarkReport
+from natstui.model.benchmark_role import (
+    BenchmarkPlan,
+    ClientKind,
+    Fault,
+    Pattern,
+    RateSegment,
+    Role,
+    StreamPlan,
+)
+from tests.bench.running import Records, Run, check_sums
+
+STREAM = StreamPlan("FAULTS", subjects=("bench",))
+both = pytest.mark.parametrize("client", ["wire", "nats-py"])
+
+
+@both
+@pytest.mark.parametrize("pattern", ["subscribe", "js-push", "js-consume", "js-ordered"])
+async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
+    broker: Broker, pattern: Pattern, client: ClientKind
+) -> None:
+    core = pattern == "subscribe"
+    sends: Pattern = "publish" if core else "js-publish-async"
+    what = BenchmarkPlan(
+        title="paused",
+        description="",
+        roles=(
+            Role("subs", pattern, 1, client),
+            Role("pubs", sends, schedule=(RateSegment(None, 500, 500),)),
+        ),
+        stream=None if core else STREAM,
+        duration_s=2.2,
+        faults=(Fault(0.6, "pause", "subs"), Fault(1.6, "resume", "subs")),
+    )
+    records = Records()
+    result = await Benchmark(what, Connection(servers=(broker.url,)), records).run()
+    check_sums(result, records)
+    assert result.verdict == "ok", result.notes
+    assert result.accounting.lost_msgs == 0
+    paused, resumed = (
+        next(r.at_us for r in records.all if isinstance(r, BenchmarkLog) and word in r.text)
+        for word in ("paused", "resumed")
+    )
+    reading = [
+        record.at_us
+        for record in records.all
+        if isinstance(record, BenchmarkReport)
+        and record.role == "subs"
+        and record.counts.received_msgs
+    ]
+    # Half a second of silence, between what was read before and what came at once after it.
+    assert max(b - a for a, b in pairwise(reading)) > 500_000
+    assert reading[-1] > resumed > paused
+
+
+@both
+async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_drawn(
+    run: Run, client: ClientKind
+) -> None:
+    total = 600
+    subs = Role(
+        "subs", "js-consume", 2, client, nak_ratio=0.1, term_ratio=0.1, never_ack_ratio=0.1,
+        ack_wait_s=1.0, batch_msgs=50,
+    )  # fmt: skip
+    result = await run(subs, Role("pubs", "js-publish-async", total_msgs=total), stream=STREAM)
+    drawn = lots(np.arange(1, total + 1))
+    naks, terms, nevers = (
+        int(np.count_nonzero((drawn >= low) & (drawn < low + 0.1))) for low in (0.0, 0.1, 0.2)
+    )
+    counts, books = result.counts, result.accounting
+    assert (counts.naks_sent_msgs, counts.terms_sent_msgs, counts.never_acked_msgs) == (
+        naks,
+        terms,
+        nevers,
+    )
+    again = naks + nevers
+    assert (books.redelivered_msgs, books.duplicate_msgs) == (again, again)
+    assert (books.delivered_msgs, books.received_msgs) == (total + again, total + again)
+    assert (books.lost_msgs, books.unread_msgs, books.unsettled_msgs) == (0, 0, 0)
+
+
+@both
+async def test_a_slow_receiver_takes_its_time(run: Run, client: ClientKind) -> None:
+    slow = Role("subs", "js-consume", 1, client, think_s=0.01, batch_msgs=10)
+    result = await run(slow, Role("pubs", "js-publish-async", total_msgs=100), stream=STREAM)
+    assert result.accounting.lost_msgs == 0
+    assert result.counts.acks_sent_msgs == 100
+    assert result.duration_s > 0.8

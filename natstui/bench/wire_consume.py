@@ -34,6 +34,8 @@ class Consumer:
         self._confirms = 0
         self._thinking: asyncio.Queue[Deliveries] = asyncio.Queue()
         self._thinker: asyncio.Task[None] | None = None
+        self.backlog_msgs = 0
+        """Received by a slow consumer, and not thought about yet."""
 
     async def begin(self) -> None:
         """Listen for confirmations, where they are asked for."""
@@ -64,6 +66,7 @@ class Consumer:
             tally.store_latency(time.time_ns() - deliveries.stored_ns)
         if self.role.think_s:
             self._thinking.put_nowait(deliveries)
+            self.backlog_msgs += len(run)
         elif self.role.acks != "none":
             self._acknowledge(deliveries)
         return deliveries
@@ -104,6 +107,9 @@ class Consumer:
     def _confirmed(self, run: Run, _now_ns: int) -> None:
         self.job.tally.add("acks_confirmed_msgs", len(run))
 
+    def thought(self) -> None:
+        """Called when a slow consumer is done with a message."""
+
     async def _think(self) -> None:
         """Acknowledge one message after the other, as a slow consumer does."""
         while True:
@@ -121,3 +127,5 @@ class Consumer:
                             whole.stored_ns[part],
                         )
                     )
+                self.backlog_msgs -= 1
+                self.thought()

@@ -58,7 +58,9 @@ class Puller(Consumer):
         """Ask for more when little is left to come."""
         if not self.job.running.is_set() or self.job.stopping.is_set():
             return
-        if self._asked <= self._batch * self.refill_ratio and self.link.nc.is_connected:
+        # Who is slow has its hands full and asks for no more than it can take.
+        open_msgs = self._asked + self.backlog_msgs
+        if open_msgs <= self._batch * self.refill_ratio and self.link.nc.is_connected:
             body = {
                 "batch": self._batch,
                 "expires": _EXPIRES_S * 10**9,
@@ -68,6 +70,10 @@ class Puller(Consumer):
             self.link.write(b"%s%d\r\n%s\r\n" % (self._head, len(text), text))
             self._asked += self._batch
             self._heard_ns = time.monotonic_ns()
+
+    def thought(self) -> None:
+        """Ask for more once there is room for it."""
+        self._refill()
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         self._heard_ns = now_ns

@@ -22,7 +22,7 @@ SLOT_US = 100_000
 NOW_S = 1.0
 """A rate of now is the mean of the last second."""
 SPARK_WIDTH = 20
-_BESIDE_SPARK = 27
+_BESIDE_SPARK = 25
 """Cells of an act beside its sparkline: label, rate and total."""
 _NARROW = 100
 LOG_SHOWN = 200
@@ -102,7 +102,7 @@ def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], spark_cells: in
             if total:
                 text = sparkline(_rates(points[-10 * SPARK_WIDTH :], name), spark_cells)
                 rate = rate_text(_now_per_s(points, name))
-                lines.append(line(act, f"{text} {rate:>6}/s {count_text(total):>6}"))
+                lines.append(line(act, f"{text} {rate:>5}/s {count_text(total):>5}"))
     return Section(f"{clean_line(role).upper()} ({len(keys)})", tuple(lines))
 
 
@@ -218,7 +218,7 @@ def _columns(texts: Sequence[str]) -> str:
 
 
 def _ms(latency_ns: int | None) -> str:
-    """Return milliseconds in at most five cells: three digits that matter, never a power of ten."""
+    """Return milliseconds in at most five cells, never as a power of ten."""
     if latency_ns is None:
         return UNKNOWN
     ms = latency_ns / 1e6

@@ -64,7 +64,7 @@ def _only_in_library(word: str, folder: Path) -> bool:
     help="Rows of each table in --json and --html.",
 )
 @click.option("--master", help="Spark master: local[2], spark://host:7077, yarn, k8s://…")
-@click.option("--remote", help="Spark Connect server: sc://host:15002.")
+@click.option("--remote", help="Spark Connect server: sc://host:15002; needs the extra `connect`.")
 @click.option("--memory", default="1g", help="Memory of Spark's driver and executors.")
 @click.option("--scratch", help="Folder for what Spark cannot keep in memory.")
 @click.option("--log", help="File for what Spark has to say.")

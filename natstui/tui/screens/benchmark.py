@@ -11,6 +11,7 @@ from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -28,7 +29,7 @@ from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Open
 from natstui.tui.present import benchmark as present
 from natstui.tui.text import safe, safe_lines
-from natstui.tui.widgets.chart import Chart, ChartData, Plotter
+from natstui.tui.widgets.chart import Chart, Plotter
 from natstui.tui.widgets.section_text import SectionText
 from natstui.tui.widgets.strip_chart import StripChart
 
@@ -67,6 +68,7 @@ class BenchmarkScreen(LiveScreen):
         self._strips_at_s = self._texts_at_s = 0.0
         self._log: tuple[BenchmarkLog, ...] = ()
         self._summarised: Content | None = None
+        self._later: Timer | None = None
 
     def body(self) -> Iterable[Widget]:
         """Caption; workers and the log beside charts, latencies and messages."""
@@ -92,9 +94,13 @@ class BenchmarkScreen(LiveScreen):
     def refresh_state(self) -> None:
         """Show the newer state of the benchmark."""
         view, now_s = self.state.benchmark or BenchmarkView(), monotonic()
-        self.set_class(view.finished is not None, "-finished")
-        over = view.planned is None or view.finished is not None
-        if view.planned is not None and (over or now_s - self._strips_at_s >= STRIPS_EVERY_S):
+        if self.has_class("-finished") != (view.finished is not None):
+            self.set_class(view.finished is not None, "-finished")
+            # What fits depends on the widths that the screen has then.
+            self.call_after_refresh(self.refresh_state)
+        # In a replay a moment may stay: nothing newer comes that would show the rest of it.
+        over = view.planned is None or view.finished is not None or self.state.replay is not None
+        if over or now_s - self._strips_at_s >= STRIPS_EVERY_S:
             self._strips_at_s = now_s
             self.sent.show(present.throughput(view, "sent_msgs"))
             self.received.show(present.throughput(view, "received_msgs"))
@@ -102,16 +108,26 @@ class BenchmarkScreen(LiveScreen):
         if over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
             self._texts_at_s, self._log = now_s, view.log
             self._show_texts(view)
+        elif self._later is None:
+            # The last report of all shall be seen too.
+            self._later = self.set_timer(TEXTS_EVERY_S, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._later = None
+        self.refresh_state()
 
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read, and the charts."""
         self.caption.update(safe(present.title_text(view, self.size.width)), layout=False)
         self._summarise(view)
-        if view.planned is None:
-            return
         self.crew.show(present.worker_sections(view, self.crew.content_size.width))
-        _show(self.cumulative, present.cumulative_chart(view))
-        _show(self.latency, present.latency_chart(view))
+        # Also when there is nothing: a replay goes back to before the first run.
+        self.cumulative.show(present.cumulative_chart(view))
+        self.latency.show(present.latency_chart(view))
+        if view.planned is None:
+            for texts in (self.figures, self.flow, self.log_text):
+                texts.show([])
+            return
         latency, flow = present.latency_section(view), present.flow_section(view)
         narrow = self.has_class("-narrow")
         sections = [latency, flow if narrow else present.histogram_section(view)]
@@ -172,11 +188,6 @@ class BenchmarkScreen(LiveScreen):
         """Kill the last worker of the role that receives, else of the first, as in a crash."""
         if (role := _steered(self.state)) is not None:
             self.post_message(Asked(KillWorker(next(_command_ids), role)))
-
-
-def _show(chart: Chart, data: ChartData | None) -> None:
-    if data is not None:
-        chart.show(data)
 
 
 def _steered(state: State) -> str | None:

@@ -65,9 +65,12 @@ class Chart(Widget):
         self._timer: Timer | None = None
         self._styles_by_role: dict[int, Style] = {}
 
-    def show(self, data: ChartData) -> None:
-        """Show newer data as soon as a frame of it is drawn."""
+    def show(self, data: ChartData | None) -> None:
+        """Show newer data once a frame of it is drawn; None is an empty chart at once."""
         self._data = data
+        if data is None and self._lines:
+            self._lines = []
+            self.refresh()
         self._want()
 
     def on_resize(self) -> None:
@@ -108,6 +111,8 @@ class Chart(Widget):
                 self._wanted = None
                 lines = await self._plotter.draw(frame)
                 self._failed = lines is None
+                if self._data is None:
+                    lines = []
                 self._lines = lines if lines is not None else self._lines
                 self.refresh()
         finally:

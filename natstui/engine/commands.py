@@ -27,6 +27,7 @@ from natstui.model.record import (
     WriteNote,
 )
 from natstui.model.recording import (
+    ExportSelection,
     ListSessions,
     PauseReplay,
     Play,
@@ -38,6 +39,7 @@ from natstui.model.recording import (
     StopRecording,
 )
 from natstui.model.tail import Answered
+from natstui.session.export import obey_export
 from natstui.session.library import listed_json
 from natstui.units import duration_text
 
@@ -88,14 +90,18 @@ class Commands:
             if answer is not None:
                 self._tell(command, "done", *answer)
 
-    async def _serve_viewer(self, command: Watch | ListSessions) -> None:
+    async def _serve_viewer(self, command: Watch | ListSessions | ExportSelection) -> None:
         """Do what is no news: an Outcome of every hint a screen sends would bury the events."""
         if isinstance(command, Watch):
             self._control.look_at(command.streams, command.consumers)
             return
-        body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
+        text, body_json = "listed", None
+        if isinstance(command, ExportSelection):
+            text = await asyncio.to_thread(obey_export, command, self._recorder.known)
+        else:
+            body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
         now_us = time.time_ns() // 1000
-        self._viewer.add(Answered(now_us, command.command_id, "done", "listed", body_json))
+        self._viewer.add(Answered(now_us, command.command_id, "done", text, body_json))
 
     def _tell(
         self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
@@ -107,7 +113,7 @@ class Commands:
         if isinstance(command, BenchmarkCommand):
             return await (await self._benchmarking()).obey(command)
         match command:
-            case Watch() | ListSessions():
+            case Watch() | ListSessions() | ExportSelection():
                 await self._serve_viewer(command)
                 return None
             case SetInterval():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -39,6 +40,10 @@ class EngineRecorder:
         self._memory.add(record)
         if self._recorder is not None:
             self._recorder.add(record)
+
+    def known(self) -> list[Record]:
+        """Return what is known now: configurations, and every row as last seen."""
+        return self._memory.keyframe(time.time_ns() // 1000).records()
 
     def start(self, name: str) -> Recorder:
         """Record from now on; Refused while a recording runs, SessionError when it cannot be."""

@@ -18,6 +18,7 @@ from natstui.lines import BadLine, decode_command, encode_record
 from natstui.model.analysis_run import AnalysisCommand
 from natstui.model.record import Command, EngineStarted, Record
 from natstui.model.recording import (
+    ExportSelection,
     ListSessions,
     PauseReplay,
     Play,
@@ -27,6 +28,7 @@ from natstui.model.recording import (
     Step,
 )
 from natstui.model.tail import Answered
+from natstui.session.export import obey_export
 from natstui.session.library import listed_json
 from natstui.session.player import Player
 from natstui.session.recording import Recording
@@ -192,6 +194,10 @@ class ReplayProcess:
                 at_us = time.time_ns() // 1000
                 answer = Answered(at_us, command.command_id, "done", "listed", body_json)
                 return iter([encode_record(answer)])
+            case ExportSelection():
+                text = obey_export(command, self._recording.records)
+                at_us = time.time_ns() // 1000
+                return iter([encode_record(Answered(at_us, command.command_id, "done", text))])
             case _:
                 raise Refused("this is a recording: there is no server behind it")
 

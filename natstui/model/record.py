@@ -18,6 +18,7 @@ from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.past import PastPolls
 from natstui.model.recording import (
     ClockStepped,
+    ExportSelection,
     Gap,
     ListSessions,
     PauseReplay,
@@ -261,6 +262,7 @@ EngineCommand = (
     | SeekTo
     | SeekMark
     | SetSpeed
+    | ExportSelection
     | BenchmarkCommand
 )
 

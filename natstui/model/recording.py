@@ -161,3 +161,15 @@ class SetSpeed:
 
     command_id: int
     speed_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExportSelection:
+    """Write these streams or consumers as flat tables: a session's samples, or the newest poll."""
+
+    command_id: int
+    folder: str
+    """A new one, on the engine's machine; `~` is the home of its user."""
+    format: Literal["csv", "jsonl"]
+    streams: tuple[str, ...]
+    consumers: tuple[tuple[str, str], ...]

@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Literal, Protocol
 
 import msgspec
 
-from natstui.errors import SessionError
+from natstui.errors import Refused, SessionError
+from natstui.model.record import Record
+from natstui.model.recording import ExportSelection
 from natstui.session.recording import Recording, readable, starts_anew
 from natstui.session.rows import Value, rows
-from natstui.session.tables import TABLES, Table
+from natstui.session.tables import (
+    ACK_SAMPLE,
+    ADVISORY,
+    CONFIGURATION,
+    CONSUMER_SAMPLE,
+    STREAM_SAMPLE,
+    TABLES,
+    Table,
+)
 
 Format = Literal["csv", "jsonl"]
 Progress = Callable[[int, int], None]
@@ -58,54 +69,110 @@ def export(recording: Recording, target: Path, kind: Format, progress: Progress)
 
     Raises SessionError when the folder is not empty or cannot be written.
     """
+    return _exported(_all_records(recording, progress), target, kind, TABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is exported from a screen."""
+
+    streams: frozenset[str]
+    consumers: frozenset[tuple[str, str]]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Tables with rows of it."""
+        samples = (CONSUMER_SAMPLE, ACK_SAMPLE) if self.consumers else (STREAM_SAMPLE,)
+        return (*samples, ADVISORY, CONFIGURATION)
+
+    def holds(self, table: Table, values: tuple[Value, ...]) -> bool:
+        """Tell whether a row is about something selected."""
+        row = dict(zip(table.names, values, strict=True))
+        if table is STREAM_SAMPLE:
+            return row["name"] in self.streams
+        if self.consumers:
+            name = row["name"] if table is CONSUMER_SAMPLE else row["consumer"]
+            return (row["stream"], name) in self.consumers
+        return row["stream"] in self.streams
+
+
+def export_selection(
+    records: Iterable[Record], target: Path, kind: Format, selection: Selection
+) -> dict[str, int]:
+    """Write the rows about a selection into a new folder, and return how many of each table.
+
+    Raises SessionError when the folder is not empty or cannot be written.
+    """
+    return _exported(records, target, kind, selection.tables, selection.holds)
+
+
+def _exported(
+    records: Iterable[Record],
+    target: Path,
+    kind: Format,
+    tables: Sequence[Table],
+    holds: Callable[[Table, tuple[Value, ...]], bool] | None = None,
+) -> dict[str, int]:
     try:
         target.mkdir(parents=True, exist_ok=True)
         if any(target.iterdir()):
             raise SessionError(f"{target} is not empty: an export goes into a folder of its own")
-        (target / "columns.csv").write_text(columns_text(), encoding="utf-8")
+        (target / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
+        counts = {table.name: 0 for table in tables}
         with ExitStack() as files:
-            return _written(recording, target, kind, progress, files)
+            writers = {table.name: _opened(files, target, kind, table) for table in tables}
+            for record in records:
+                for table, values in rows(record):
+                    if table.name in counts and (holds is None or holds(table, values)):
+                        writers[table.name].write(values)
+                        counts[table.name] += 1
+        return counts
     except OSError as error:
         raise SessionError(f"cannot export to {target}: {error.strerror}") from error
 
 
-def _written(
-    recording: Recording, target: Path, kind: Format, progress: Progress, files: ExitStack
-) -> dict[str, int]:
-    writers: dict[str, _Writer] = {}
-    make = _Csv if kind == "csv" else _JsonLines
-    counts = {table.name: 0 for table in TABLES}
-    for table in TABLES:
-        path = target / f"{table.name}.{kind}"
-        # csv ends its own lines.
-        opened = files.enter_context(path.open("w", encoding="utf-8", newline=""))
-        writers[table.name] = make(opened, table)
+def _opened(files: ExitStack, target: Path, kind: Format, table: Table) -> _Writer:
+    # csv ends its own lines.
+    path = target / f"{table.name}.{kind}"
+    file = files.enter_context(path.open("w", encoding="utf-8", newline=""))
+    return _Csv(file, table) if kind == "csv" else _JsonLines(file, table)
+
+
+def _all_records(recording: Recording, progress: Progress) -> Iterator[Record]:
+    """Yield what was recorded, and the configurations known before it."""
     for number, span in enumerate(recording.spans):
         progress(number, len(recording.spans))
         content = recording.content(span)
         known = content.keyframe
         if known is not None and (number == 0 or starts_anew(content)):
-            _write(writers, counts, known.configured)
+            yield known.configured
         for entry in content.entries:
             record = readable(entry)
             if record is not None:
-                _write(writers, counts, record)
+                yield record
     progress(len(recording.spans), len(recording.spans))
-    return counts
 
 
-def _write(writers: dict[str, _Writer], counts: dict[str, int], record: object) -> None:
-    for table, values in rows(record):  # type: ignore[arg-type]
-        writers[table.name].write(values)
-        counts[table.name] += 1
-
-
-def columns_text() -> str:
-    """Return the list of all columns as CSV: table, column, unit, meaning."""
+def columns_text(tables: Sequence[Table] = TABLES) -> str:
+    """Return the list of columns as CSV: table, column, unit, meaning."""
     lines = ["table,column,unit,meaning"]
-    for table in TABLES:
+    for table in tables:
         lines += [
             f'{table.name},{column.name},"{column.unit}","{column.text}"'
             for column in table.columns
         ]
     return "\n".join(lines) + "\n"
+
+
+def obey_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
+    """Export what a screen asks for, and say how much of what lies where.
+
+    Raises Refused without a selection, SessionError when the folder cannot be written.
+    """
+    if not command.streams and not command.consumers:
+        raise Refused("there is nothing to export: no stream or consumer is in view")
+    selection = Selection(frozenset(command.streams), frozenset(command.consumers))
+    target = Path(command.folder).expanduser().absolute()
+    counts = export_selection(records(), target, command.format, selection)
+    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
+    return f"exported {told or 'no rows'} to {target}"

@@ -110,6 +110,14 @@ def _sessions(app: NatstuiApp, _words: list[str]) -> None:
     app.push_screen(SessionsScreen())
 
 
+def _export(app: NatstuiApp, _words: list[str]) -> None:
+    from natstui.tui.selection import SelectionScreen
+
+    if not isinstance(app.screen, SelectionScreen):
+        raise UsageError("streams and consumers can be exported: open their table first")
+    app.screen.action_export()
+
+
 def _live(app: NatstuiApp, _words: list[str]) -> None:
     app.leave_replay()
 
@@ -165,6 +173,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("note",), "TEXT", "write a note at this moment", _note, "server"),
     Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
     Word(("sessions", "ses"), "", "recordings; enter replays one", _sessions),
+    Word(("export",), "", "write the streams or consumers in view to files", _export),
     Word(("live",), "", "back from a replay to the server", _live, "replay"),
     Word(("compare",), "", "what changed since the moment A", _action("compare"), "replay"),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from natstui.errors import NatstuiError
 from natstui.model.record import Command, EngineStarted, LinkChanged, Outcome, Record, Watch
 from natstui.model.recording import (
+    ExportSelection,
     ListSessions,
     PauseReplay,
     Play,
@@ -25,7 +26,9 @@ from natstui.tui.guarded_app import GuardedApp
 from natstui.tui.link import Link
 from natstui.tui.text import safe_copy
 
-_OF_A_REPLAY = Play | PauseReplay | Step | SeekTo | SeekMark | SetSpeed | ListSessions
+_OF_A_REPLAY = (
+    Play | PauseReplay | Step | SeekTo | SeekMark | SetSpeed | ListSessions | ExportSelection
+)
 
 
 class Following(GuardedApp):
@@ -46,6 +49,8 @@ class Following(GuardedApp):
         self._replay = replay
         self.recording_ids: set[int] = set()
         """Commands whose outcome is told at once."""
+        self.export_ids: set[int] = set()
+        """Exports whose end is told at once."""
 
     @property
     def state(self) -> State:
@@ -106,10 +111,20 @@ class Following(GuardedApp):
         match record:
             case RecordingChanged(reason=str() as reason):
                 self.notify(safe_copy(reason), title="recording", severity="warning")
-            case Outcome() if record.command_id in self.recording_ids:
+            case Outcome() if record.command_id in (self.recording_ids | self.export_ids):
                 self.recording_ids.discard(record.command_id)
+                self.export_ids.discard(record.command_id)
                 bad = record.status != "done"
                 self.notify(safe_copy(record.text), severity="error" if bad else "information")
+            case Answered() if record.command_id in self.export_ids:
+                self.export_ids.discard(record.command_id)
+                bad = record.status != "done"
+                self.notify(
+                    safe_copy(record.text),
+                    title="export",
+                    severity="error" if bad else "information",
+                    timeout=15,
+                )
             case Answered(status="refused" | "failed") if follower.state.replay is not None:
                 self.notify(safe_copy(record.text), severity="warning", timeout=3)
 

@@ -79,3 +79,11 @@ class Manage(Message):
     what: str
     """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`."""
     targets: tuple[tuple[str, str | None], ...] = ()
+
+
+@dataclass
+class Export(Message):
+    """Somebody wants the streams or consumers in view as files."""
+
+    streams: tuple[str, ...]
+    consumers: tuple[tuple[str, str], ...]

@@ -21,7 +21,7 @@ from natstui.model.recording import (
 )
 from natstui.model.state import State
 from natstui.tui.asking import next_command_id
-from natstui.tui.following import Following
+from natstui.tui.exporting import Exporting
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import LeaveReplay, Replay
 from natstui.tui.present.moment import moment_us
@@ -40,7 +40,7 @@ def _key(
     )
 
 
-class Replaying(Following):
+class Replaying(Exporting):
     """Part of the app: record a live server, and move through a recording."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

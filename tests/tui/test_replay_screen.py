@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
 from natstui.jetstream.broker import Broker
+from natstui.model.recording import Gap
 from natstui.model.state import State
+from natstui.session.recording import Recording
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -133,3 +136,27 @@ async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes
         await viewer.until(lambda: "cannot" in viewer.text.lower())
         polls = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls)
+
+
+async def test_a_folder_removed_while_recording_is_told_at_once_and_recording_resumes(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.press("R")
+        await viewer.until(lambda: "● REC" in viewer.text)
+        recording = viewer.app.state.recording
+        assert recording is not None and recording.folder is not None
+        folder = Path(recording.folder)
+        shutil.rmtree(folder)
+        await viewer.until(lambda: "the folder was removed" in viewer.text, "told")
+        polls = len(viewer.app.state.costs)
+        await viewer.until(lambda: len(viewer.app.state.costs) > polls + 1, "the app goes on")
+        await viewer.until(
+            lambda: viewer.app.state.recording and viewer.app.state.recording.reason is None,
+            "recording resumed",
+        )
+        await viewer.press("R")
+        await viewer.until(lambda: "● REC" not in viewer.text)
+    gaps = [r for r in Recording(folder).records() if isinstance(r, Gap)]
+    assert len(gaps) == 1 and "removed" in gaps[0].reason

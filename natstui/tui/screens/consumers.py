@@ -14,11 +14,11 @@ from natstui.tui.present.actions import Target
 from natstui.tui.present.columns import ColumnSpec, Order
 from natstui.tui.present.consumers import CONSUMER_COLUMNS
 from natstui.tui.present.view import ConsumerView
-from natstui.tui.table_screen import TableScreen
+from natstui.tui.selection import SelectionScreen
 from natstui.tui.widgets.table_messages import RowSelected, VisibleChanged
 
 
-class ConsumersScreen(TableScreen, Manages):
+class ConsumersScreen(SelectionScreen, Manages):
     """The consumers table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -14,11 +14,11 @@ from natstui.tui.present.actions import Target
 from natstui.tui.present.columns import ColumnSpec, Order
 from natstui.tui.present.streams import STREAM_COLUMNS
 from natstui.tui.present.view import StreamView
-from natstui.tui.table_screen import TableScreen
+from natstui.tui.selection import SelectionScreen
 from natstui.tui.widgets.table_messages import RowSelected, VisibleChanged
 
 
-class StreamsScreen(TableScreen, Manages):
+class StreamsScreen(SelectionScreen, Manages):
     """The streams table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

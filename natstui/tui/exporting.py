@@ -1,0 +1,53 @@
+"""Exporting what is in view: how it shall be written, where to, and the command."""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+from textual import on
+
+from natstui.model.recording import ExportSelection
+from natstui.tui.asking import next_command_id
+from natstui.tui.following import Following
+from natstui.tui.messages import Export
+from natstui.tui.pick import Pick
+from natstui.tui.prompt import Prompt
+
+_FORMATS = (
+    ("csv", "comma-separated values, for spreadsheets and databases"),
+    ("jsonl", "one JSON object per line, for jq and programs"),
+)
+
+
+class Exporting(Following):
+    """Part of the app: asks for format and folder, then lets the engine write."""
+
+    @on(Export)
+    def _ask_format(self, message: Export) -> None:
+        count = len(message.consumers) or len(message.streams)
+        noun = "consumer" if message.consumers else "stream"
+        span = "over the whole recording" if self.replaying else "as they are now"
+        what = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
+        self.push_screen(
+            Pick(f"Export {what}", _FORMATS), lambda kind: self._ask_folder(message, what, kind)
+        )
+
+    def _ask_folder(self, message: Export, what: str, kind: str | None) -> None:
+        if kind is None:
+            return
+        question = f"Export {what} as {kind} into this new folder:"
+        folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
+        self.push_screen(Prompt(question, folder), lambda to: self._export(message, kind, to))
+
+    def _export(self, message: Export, kind: str, folder: str | None) -> None:
+        if folder is None or not folder.strip():
+            return
+        written: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
+        command_id = next_command_id()
+        self.export_ids.add(command_id)
+        self.send(
+            ExportSelection(
+                command_id, folder.strip(), written, message.streams, message.consumers
+            )
+        )

@@ -156,3 +156,12 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
         await viewer.until(lambda: "2 saved runs" in viewer.text, "both")
         await viewer.press("space", "down", "space", "equals_sign")
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
+
+
+async def test_the_command_line_is_seen_above_the_footer(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+        for keys in ((), ("b",)):
+            await viewer.press(*keys, "colon", "Z", "Z")
+            await viewer.until(lambda: ":ZZ" in viewer.text, "what was typed")
+            assert "esc Cancel" in viewer.text
+            await viewer.press("escape")

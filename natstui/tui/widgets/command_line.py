@@ -21,7 +21,7 @@ class CommandLine(Horizontal):
 
     DEFAULT_CSS = """
     CommandLine {
-        dock: bottom; height: 1; display: none; background: $panel;
+        dock: bottom; height: 1; display: none; background: $panel; margin: 0 0 1 0;
         Label { width: auto; color: $text-accent; text-style: bold; }
         Input { width: 1fr; }
     }

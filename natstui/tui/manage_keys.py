@@ -62,8 +62,13 @@ class Manages(LiveScreen):
         """List everything that can be done, and do one of it."""
         specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
         words = [(spec.word, self._help_of(spec)) for spec in specs]
-        count = len(self.targets())
-        title = f"What to do with {count} {kind}s" if count > 1 else f"What to do with the {kind}"
+        targets = self.targets()
+        if not targets:
+            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            return
+        stream, consumer = targets[0]
+        one = f"{stream} › {consumer}" if consumer else stream
+        title = f"What to do with {one if len(targets) == 1 else f'{len(targets)} {kind}s'}"
 
         def do(word: str | None) -> None:
             spec: ActionSpec | None = next((one for one in specs if one.word == word), None)

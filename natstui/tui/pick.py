@@ -26,7 +26,6 @@ class Pick(ModalScreen[str | None]):
         Binding("k", "up", "Up", show=False, id="pick.up"),
     ]
     DEFAULT_CSS = """
-    Pick { align: center middle; background: $background 60%; }
     Pick > Vertical {
         width: 80%; max-width: 90; height: auto; max-height: 80%; padding: 1 2;
         background: $panel; border: round $primary;

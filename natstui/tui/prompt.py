@@ -21,7 +21,6 @@ class Prompt(ModalScreen[str | None]):
         Binding("escape", "dismiss(None)", "Cancel", id="prompt.cancel")
     ]
     DEFAULT_CSS = """
-    Prompt { align: center middle; background: $background 60%; }
     Prompt > Vertical {
         width: 80%; max-width: 90; height: auto; padding: 1 2;
         background: $panel; border: round $primary;

@@ -25,7 +25,6 @@ class TooSmall(ModalScreen[None]):
 
     BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.quit", "Quit", show=False)]
     DEFAULT_CSS = """
-    TooSmall { align: center middle; background: $background; color: $foreground; }
     TooSmall Static { width: auto; height: auto; text-align: center; }
     """
 

@@ -18,6 +18,7 @@ from natstui.bench.scenario_file import (
     ScenarioFile,
     StreamTable,
 )
+from natstui.bench.scenario_words import worded
 from natstui.errors import UsageError
 from natstui.model.benchmark_role import (
     BenchmarkPlan,
@@ -59,7 +60,9 @@ def read_scenario(text: str, where: str) -> BenchmarkPlan:
         plan = _plan(file)
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"scenario {where}: not TOML: {error}") from error
-    except (msgspec.ValidationError, ValueError) as error:
+    except msgspec.ValidationError as error:
+        raise UsageError(f"scenario {where}: {worded(error)}") from error
+    except ValueError as error:
         raise UsageError(f"scenario {where}: {error}") from error
     check(plan, f"scenario {where}")
     return plan

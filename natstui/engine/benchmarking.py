@@ -95,7 +95,7 @@ class Benchmarking:
         if self._connection.read_only:
             raise Refused("this connection is read-only: a benchmark writes")
         text = command.scenario
-        plan = read_scenario(text, "the scenario") if "\n" in text else find_scenario(text)
+        plan = read_scenario(text, "as written") if "\n" in text else find_scenario(text)
         benchmark = Benchmark(overridden(plan, command.overrides), self._connection, self._sink)
         self._running = benchmark
         try:

@@ -39,8 +39,13 @@ def test_a_ramp_comes_before_the_rate() -> None:
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        (("pattern", "patern"), "unknown field `patern`"),
-        (("js-publish-async", "shout"), "Invalid enum value 'shout'"),
+        (("pattern", "patern"), "role 1 has no `patern`; did you mean `pattern`?"),
+        (("rate = 1000", 'duration = "5s"'), "role 1 has no `duration`: it belongs to the top"),
+        (("rate = 1000", "rate = { rmp = [1, 2] }"), "role 1 › rate has no `rmp`; did you mean"),
+        (("rate = 1000", 'workers = "three"'), "role 1 › workers: expected `int`, got `str`"),
+        (("rate = 1000", "zzz = 1"), "role 1 has no `zzz`; it knows name, pattern, workers"),
+        (('title = "t"', ""), "the top of the file: object missing required field `title`"),
+        (("js-publish-async", "shout"), "role 1 › pattern: invalid enum value 'shout'"),
         (('duration = "5s"', ""), "neither msgs nor a duration"),
         (('duration = "5s"', 'duration = "5 apples"'), "is not a duration"),
         (("rate = 1000", "rate = -1"), "a rate is not negative"),

@@ -27,6 +27,7 @@ from natstui.model.record import (
     WriteNote,
 )
 from natstui.model.recording import (
+    ChangeSession,
     ExportSelection,
     ListSessions,
     PauseReplay,
@@ -41,6 +42,7 @@ from natstui.model.recording import (
 from natstui.model.tail import Answered
 from natstui.session.export import obey_export
 from natstui.session.library import listed_json
+from natstui.session.tending import obey_change
 from natstui.units import duration_text
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 Status = Literal["done", "refused", "failed"]
 Answer = tuple[str, str | None]
 """A sentence for people, and what was asked for."""
+ViewerCommand = Watch | ListSessions | ExportSelection | ChangeSession
 
 
 class Commands:
@@ -90,7 +93,7 @@ class Commands:
             if answer is not None:
                 self._tell(command, "done", *answer)
 
-    async def _serve_viewer(self, command: Watch | ListSessions | ExportSelection) -> None:
+    async def _serve_viewer(self, command: ViewerCommand) -> None:
         """Do what is no news: an Outcome of every hint a screen sends would bury the events."""
         if isinstance(command, Watch):
             self._control.look_at(command.streams, command.consumers)
@@ -98,6 +101,8 @@ class Commands:
         text, body_json = "listed", None
         if isinstance(command, ExportSelection):
             text = await asyncio.to_thread(obey_export, command, self._recorder.known)
+        elif isinstance(command, ChangeSession):
+            text = await asyncio.to_thread(obey_change, command)
         else:
             body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
         now_us = time.time_ns() // 1000
@@ -113,7 +118,7 @@ class Commands:
         if isinstance(command, BenchmarkCommand):
             return await (await self._benchmarking()).obey(command)
         match command:
-            case Watch() | ListSessions() | ExportSelection():
+            case Watch() | ListSessions() | ExportSelection() | ChangeSession():
                 await self._serve_viewer(command)
                 return None
             case SetInterval():

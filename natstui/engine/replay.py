@@ -18,6 +18,7 @@ from natstui.lines import BadLine, decode_command, encode_record
 from natstui.model.analysis_run import AnalysisCommand
 from natstui.model.record import Command, EngineStarted, Record
 from natstui.model.recording import (
+    ChangeSession,
     ExportSelection,
     ListSessions,
     PauseReplay,
@@ -32,6 +33,7 @@ from natstui.session.export import obey_export
 from natstui.session.library import listed_json
 from natstui.session.player import Player
 from natstui.session.recording import Recording
+from natstui.session.tending import obey_change
 
 _STDIN, _STDOUT = 0, 1
 _TICK_S = 0.1
@@ -190,16 +192,19 @@ class ReplayProcess:
             case SeekMark():
                 return player.to_mark(forward=command.forward)
             case ListSessions():
-                body_json = listed_json(self._sessions)
-                at_us = time.time_ns() // 1000
-                answer = Answered(at_us, command.command_id, "done", "listed", body_json)
-                return iter([encode_record(answer)])
+                return _answered(command, "listed", listed_json(self._sessions))
             case ExportSelection():
-                text = obey_export(command, self._recording.records)
-                at_us = time.time_ns() // 1000
-                return iter([encode_record(Answered(at_us, command.command_id, "done", text))])
+                return _answered(command, obey_export(command, self._recording.records))
+            case ChangeSession():
+                return _answered(command, self._changed(command))
             case _:
                 raise Refused("this is a recording: there is no server behind it")
+
+    def _changed(self, command: ChangeSession) -> str:
+        shown = Path(command.folder).resolve() == self._recording.folder.resolve()
+        if shown and command.action in ("rename", "delete"):
+            raise Refused(f"{self._recording.folder.name} is shown now: leave its replay first")
+        return obey_change(command)
 
     def _unless_asked_again(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Give a seek up when another one waits already: somebody drags the timeline."""
@@ -221,6 +226,11 @@ class ReplayProcess:
                 _write(b"".join(batch))
                 batch, size_bytes = [], 0
         _write(b"".join(batch))
+
+
+def _answered(command: Command, text: str, body_json: str | None = None) -> Iterator[bytes]:
+    at_us = time.time_ns() // 1000
+    return iter([encode_record(Answered(at_us, command.command_id, "done", text, body_json))])
 
 
 def _write(data: bytes) -> None:

@@ -17,6 +17,7 @@ from natstui.model.configuration import ConsumerConfiguration, StreamConfigurati
 from natstui.model.managing import ManagingCommand, ManagingRecord
 from natstui.model.past import PastPolls
 from natstui.model.recording import (
+    ChangeSession,
     ClockStepped,
     ExportSelection,
     Gap,
@@ -263,6 +264,7 @@ EngineCommand = (
     | SeekMark
     | SetSpeed
     | ExportSelection
+    | ChangeSession
     | BenchmarkCommand
 )
 

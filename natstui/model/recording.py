@@ -9,6 +9,8 @@ MarkKind = Literal[
     "advisory", "configuration", "note", "gap", "link", "unavailable", "action", "benchmark"
 ]
 
+SessionAction = Literal["rename", "note", "pack", "pack redacted", "delete"]
+
 
 @dataclass(frozen=True, slots=True)
 class RecordingChanged:
@@ -114,6 +116,18 @@ class ListSessions:
     """Tell which recordings there are: a list of `SessionSummary`, the newest first."""
 
     command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSession:
+    """Do something to one recording of the library, as `natstui sessions` does."""
+
+    command_id: int
+    action: SessionAction
+    folder: str
+    """Of the session, on the engine's machine."""
+    text: str = ""
+    """The new name, the note, or the new file; `~` is the home of the engine's user."""
 
 
 @dataclass(frozen=True, slots=True)

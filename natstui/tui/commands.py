@@ -172,7 +172,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("refresh",), "", "poll at once", _action("poll_now"), "server"),
     Word(("note",), "TEXT", "write a note at this moment", _note, "server"),
     Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
-    Word(("sessions", "ses"), "", "recordings; enter replays one", _sessions),
+    Word(("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _sessions),
     Word(("export",), "", "write the streams or consumers in view to files", _export),
     Word(("live",), "", "back from a replay to the server", _live, "replay"),
     Word(("compare",), "", "what changed since the moment A", _action("compare"), "replay"),

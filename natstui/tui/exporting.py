@@ -1,4 +1,4 @@
-"""Exporting what is in view: how it shall be written, where to, and the command."""
+"""Exporting what is in view: how it shall be written, where to; and changes of recordings."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from textual import on
 from natstui.model.recording import ExportSelection
 from natstui.tui.asking import next_command_id
 from natstui.tui.following import Following
-from natstui.tui.messages import Export
+from natstui.tui.messages import Export, Tend
 from natstui.tui.pick import Pick
 from natstui.tui.prompt import Prompt
 
@@ -45,9 +45,14 @@ class Exporting(Following):
             return
         written: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
         command_id = next_command_id()
-        self.export_ids.add(command_id)
+        self.told_titles[command_id] = "export"
         self.send(
             ExportSelection(
                 command_id, folder.strip(), written, message.streams, message.consumers
             )
         )
+
+    @on(Tend)
+    def _tend(self, message: Tend) -> None:
+        self.told_titles[message.command.command_id] = "recordings"
+        self.send(message.command)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from natstui.errors import NatstuiError
 from natstui.model.record import Command, EngineStarted, LinkChanged, Outcome, Record, Watch
 from natstui.model.recording import (
+    ChangeSession,
     ExportSelection,
     ListSessions,
     PauseReplay,
@@ -27,7 +28,15 @@ from natstui.tui.link import Link
 from natstui.tui.text import safe_copy
 
 _OF_A_REPLAY = (
-    Play | PauseReplay | Step | SeekTo | SeekMark | SetSpeed | ListSessions | ExportSelection
+    Play
+    | PauseReplay
+    | Step
+    | SeekTo
+    | SeekMark
+    | SetSpeed
+    | ListSessions
+    | ExportSelection
+    | ChangeSession
 )
 
 
@@ -49,8 +58,8 @@ class Following(GuardedApp):
         self._replay = replay
         self.recording_ids: set[int] = set()
         """Commands whose outcome is told at once."""
-        self.export_ids: set[int] = set()
-        """Exports whose end is told at once."""
+        self.told_titles: dict[int, str] = {}
+        """Commands whose answer is told at once, under these titles."""
 
     @property
     def state(self) -> State:
@@ -111,17 +120,17 @@ class Following(GuardedApp):
         match record:
             case RecordingChanged(reason=str() as reason):
                 self.notify(safe_copy(reason), title="recording", severity="warning")
-            case Outcome() if record.command_id in (self.recording_ids | self.export_ids):
+            case Outcome() if record.command_id in (self.recording_ids | self.told_titles.keys()):
                 self.recording_ids.discard(record.command_id)
-                self.export_ids.discard(record.command_id)
+                self.told_titles.pop(record.command_id, None)
                 bad = record.status != "done"
                 self.notify(safe_copy(record.text), severity="error" if bad else "information")
-            case Answered() if record.command_id in self.export_ids:
-                self.export_ids.discard(record.command_id)
+            case Answered() if record.command_id in self.told_titles:
+                title = self.told_titles.pop(record.command_id)
                 bad = record.status != "done"
                 self.notify(
                     safe_copy(record.text),
-                    title="export",
+                    title=title,
                     severity="error" if bad else "information",
                     timeout=15,
                 )

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from textual.message import Message
 
 from natstui.model.record import Command
+from natstui.model.recording import ChangeSession
 from natstui.model.state import State
 
 
@@ -35,6 +36,13 @@ class Replay(Message):
     """The user wants to see a recording."""
 
     folder: str
+
+
+@dataclass
+class Tend(Message):
+    """The user wants something done to a recording, and to be told what came of it."""
+
+    command: ChangeSession
 
 
 @dataclass

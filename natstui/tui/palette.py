@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -23,7 +23,9 @@ class NatstuiCommands(Provider):
     """Commands that need no argument, and every stream and consumer by name."""
 
     async def discover(self) -> Hits:
-        """Offer the commands before anything is typed."""
+        """Offer the keys of the screen and the commands before anything is typed."""
+        for text, key, do in self._keys():
+            yield DiscoveryHit(text, do, help=key)
         for word in COMMANDS:
             if not word.usage or word.usage.startswith("["):
                 run = partial(self.app.post_message, Typed(word.names[0]))
@@ -32,6 +34,9 @@ class NatstuiCommands(Provider):
     async def search(self, query: str) -> Hits:
         """Offer what contains the letters in their order, best first."""
         matcher = self.matcher(query)
+        for text, key, do in self._keys():
+            if score := matcher.match(text):
+                yield Hit(score, matcher.highlight(text), do, help=key)
         for word in COMMANDS:
             if not word.usage and (score := matcher.match(word.names[0])):
                 run = partial(self.app.post_message, Typed(word.names[0]))
@@ -46,6 +51,15 @@ class NatstuiCommands(Provider):
         best = heapq.nlargest(SHOWN, (hit for hit in found if hit[0]), key=lambda hit: hit[0])
         for score, text, message in best:
             yield Hit(score, safe(text), partial(self.app.post_message, message))
+
+    def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
+        """Yield what the screen in view names in its footer, its key, and how to do it."""
+        for active in self.screen.active_bindings.values():
+            binding = active.binding
+            if binding.show and active.enabled and active.node is self.screen:
+                key = f"key {self.app.get_key_display(binding)} of this screen"
+                run = partial(self.app.run_action, binding.action, self.screen)
+                yield binding.description, key, run
 
     def _assets(self) -> Iterator[tuple[str, Open]]:
         state = cast("NatstuiApp", self.app).state

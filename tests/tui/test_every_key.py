@@ -58,6 +58,9 @@ ELSEWHERE = {
 
 LEAVES = {"q", "ctrl+q"}
 
+KNOWN = {"SessionsScreen": {"e", "n", "w", "ctrl+d"}}
+"""Keys a footer must name, wherever a screen is opened."""
+
 
 def every_screen() -> dict[str, type[Screen[object]]]:
     """Return the screens defined in the room of screens, by name."""
@@ -139,6 +142,7 @@ async def back_to(viewer: Viewer, home: Screen[object], mode: str) -> bool:
 async def press_all(viewer: Viewer, name: str, come: Callable[[], Awaitable[None]]) -> int:
     """Press every key the footer names, coming back to the screen when one led away."""
     home, mode, pressed = viewer.app.screen, viewer.app.current_mode, 0
+    assert KNOWN.get(name, set()) <= {active.binding.key for active in named(viewer)}
     for active in named(viewer):
         key = active.binding.key
         if key in LEAVES or (name, key) in ELSEWHERE:
@@ -158,8 +162,14 @@ async def press_all(viewer: Viewer, name: str, come: Callable[[], Awaitable[None
 
 
 @pytest.mark.parametrize("part", range(4))
-async def test_every_key_of_every_footer_is_pressed(nats_server: Broker, part: int) -> None:
+async def test_every_key_of_every_footer_is_pressed(
+    nats_server: Broker, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     await fill(nats_server)
+    # Keys of the list of recordings have one under the cursor.
+    scenario = Scenario(streams=1, consumers=1)
+    made(tmp_path, [*scenario.beginning(), *scenario.records(0, 5)])
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
     size = [(160, 40), (80, 24)][part % 2]
     async with viewing(nats_server.url, size=size) as viewer:
         await viewer.until(lambda: "ALPHA" in viewer.rows())

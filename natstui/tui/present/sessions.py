@@ -90,6 +90,11 @@ def _status(view: SessionView, row: int) -> Cell:
     return Cell(status, _LOOKS.get(status, "bad"))
 
 
+def _notes(view: SessionView, row: int) -> Cell:
+    """What people wrote about the whole of it."""
+    return Cell(clean_line(" · ".join(view.things[row].notes)), "dim")
+
+
 def _all(get: Callable[[SessionSummary], object]) -> Callable[[SessionView], list[object]]:
     return lambda view: [get(it) for it in view.things]
 
@@ -107,5 +112,6 @@ SESSION_COLUMNS: tuple[ColumnSpec[SessionView], ...] = (
     _number("consumers", "CONS", 6, 7, _consumers, _all(lambda it: it.consumers_count)),
     _number("benchmarks", "BENCH", 5, 9, _benchmarks, _all(lambda it: it.benchmarks_count)),
     _number("gaps", "GAPS", 5, 8, _gaps, _all(lambda it: it.gaps_count)),
+    _words("notes", "NOTES", 12, 10, _notes, _all(lambda it: it.notes), flex=2),
     _words("status", "STATUS", 9, 4, _status, _all(lambda it: it.status)),
 )

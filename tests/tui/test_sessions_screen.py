@@ -1,0 +1,115 @@
+"""Keys of the list of recordings: what they do is in the library afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from natstui.jetstream.broker import Broker
+from natstui.session.info import read_info
+from natstui.session.library import session_folders
+from natstui.session.pack import unpack
+from natstui.session.recording import Recording
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
+
+
+@pytest.fixture
+def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    sessions = tmp_path / "sessions"
+    scenario = Scenario(streams=2, consumers=2)
+    made(sessions, [*scenario.beginning(), *scenario.records(0, 20)])
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(sessions))
+    return sessions
+
+
+async def listed(viewer: Viewer) -> None:
+    await viewer.type_command("sessions")
+    await viewer.until(lambda: "complete" in viewer.text, "the list")
+
+
+async def answer(viewer: Viewer, text: str) -> None:
+    """Write into the line that asks, and enter it."""
+    await viewer.until(lambda: isinstance(viewer.app.focused, Input), "a question")
+    line = viewer.app.focused
+    assert isinstance(line, Input)
+    line.value = text
+    await viewer.press("enter")
+
+
+async def test_keys_rename_note_pack_and_delete_a_recording(
+    nats_server: Broker, library: Path, tmp_path: Path
+) -> None:
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await listed(viewer)
+        await viewer.press("e")
+        await answer(viewer, "incident 7")
+        await viewer.until(lambda: "renamed into" in viewer.text and "incident 7" in viewer.text)
+        (folder,) = session_folders(library)
+        assert read_info(folder).name == "incident 7"
+        await viewer.until(lambda: viewer.table.table.cursor_key == (str(folder), folder.name))
+        await viewer.press("n")
+        await answer(viewer, "the disk was slow")
+        await viewer.until(lambda: "noted about" in viewer.text)
+        assert read_info(folder).notes == ("the disk was slow",)
+        await viewer.until(lambda: "NOTES" in viewer.text and "the disk was" in viewer.text)
+        for keys, file in (("enter",), "whole"), (("down", "enter"), "redacted"):
+            await viewer.press("w")
+            await viewer.until(lambda: "pseudonyms" in viewer.text, "how to pack")
+            await viewer.press(*keys)
+            await answer(viewer, str(tmp_path / file))
+            await viewer.until((tmp_path / file).exists, "the pack")
+        names = {
+            file: str(list(Recording(unpack(tmp_path / file, tmp_path / "other")).records()))
+            for file in ("whole", "redacted")
+        }
+        stream = Scenario(streams=2, consumers=2).names[1]
+        assert stream in names["whole"] and stream not in names["redacted"]
+        await viewer.press("ctrl+d")
+        await answer(viewer, "another")
+        await viewer.until(lambda: "not deleted" in viewer.text)
+        assert folder.exists()
+        await viewer.press("ctrl+d")
+        await answer(viewer, "incident 7")
+        await viewer.until(lambda: not folder.exists(), "deleted")
+        await viewer.until(lambda: not viewer.rows(), "an empty list")
+
+
+async def test_what_cannot_be_done_to_a_recording_is_one_sentence(
+    nats_server: Broker, library: Path, tmp_path: Path
+) -> None:
+    (folder,) = session_folders(library)
+    (tmp_path / "there").touch()
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await listed(viewer)
+        await viewer.press("w")
+        await viewer.until(lambda: "pseudonyms" in viewer.text)
+        await viewer.press("enter")
+        await answer(viewer, str(tmp_path / "there"))
+        await viewer.until(lambda: "exists already" in viewer.text, "refused")
+    async with replaying(folder, size=(160, 40)) as viewer:
+        await listed(viewer)
+        await viewer.press("ctrl+d")
+        await answer(viewer, "test")
+        await viewer.until(lambda: "is shown now" in viewer.text, "refused")
+        assert folder.exists()
+        await viewer.press("n")
+        await answer(viewer, "seen again")
+        await viewer.until(lambda: "noted about" in viewer.text)
+    assert read_info(folder).notes == ("seen again",)
+
+
+async def test_the_palette_offers_the_keys_of_the_screen(
+    nats_server: Broker, library: Path
+) -> None:
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await listed(viewer)
+        await viewer.press("ctrl+p")
+        await viewer.until(lambda: "Rename" in viewer.text and "of this screen" in viewer.text)
+        await viewer.press(*"rename")
+        await viewer.until(lambda: "key e of this screen" in viewer.text)
+        await viewer.press("enter")
+        await viewer.until(lambda: "New name of test" in viewer.text, "the question")

@@ -41,6 +41,13 @@ _FLAGS = (
     click.option("--repeat", "repeat_count", type=click.IntRange(1, 100), default=1),
     click.option("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
     click.option("--json", "as_json", is_flag=True, help="One result object on stdout."),
+    click.option(
+        "--record",
+        is_flag=False,
+        flag_value="",
+        metavar="[NAME]",
+        help="Record the benchmark and its streams as a session.",
+    ),
     click.option("--save/--no-save", default=True, help="Keep the result in the run library."),
 )
 
@@ -58,6 +65,9 @@ class RunOptions:
     json: bool
     library: Path | None
     """Folder to save the result in; None: it is not saved."""
+    record: str | None
+    """Name of the session, may be empty; None: nothing is recorded."""
+    settings: Settings
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -73,6 +83,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         checks: tuple[str, ...],
         as_json: bool,
         save: bool,
+        record: str | None,
         **others: Any,
     ) -> Any:
         given = {name: others.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
@@ -80,7 +91,9 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         from natstui.bench.library import library_folder
 
         folder = library_folder(settings.benchmark.folder) if save else None
-        options = RunOptions(changes, clients, repeat_count, checks, as_json, folder)
+        options = RunOptions(
+            changes, clients, repeat_count, checks, as_json, folder, record, settings
+        )
         return command(options=options, **others)
 
     decorated = with_options

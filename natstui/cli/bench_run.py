@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import time
+from contextlib import nullcontext
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import click
 
@@ -16,12 +19,17 @@ from natstui.bench.environment import environment
 from natstui.bench.metrics import metrics_names
 from natstui.bench.overrides import overridden
 from natstui.bench.text import comparison_text, summary_text
+from natstui.clean import clean_line
 from natstui.cli.bench_options import RunOptions
 from natstui.cli.bench_progress import ProgressLine
 from natstui.config import Connection
 from natstui.errors import AssertionFailed, NatstuiError, Refused
+from natstui.model.benchmark import BenchmarkSummed
 from natstui.model.benchmark_result import BenchmarkResult
 from natstui.model.benchmark_role import BenchmarkPlan
+
+if TYPE_CHECKING:
+    from natstui.engine.recorded_runs import RecordedRuns
 
 
 def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
@@ -31,27 +39,71 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     checks = [parse_check(text, dict.fromkeys(metrics_names())) for text in options.checks]
     plan = overridden(plan, options.changes)
     variants = [overridden(plan, {"client": client}) for client in options.clients] or [plan]
-    results: list[list[BenchmarkResult]] = [[] for _ in variants]
-    line, failure = ProgressLine(), None
-    for _ in range(options.repeat_count):
-        for number, variant in enumerate(variants):
-            result, failure = _once(variant, connection, line)
-            if result is not None:
-                results[number].append(result)
-            if result is None or failure is not None or result.verdict == "stopped":
-                break
-        else:
-            continue
-        break
-    saved = _save(variants, results, line, options, cut_short=failure is not None)
+    line = ProgressLine()
+    recording = _recording(connection, options, line)
+    try:
+        results, failure = _repeat(variants, connection, line, options.repeat_count, recording)
+        saved = _save(variants, results, line, options, cut_short=failure is not None)
+        if recording is not None:
+            recording.feed.add(_summed(saved, failure))
+    finally:
+        if recording is not None:
+            recording.close()
     _tell(saved, options)
     if failure is not None:
         raise failure
     _hold(saved, checks)
 
 
+def _recording(
+    connection: Connection, options: RunOptions, line: ProgressLine
+) -> RecordedRuns | None:
+    """Begin the session, if one is wanted, and tell its folder."""
+    if options.record is None:
+        return None
+    # Imported here, because a benchmark alone needs neither poller nor recorder.
+    from natstui.engine.recorded_runs import RecordedRuns
+
+    def tell(text: str) -> None:
+        click.echo(clean_line(text), err=True)
+
+    recording = RecordedRuns(options.settings, connection, options.record, tell, line)
+    tell(f"recording into {recording.folder}")
+    return recording
+
+
+def _summed(saved: list[library.SavedRun], failure: NatstuiError | None) -> BenchmarkSummed:
+    """Return what a replay shows at the end."""
+    parts = [] if failure is None else [str(failure)]
+    text = "\n".join([*parts, *(summary_text(run) for run in saved)])
+    return BenchmarkSummed(time.time_ns() // 1000, text, failed=failure is not None)
+
+
+def _repeat(
+    variants: list[BenchmarkPlan],
+    connection: Connection,
+    line: ProgressLine,
+    repeat_count: int,
+    recording: RecordedRuns | None,
+) -> tuple[list[list[BenchmarkResult]], NatstuiError | None]:
+    """Run every variant in turns, until all is done or one ends before its time."""
+    results: list[list[BenchmarkResult]] = [[] for _ in variants]
+    failure = None
+    for _ in range(repeat_count):
+        for number, variant in enumerate(variants):
+            result, failure = _once(variant, connection, line, recording)
+            if result is not None:
+                results[number].append(result)
+            if result is None or failure is not None or result.verdict == "stopped":
+                return results, failure
+    return results, failure
+
+
 def _once(
-    plan: BenchmarkPlan, connection: Connection, line: ProgressLine
+    plan: BenchmarkPlan,
+    connection: Connection,
+    line: ProgressLine,
+    recording: RecordedRuns | None,
 ) -> tuple[BenchmarkResult | None, NatstuiError | None]:
     """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
 
@@ -59,12 +111,13 @@ def _once(
     """
 
     async def run() -> tuple[BenchmarkResult | None, NatstuiError | None]:
-        benchmark = Benchmark(plan, connection, line)
+        benchmark = Benchmark(plan, connection, recording.feed if recording else line)
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, benchmark.stop)
         try:
-            result = await benchmark.run()
+            async with recording.watching() if recording else nullcontext():
+                result = await benchmark.run()
         except NatstuiError as error:
             return None, error
         line.link = benchmark.link

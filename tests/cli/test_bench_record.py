@@ -1,0 +1,92 @@
+"""`natstui bench … --record`: the whole benchmark is a session."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.model.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkSummed
+from natstui.model.snapshot import Snapshot
+from natstui.session.recording import Recording
+
+COUNTED = ("sent_msgs", "acked_msgs", "received_msgs", "sent_bytes", "acks_sent_msgs")
+
+
+@pytest.fixture
+def environ(tmp_path: Path) -> dict[str, str]:
+    return os.environ | {
+        "NATSTUI_SESSION_FOLDER": str(tmp_path / "sessions"),
+        "NATSTUI_BENCHMARK_FOLDER": str(tmp_path / "runs"),
+    }
+
+
+def natstui(*words: str, environ: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "natstui", *words]
+    return subprocess.run(
+        command, capture_output=True, text=True, check=False, timeout=120, env=environ
+    )
+
+
+def rows(folder: Path, table: str) -> list[dict[str, str]]:
+    with (folder / f"{table}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_a_recorded_benchmark_exports_what_its_result_says(
+    nats_server: Broker, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    words = ("bench", "js", "pubsub", "hello", "--msgs", "4k", "--pubs", "2", "--repeat", "2")
+    server = ("--server", nats_server.url)
+    done = natstui(*words, "--record", "load test", "--json", *server, environ=environ)
+    assert done.returncode == 0, done.stderr
+    results = json.loads(done.stdout)["results"]
+    (folder,) = (tmp_path / "sessions").iterdir()
+    assert f"recording into {folder}\n" in done.stderr
+    verdict = natstui("sessions", "verify", "load test", environ=environ)
+    assert verdict.returncode == 0, verdict.stdout
+    records = list(Recording(folder).records())
+    plan = next(n for n, record in enumerate(records) if isinstance(record, BenchmarkPlanned))
+    assert any(isinstance(record, Snapshot) for record in records[:plan]), "a poll before it"
+    assert len([r for r in records if isinstance(r, BenchmarkFinished)]) == 2
+    assert any(isinstance(r, BenchmarkSummed) and "publish" in r.text for r in records)
+    out = tmp_path / "out"
+    exported = natstui("export", "load test", "--to", str(out), "--format", "csv", environ=environ)
+    assert exported.returncode == 0, exported.stderr
+    found = {row["run_id"]: row for row in rows(out, "bench_result")}
+    assert len(found) == 2
+    assert {int(row["sent_msgs"]) for row in found.values()} == {4000}
+    for run_id, result in found.items():
+        reports = [row for row in rows(out, "bench_interval") if row["run_id"] == run_id]
+        for name in COUNTED:
+            assert sum(int(row[name]) for row in reports) == int(result[name]), name
+    assert sorted(it["counts"]["received_msgs"] for it in results) == sorted(
+        int(row["received_msgs"]) for row in found.values()
+    )
+
+
+def test_a_recording_that_cannot_begin_stops_the_benchmark_before_it_writes(
+    nats_server: Broker, tmp_path: Path, environ: dict[str, str]
+) -> None:
+    (tmp_path / "sessions").touch()
+    words = ("bench", "pub", "hello", "--msgs", "10", "--record", "--server", nats_server.url)
+    done = natstui(*words, environ=environ)
+    assert done.returncode == 6
+    assert "natstui: " in done.stderr and "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_server_that_is_not_there_is_told_as_without_a_recording(
+    tmp_path: Path, environ: dict[str, str]
+) -> None:
+    words = ("bench", "pub", "x", "--msgs", "3", "--record", "--server", "nats://127.0.0.1:1")
+    done = natstui(*words, environ=environ)
+    assert done.returncode == 3
+    assert "127.0.0.1:1" in done.stderr and "Traceback" not in done.stderr
+    assert natstui("sessions", "verify", "last", environ=environ).returncode == 0

@@ -2,6 +2,7 @@
 
 quota        no file may grow beyond 64 KiB for a while
 permissions  the folder may not be written for a while
+segment_end  the folder turns read-only just before a segment ends and needs another file
 mounted      the folder is on a small file system; it is filled, then made read-only
 """
 
@@ -25,6 +26,7 @@ from natstui.session.start import start_recording
 from tests.session.making import wait_until
 
 NOBODY = 65_534
+BY_PERMISSIONS = ("permissions", "segment_end")
 _told: list[RecordingChanged] = []
 
 
@@ -62,6 +64,19 @@ def permissions(recorder: Recorder) -> None:
     recorder.folder.chmod(0o700)
 
 
+def segment_end(recorder: Recorder) -> None:
+    record(recorder, "before", 5)
+    wait_until(lambda: not recorder.is_behind)
+    begun = sorted(recorder.folder.glob("records-*"))
+    recorder.folder.chmod(0o555)
+    # Far more than a segment holds: the next one is due while no file can be made.
+    record(recorder, "meanwhile")
+    wait_until(in_trouble)
+    wait_until(lambda: not recorder.is_behind)
+    assert sorted(recorder.folder.glob("records-*")) == begun
+    recorder.folder.chmod(0o700)
+
+
 def mounted(recorder: Recorder) -> None:
     record(recorder, "before", 5)
     wait_until(lambda: not recorder.is_behind)
@@ -73,7 +88,7 @@ def mounted(recorder: Recorder) -> None:
 
 
 def main(hurdle: str) -> None:
-    if hurdle == "permissions" and os.getuid() == 0:
+    if hurdle in BY_PERMISSIONS and os.getuid() == 0:
         # Permissions do not hold root back.
         os.setgid(NOBODY)
         os.setuid(NOBODY)
@@ -81,7 +96,9 @@ def main(hurdle: str) -> None:
     if hurdle == "mounted":
         size = ["-o", "size=400k"]
         subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", str(folder)], check=True)
-    recorder = start_recording(RecorderSettings(folder), Memory(), tell)
+    small = 60_000 if hurdle == "segment_end" else 32 << 20
+    settings = RecorderSettings(folder, segment_bytes=small)
+    recorder = start_recording(settings, Memory(), tell)
     globals()[hurdle](recorder)
     wait_until(lambda: not in_trouble())
     record(recorder, "after", 3)

@@ -43,7 +43,12 @@ def full_disk() -> tuple[str, str]:
 
 @pytest.mark.parametrize(
     ("hurdle", "reason"),
-    [full_disk(), ("quota", "File too large"), ("permissions", "no permission to write")],
+    [
+        full_disk(),
+        ("quota", "File too large"),
+        ("permissions", "no permission to write"),
+        ("segment_end", "no permission to write"),
+    ],
 )
 def test_a_disk_that_refuses_is_told_at_once_and_recording_resumes(
     hurdle: str, reason: str

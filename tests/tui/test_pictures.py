@@ -68,13 +68,9 @@ async def rest(viewer: Viewer) -> Picture:
 
 
 async def pictures(viewer: Viewer) -> dict[str, Picture]:
-    """Return the picture of every screen at this moment.
-
-    Without that of a benchmark that is over: where its texts were scrolled to is nobody's record.
-    """
-    over = running(viewer.app.state).finished is not None
+    """Return the picture of every screen at this moment."""
     taken = {}
-    for name in SCREENS[:-1] if over else SCREENS:
+    for name in SCREENS:
         if len(name) == 1:
             await viewer.press(name)
         else:

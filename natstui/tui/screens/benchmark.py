@@ -10,7 +10,6 @@ from typing import ClassVar
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
-from textual.content import Content
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
@@ -28,8 +27,9 @@ from natstui.model.state import State
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Open
 from natstui.tui.present import benchmark as present
-from natstui.tui.text import safe, safe_lines
+from natstui.tui.text import safe
 from natstui.tui.widgets.chart import Chart, Plotter
+from natstui.tui.widgets.run_summary import RunSummary
 from natstui.tui.widgets.section_text import SectionText
 from natstui.tui.widgets.strip_chart import StripChart
 
@@ -60,14 +60,13 @@ class BenchmarkScreen(LiveScreen):
     received = getters.query_one("#received", StripChart)
     cumulative = getters.query_one("#cumulative", Chart)
     latency = getters.query_one("#latency", Chart)
-    summary = getters.query_one("#summary", Static)
+    summary = getters.query_one("#summary", RunSummary)
 
     def __init__(self) -> None:
         super().__init__()
         self._last: StartBenchmark | None = None
         self._strips_at_s = self._texts_at_s = 0.0
         self._log: tuple[BenchmarkLog, ...] = ()
-        self._summarised: Content | None = None
         self._later: Timer | None = None
 
     def body(self) -> Iterable[Widget]:
@@ -78,7 +77,7 @@ class BenchmarkScreen(LiveScreen):
         with Horizontal(id="bench"):
             with Vertical(id="bench-left"):
                 yield VerticalScroll(
-                    Static(id="summary", markup=False), SectionText(id="workers"), id="bench-crew"
+                    RunSummary(id="summary"), SectionText(id="workers"), id="bench-crew"
                 )
                 yield VerticalScroll(SectionText(id="log"), id="bench-log")
             with Vertical(id="bench-right"):
@@ -119,7 +118,8 @@ class BenchmarkScreen(LiveScreen):
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read, and the charts."""
         self.caption.update(safe(present.title_text(view, self.size.width)), layout=False)
-        self._summarise(view)
+        none = "no benchmark has run: b picks a scenario" if view.planned is None else ""
+        self.summary.show(view.summed, none)
         self.crew.show(present.worker_sections(view, self.crew.content_size.width))
         # Also when there is nothing: a replay goes back to before the first run.
         self.cumulative.show(present.cumulative_chart(view))
@@ -134,23 +134,6 @@ class BenchmarkScreen(LiveScreen):
         self.figures.show([section for section in sections if section.lines])
         self.flow.show([flow])
         self.log_text.show([present.log_section(view)])
-
-    def _summarise(self, view: BenchmarkView) -> None:
-        """Show what came of the run, or why it could not be."""
-        summary = self._summary(view)
-        if summary != self._summarised:
-            self._summarised = summary
-            self.summary.update(summary)
-
-    def _summary(self, view: BenchmarkView) -> Content:
-        if view.summed is not None:
-            sentence, _, rest = view.summed.text.partition("\n")
-            look = "$text-error" if view.summed.failed else ""
-            width = self.summary.content_size.width or self.size.width
-            body = safe_lines("\n" + present.hanging(rest, width) if rest else "")
-            return Content.assemble(safe(sentence, look), body)
-        none = "no benchmark has run: b picks a scenario"
-        return Content(none if view.planned is None else "")
 
     def on_resize(self) -> None:
         """Wrap the summary for the new width."""

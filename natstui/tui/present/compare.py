@@ -83,7 +83,7 @@ _words: Callable[..., ColumnSpec[CompareView]] = partial(ColumnSpec, align="left
 _number: Callable[..., ColumnSpec[CompareView]] = ColumnSpec
 
 COMPARE_COLUMNS: tuple[ColumnSpec[CompareView], ...] = (
-    _words("where", "WHERE", 16, 0, _where, _all(_where_text), flex=2),
+    _words("where", "WHERE", 16, 0, _where, _all(_where_text), flex=6),
     _words("what", "WHAT", 13, 4, _what, _all(lambda it: it.what)),
     _words("field", "FIELD", 14, 1, _field, _all(lambda it: it.field)),
     _number("before", "A", 14, 3, _before, _all(lambda it: _counted(it, it.before_text)), flex=1),

@@ -104,8 +104,8 @@ _number: Callable[..., ColumnSpec[SessionView]] = ColumnSpec
 
 SESSION_COLUMNS: tuple[ColumnSpec[SessionView], ...] = (
     _words("begun", "BEGUN", 19, 0, _begun, _all(lambda it: it.started_at_us)),
-    _words("name", "NAME", 14, 1, _name, _all(lambda it: it.name), flex=2),
-    _words("server", "SERVER", 12, 5, _server, _all(lambda it: it.server), flex=2),
+    _words("name", "NAME", 14, 1, _name, _all(lambda it: it.name), flex=3),
+    _words("server", "SERVER", 8, 5, _server, _all(lambda it: it.server), flex=1),
     _number("span", "SPAN", 7, 2, _span, _all(lambda it: it.ended_at_us - it.started_at_us)),
     _number("size", "SIZE", 9, 3, _size, _all(lambda it: it.size_bytes)),
     _number("streams", "STREAMS", 7, 6, _streams, _all(lambda it: it.streams_count)),

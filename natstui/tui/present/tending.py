@@ -28,7 +28,7 @@ def word_to_type(it: SessionSummary) -> str:
 def delete_text(it: SessionSummary) -> str:
     """Return the question before it is deleted."""
     what = f"{clean_line(it.id)} ({bytes_text(it.size_bytes)})"
-    return f"Delete {what}? This cannot be undone. Type {word_to_type(it)} to do it:"
+    return f"Delete {what}? This cannot be undone. To do it, type {word_to_type(it)}"
 
 
 def asked_text(action: SessionAction, it: SessionSummary) -> tuple[str, str]:

@@ -48,7 +48,8 @@ def test_a_change_a_page_the_journal_and_an_undo_through_the_pipes(engine: Engin
     page = json.loads(asked(engine, BrowseMessages(4, "S")).body_json or "")
     assert [message["payload_base64"] for message in page["messages"]] == [HELLO]
     journal = json.loads(asked(engine, ReadJournal(5)).body_json or "")
-    assert [entry["action"] for entry in journal] == ["create_stream"]
+    actions = [entry["action"] for entry in journal]
+    assert actions == ["publish", "publish", "create_stream"], "the newest first"
     refused = asked(engine, Undo(6))
     assert (refused.status, refused.text) == (
         "refused",

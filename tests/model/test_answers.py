@@ -18,7 +18,7 @@ def test_many_small_answers_are_kept_for_the_screens_that_asked() -> None:
 def test_big_answers_push_older_ones_out_but_the_last_stays() -> None:
     state = State()
     for number in range(5):
-        state = state.after(answer(number, 3 << 20))
+        state = state.after(answer(number, 400 << 10))
     assert [one.command_id for one in state.answers] == [3, 4]
     state = state.after(answer(9, 20 << 20))
     assert [one.command_id for one in state.answers] == [9]

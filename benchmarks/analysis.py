@@ -130,8 +130,9 @@ def cpu():
     parts = Path(f"/proc/{{pid}}/stat").read_text().rpartition(")")[2].split()
     return (int(parts[11]) + int(parts[12])) / os.sysconf("SC_CLK_TCK")
 lines = read_lines(spark, ["{folder}"], []).where("kind = 'snapshot'").select("session", "value")
-rows = exploded(parse(lines, "consumers:" + schema.columns(schema.CONSUMER_COLUMNS)),
-                "consumers", schema.CONSUMER_COLUMNS)
+read = schema.columns(schema.CONSUMER_COLUMNS | schema.PACKED_CONSUMER_COLUMNS)
+lines = parse(lines, "taken_at_us:bigint,consumers:" + read).selectExpr("*", "line.taken_at_us")
+rows = exploded(lines, "consumers", schema.CONSUMER_COLUMNS)
 best = 1e9
 for _ in range(3):
     before = cpu()

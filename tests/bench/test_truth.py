@@ -57,7 +57,10 @@ async def test_a_frozen_server_is_seen_in_corrected_latencies_and_not_in_uncorre
         assert disturbed, f"nobody disturbed this run: {figures}"
         assert left, f"the machine was busy all the time: {waited_s} s waited, {figures}"
     assert (uncorrected.max_ns or 0) > 0.9e9
-    assert result.counts.sent_msgs == result.accounting.stored_msgs == 5000
+    # What the schedule owed is sent, or told as missed when the end came first.
+    assert result.counts.sent_msgs == result.accounting.stored_msgs
+    assert result.counts.sent_msgs + result.accounting.missed_msgs == 5000
+    assert result.accounting.missed_msgs <= 50
     shown = summary_text(saved_run(BenchmarkPlan("t", "", (), None, 5.0), (result,), HERE))
     assert "ack.uncorrected" in shown
 

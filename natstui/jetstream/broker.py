@@ -21,11 +21,14 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from natstui.errors import BrokerFailed, MissingExtra
+from natstui.jetstream.broker_ports import free_ports
 
 _START_S = 15.0
 _STOP_S = 5.0
 _FREEZE_S = 1.0
 _LOOK_AGAIN_S = 0.005
+_CHOICES_COUNT = 3
+_TAKEN = "address already in use"
 _PR_SET_PDEATHSIG = 1
 
 
@@ -66,6 +69,11 @@ def _all_stopped(pid: int) -> bool:
     return all(state.split()[0] == "T" for state in states)
 
 
+def _choose_ports(given: int | None) -> tuple[int, int]:
+    client_port, http_port = free_ports(2)
+    return given or client_port, http_port
+
+
 class Broker:
     """One nats-server process, usable with `with` and with `async with`.
 
@@ -74,6 +82,8 @@ class Broker:
 
     url: str
     """Where clients connect; stays the same over restarts."""
+    ports: tuple[int, int]
+    """For clients and for HTTP; chosen again if somebody takes one before the first start."""
     monitoring_url: str
     """Where the server answers HTTP (`/healthz`, `/jsz`)."""
 
@@ -99,7 +109,9 @@ class Broker:
         self._config = self._own / "server.conf"
         self._config.write_text(config_text, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
-        self._ports = (port or -1, -1)
+        self._given_port = port
+        self.ports = _choose_ports(port)
+        self._choices_left = _CHOICES_COUNT
 
     def __enter__(self) -> Self:
         with self._closed_on_failure():
@@ -189,7 +201,7 @@ class Broker:
         shutil.rmtree(self._own, ignore_errors=True)
 
     def _spawn(self) -> None:
-        client_port, http_port = self._ports
+        client_port, http_port = self.ports
         words = [self._binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
         words += ["-p", str(client_port), "-m", str(http_port), "--ports_file_dir", str(self._own)]
         words += ["-js", "-sd", str(self.store)] if self._jetstream else []
@@ -204,9 +216,12 @@ class Broker:
         self._give_up_at = time.monotonic() + _START_S
 
     def _is_ready(self) -> bool:
-        """Look whether it listens and JetStream is up; learn its ports."""
+        """Look whether it listens and JetStream is up; learn its addresses."""
         if self._process is None or self._process.poll() is not None:
             self._process = None
+            if self._may_choose_again():
+                self._spawn()
+                return False
             raise BrokerFailed(f"nats-server ended at its start: {self._last_words()}")
         if time.monotonic() > self._give_up_at:
             self.kill()
@@ -216,9 +231,18 @@ class Broker:
             listens = json.loads(ports.read_bytes())
         except (FileNotFoundError, json.JSONDecodeError):
             return False
+        # Clients know its address from now on.
+        self._choices_left = 0
         self.url, self.monitoring_url = listens["nats"][0], listens["monitoring"][0]
-        self._ports = (urlsplit(self.url).port or -1, urlsplit(self.monitoring_url).port or -1)
         return self.is_healthy("?js-enabled-only=true" if self._jetstream else "?js-server-only=1")
+
+    def _may_choose_again(self) -> bool:
+        """Whether somebody took a port of our choice before the server had it."""
+        if self._given_port or self._choices_left == 0 or _TAKEN not in self._last_words():
+            return False
+        self._choices_left -= 1
+        self.ports = _choose_ports(self._given_port)
+        return True
 
     def is_healthy(self, query: str = "") -> bool:
         """Ask `/healthz`; without a query that includes the meta leader of a cluster."""

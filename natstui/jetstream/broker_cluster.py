@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import socket
 import time
-from contextlib import ExitStack
 from typing import Self
 
 from natstui.errors import BrokerFailed
 from natstui.jetstream.broker import Broker
+from natstui.jetstream.broker_ports import free_ports
 
 _ELECTION_S = 30.0
 
@@ -21,20 +20,13 @@ accounts {{
 """
 
 
-def _free_ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for one in sockets:
-            one.bind(("127.0.0.1", 0))
-        return [one.getsockname()[1] for one in sockets]
-
-
 class Cluster:
     """Nodes n1, n2, … of one cluster; user `app` has JetStream, user `sys` is the system's."""
 
     def __init__(self, size_count: int = 3) -> None:
-        ports = _free_ports(size_count)
-        routes = ", ".join(f'"nats-route://127.0.0.1:{port}"' for port in ports)
+        ports = free_ports(size_count)
+        self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
+        routes = ", ".join(f'"{route}"' for route in self.routes)
         self.nodes = [
             Broker(name=f"n{i}", config_text=_CONFIG.format(own=port, routes=routes))
             for i, port in enumerate(ports, start=1)
@@ -50,18 +42,24 @@ class Cluster:
         return next(node for node in self.nodes if node.name == name)
 
     def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> None:
         for node in self.nodes:
             node.start()
         give_up_at = time.monotonic() + _ELECTION_S
         while not all(node.is_healthy() for node in self.nodes):
             if time.monotonic() > give_up_at:
-                self.close()
                 raise BrokerFailed(f"the cluster has no meta leader after {_ELECTION_S:g} s")
             time.sleep(0.05)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def close(self) -> None:
         """Stop every node and remove what was temporary."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Callable
+from urllib.parse import urlsplit
 
 import nats
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from natstui.errors import BrokerFailed, MissingExtra
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.broker_cluster import Cluster
+from natstui.jetstream.broker_ports import free_ports
 
 
 async def _stream_names(url: str) -> list[str]:
@@ -81,6 +84,37 @@ async def test_a_server_without_jetstream_still_takes_connections(
     nc = await nats.connect(nats_server_factory(jetstream=False).url, connect_timeout=5)
     assert nc.is_connected
     await nc.close()
+
+
+def test_a_port_that_somebody_took_meanwhile_is_chosen_again() -> None:
+    broker = Broker()
+    chosen = broker.ports
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", chosen[0]))
+        taken.listen()
+        with broker:
+            assert broker.is_healthy() and broker.ports[0] != chosen[0]
+
+
+def test_a_given_port_that_is_taken_is_told_at_once(nats_server: Broker) -> None:
+    with pytest.raises(BrokerFailed, match="address already in use"):
+        Broker(port=urlsplit(nats_server.url).port).start()
+
+
+def test_free_ports_differ_and_lie_below_those_of_the_system() -> None:
+    ports = free_ports(50)
+    assert len(set(ports)) == 50 and max(ports) < 32_768
+
+
+def test_a_cluster_that_cannot_start_leaves_no_node() -> None:
+    cluster = Cluster()
+    blocked = int(cluster.routes[-1].rpartition(":")[2])
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", blocked))
+        taken.listen()
+        with pytest.raises(BrokerFailed, match="address already in use"), cluster:
+            pass
+    assert not any(node.is_running for node in cluster.nodes)
 
 
 def test_a_missing_binary_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

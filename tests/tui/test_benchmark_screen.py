@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 from textual.widgets import TextArea
 
 from natstui.jetstream.broker import Broker
-from natstui.model.benchmark_counts import Counts
+from natstui.model.benchmark import BenchmarkFinished, BenchmarkProgress
+from natstui.model.benchmark_counts import Counts, Latencies
+from natstui.model.benchmark_result import Accounting, BenchmarkResult
 from natstui.model.benchmark_view import BenchmarkView, WorkerPoint
 from natstui.tui.messages import RunScenario
 from natstui.tui.present.benchmark import added_up, throughput
+from natstui.tui.present.benchmark_sections import flow_section
 from natstui.tui.screens.benchmark import BenchmarkScreen
 from natstui.tui.screens.runs import RunsScreen
 from natstui.tui.screens.scenarios import ScenariosScreen
@@ -43,6 +47,11 @@ def view_of(*workers: list[WorkerPoint]) -> BenchmarkView:
     return BenchmarkView(run_id="x", series=series, totals=totals)
 
 
+def held(view: BenchmarkView) -> dict[str, str]:
+    """Return what is shown below the counts of the workers."""
+    return {line.label: line.text for line in flow_section(view).lines[4:]}
+
+
 def test_the_cumulative_line_ends_at_the_sum_of_all_reports() -> None:
     view = view_of(
         [point(100_000 * at, 10) for at in range(1, 30)],
@@ -51,6 +60,22 @@ def test_the_cumulative_line_ends_at_the_sum_of_all_reports() -> None:
     line = added_up(view, "sent_msgs")
     assert line[-1] == 29 * 10 + 24 * 7
     assert line == sorted(line)
+
+
+def test_when_a_run_is_over_its_result_says_what_was_stored_not_the_last_poll_before_its_end() -> (
+    None
+):
+    polled = BenchmarkProgress(
+        100_000, "x", "steady", 0.1, None, None, Counts(), pending_msgs=2, stored_msgs=7
+    )
+    running = replace(view_of([point(100_000, 10)]), progress=polled)
+    assert held(running) == {"stored": "7", "pending": "2", "ack pending": "–"}
+    books = Accounting(10, 10, 0, 0, 0, 0, 10, 10, 9, 9, 0, 0, 1, 0, True)
+    result = BenchmarkResult(
+        "t", 0, 1.0, "ok", False, (), 10.0, 9.0, 1.0, 1.0, Latencies(), Counts(), books, ()
+    )
+    over = replace(running, finished=BenchmarkFinished(200_000, "x", result, None))
+    assert held(over) == {"stored": "10", "lost": "1"}
 
 
 def test_reports_that_come_unevenly_make_an_even_rate() -> None:

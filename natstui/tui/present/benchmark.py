@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from natstui.clean import clean_line
-from natstui.model.benchmark_counts import LATENCY_FIELDS, total_counts
 from natstui.model.benchmark_role import RECEIVERS, BenchmarkPlan
 from natstui.model.benchmark_view import BenchmarkView, WorkerKey, WorkerPoint
-from natstui.model.latency import bucket_low_ns
-from natstui.tui.present.events import clock_text
 from natstui.tui.present.sections import Line, Section, line
 from natstui.tui.spark import sparkline
 from natstui.tui.widgets.plot_frame import ChartData, Series
-from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+from natstui.units import count_text, duration_text, rate_text
 
 SLOT_US = 100_000
 """Width of a slot of the throughput lines; reports come a little more often."""
@@ -25,7 +22,6 @@ SPARK_WIDTH = 20
 _BESIDE_SPARK = 25
 """Cells of an act beside its sparkline: label, rate and total."""
 _NARROW = 100
-LOG_SHOWN = 200
 _SUMMARY_LABEL = 13
 """Where values of a summary begin."""
 
@@ -190,98 +186,6 @@ def latency_chart(view: BenchmarkView) -> ChartData | None:
 
 def _s(latency_ns: int | None) -> float | None:
     return None if latency_ns is None else latency_ns / 1e9
-
-
-_PERCENTS = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
-_FIGURE_WIDTH = 5
-
-
-def latency_section(view: BenchmarkView) -> Section:
-    """Return a table of percentiles of every latency that was measured, each also uncorrected."""
-    lines, latencies = [], view.latencies
-    for name in LATENCY_FIELDS:
-        histogram = getattr(latencies, name)
-        if histogram.total_count:
-            values = [histogram.percentile_ns(percent) for _, percent in _PERCENTS]
-            texts = [_ms(value) for value in (*values, histogram.max_ns)]
-            look = "dim" if name.endswith("_uncorrected") else ""
-            lines.append(line(name.replace("_uncorrected", " unc."), _columns(texts), look))
-    if not lines:
-        return Section("LATENCY", (line("", "nothing measured yet", "dim"),))
-    lines.sort(key=lambda one: one.label)
-    head = line("ms", _columns([*(name for name, _ in _PERCENTS), "max"]), "dim")
-    return Section("LATENCY since due; unc.: since sent", (head, *lines))
-
-
-def _columns(texts: Sequence[str]) -> str:
-    return " ".join(text.rjust(_FIGURE_WIDTH) for text in texts)
-
-
-def _ms(latency_ns: int | None) -> str:
-    """Return milliseconds in at most five cells, never as a power of ten."""
-    if latency_ns is None:
-        return UNKNOWN
-    ms = latency_ns / 1e6
-    if ms >= 99_999.5:
-        return f"{ms / 1000:.0f} s"
-    return f"{ms:.0f}" if ms >= 99.95 else f"{ms:.1f}" if ms >= 9.995 else f"{ms:.2f}"
-
-
-def histogram_section(view: BenchmarkView, width: int = 28) -> Section:
-    """Return the distribution of the latency that matters most, in powers of two."""
-    latencies = view.latencies
-    for name in ("e2e", "rtt", "ack", "store"):
-        histogram = getattr(latencies, name)
-        if histogram.total_count:
-            break
-    else:
-        return Section("", ())
-    groups: dict[int, int] = {}
-    for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
-        power = max(0, bucket_low_ns(bucket)).bit_length()
-        groups[power] = groups.get(power, 0) + count
-    most = max(groups.values())
-    lines = [
-        line(
-            f"< {_ms(1 << power)}",
-            "█" * max(1, round(width * groups[power] / most)) + f" {count_text(groups[power])}",
-        )
-        for power in range(min(groups), max(groups) + 1)
-        if power in groups
-    ]
-    return Section(f"DISTRIBUTION of {name} in ms", tuple(lines))
-
-
-def flow_section(view: BenchmarkView) -> Section:
-    """Return what the server holds and the sums so far."""
-    counts, progress = total_counts(view.totals.values()), view.progress
-    lines = [
-        line("sent", f"{counts.sent_msgs:,}"),
-        line("acked", f"{counts.acked_msgs:,}"),
-        line("received", f"{counts.received_msgs:,}"),
-        line(
-            "redelivered",
-            f"{counts.redelivered_msgs:,}",
-            "warn" if counts.redelivered_msgs else "",
-        ),
-    ]
-    if progress is not None:
-        for label, value in (
-            ("stored", progress.stored_msgs),
-            ("pending", progress.pending_msgs),
-            ("ack pending", progress.ack_pending_msgs),
-        ):
-            lines.append(line(label, UNKNOWN if value is None else f"{value:,}"))
-    return Section("MESSAGES", tuple(lines))
-
-
-def log_section(view: BenchmarkView) -> Section:
-    """Return what happened, newest first."""
-    lines = [
-        line(clock_text(it.at_us)[:8], (f"{it.worker}: " if it.worker else "") + it.text)
-        for it in reversed(view.log[-LOG_SHOWN:])
-    ]
-    return Section("LOG", tuple(lines) or (line("", "nothing yet", "dim"),))
 
 
 def hanging(text: str, width: int) -> str:

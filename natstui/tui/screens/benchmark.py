@@ -27,6 +27,7 @@ from natstui.model.state import State
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Open
 from natstui.tui.present import benchmark as present
+from natstui.tui.present import benchmark_sections as sections
 from natstui.tui.text import safe
 from natstui.tui.widgets.chart import Chart, Plotter
 from natstui.tui.widgets.run_summary import RunSummary
@@ -128,12 +129,12 @@ class BenchmarkScreen(LiveScreen):
             for texts in (self.figures, self.flow, self.log_text):
                 texts.show([])
             return
-        latency, flow = present.latency_section(view), present.flow_section(view)
+        latency, flow = sections.latency_section(view), sections.flow_section(view)
         narrow = self.has_class("-narrow")
-        sections = [latency, flow if narrow else present.histogram_section(view)]
-        self.figures.show([section for section in sections if section.lines])
+        figures = [latency, flow if narrow else sections.histogram_section(view)]
+        self.figures.show([section for section in figures if section.lines])
         self.flow.show([flow])
-        self.log_text.show([present.log_section(view)])
+        self.log_text.show([sections.log_section(view)])
 
     def on_resize(self) -> None:
         """Wrap the summary for the new width."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+
 from natstui.model.benchmark_counts import Latencies
 from natstui.model.benchmark_role import SENDERS, BenchmarkPlan, RateSegment
-from natstui.model.latency import LatencyCounts, merge
+from natstui.model.latency import LatencyCounts, from_counts
 from natstui.units import duration_text, rate_text
 
 STEPS_AT_LEAST = 3
@@ -20,29 +23,26 @@ class Knee:
     def __init__(self, plan: BenchmarkPlan) -> None:
         """Without a role whose rate is stepped there is nothing to find."""
         self._steps = _steps(plan)
-        self._found: list[dict[str, list[LatencyCounts]]] = [{} for _ in self._steps]
+        self._ends_s = list(accumulate(step.duration_s or 0.0 for step in self._steps))
+        self._found: list[dict[str, dict[int, int]]] = [{} for _ in self._steps]
+        self._past_p99_ns: list[int] = []
+        """Of steps to which nothing is added any more; asked for many times a second."""
 
     def add(self, elapsed_s: float, latencies: Latencies) -> None:
         """Take a report that came so long after the start."""
-        step = self._step(elapsed_s)
-        if step is not None:
-            for name in _PREFERRED:
-                histogram: LatencyCounts = getattr(latencies, name)
-                if histogram.total_count:
-                    self._found[step].setdefault(name, []).append(histogram)
-
-    def _step(self, elapsed_s: float) -> int | None:
-        ends_s = 0.0
-        for number, step in enumerate(self._steps):
-            ends_s += step.duration_s or 0.0
-            if elapsed_s < ends_s:
-                return number
-        return len(self._steps) - 1 if self._steps else None
+        if not self._steps:
+            return
+        step = min(bisect_right(self._ends_s, elapsed_s), len(self._steps) - 1)
+        for name in _PREFERRED:
+            histogram: LatencyCounts = getattr(latencies, name)
+            if histogram.buckets:
+                total = self._found[step].setdefault(name, {})
+                for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
+                    total[bucket] = total.get(bucket, 0) + count
 
     def broken(self, elapsed_s: float) -> str | None:
         """Return the sentence once a step that is over was too much; None while all held."""
-        now = self._step(elapsed_s) or 0
-        p99_ns = self._p99_ns(now)
+        p99_ns = self._p99_ns(bisect_right(self._ends_s, elapsed_s))
         for number in range(1, len(p99_ns)):
             best_ns = min(p99_ns[:number])
             if p99_ns[number] > max(BREAKS_ABOVE_NS, BREAKS_TIMES * best_ns):
@@ -57,22 +57,27 @@ class Knee:
 
     def never_broken(self, elapsed_s: float) -> str | None:
         """Return the sentence of a run that went up all its steps; None without steps."""
-        total_s = sum(step.duration_s or 0.0 for step in self._steps)
-        if not self._steps or elapsed_s < total_s or not self._found[-1]:
+        if not self._steps or elapsed_s < self._ends_s[-1]:
             return None
         p99_ns = self._p99_ns(len(self._steps))
+        if len(p99_ns) < len(self._steps):
+            return None
         last = f"{rate_text(self._steps[-1].end_per_s)} msgs/s"
         return f"no knee up to {last}: p99 is {duration_text(p99_ns[-1] / 1e9)} there"
 
     def _p99_ns(self, count: int) -> list[int]:
         """Return the p99 of the first steps, up to one without latencies."""
-        percentiles: list[int] = []
-        for found in self._found[:count]:
+        percentiles = self._past_p99_ns[:count]
+        for number in range(len(percentiles), count):
+            found = self._found[number]
             name = next((one for one in _PREFERRED if one in found), None)
-            p99_ns = merge(found[name]).percentile_ns(99) if name else None
+            p99_ns = from_counts(found[name]).percentile_ns(99) if name else None
             if p99_ns is None:
                 break
             percentiles.append(p99_ns)
+            # The last step takes what comes late, too.
+            if number < len(self._steps) - 1:
+                self._past_p99_ns.append(p99_ns)
         return percentiles
 
 

@@ -35,6 +35,17 @@ def test_latency_that_grows_a_little_or_stays_short_is_no_break(p99_ms: tuple[fl
     assert "no knee up to 80.0k msgs/s" in (found.never_broken(8.1) or "")
 
 
+def test_a_break_in_the_last_step_is_one_too() -> None:
+    found = knee(1, 2, 4, 900)
+    assert found.broken(7.9) is None
+    assert "at 80.0k msgs/s it is 90" in (found.broken(8.1) or "")
+
+
+def test_a_last_step_that_measured_nothing_says_nothing() -> None:
+    found = knee(1, 2)
+    assert (found.broken(8.1), found.never_broken(8.1)) == (None, None)
+
+
 def test_without_steps_upwards_there_is_no_knee() -> None:
     for steps in (STEPS[:2], STEPS[::-1], (RateSegment(None, 5, 5),), ()):
         found = knee(1, 900, steps=steps)

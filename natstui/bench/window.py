@@ -14,7 +14,10 @@ from natstui.bench.tally import Tally
 
 
 class Window:
-    """A ring of open messages, by their number; an answer to none of them fails loudly."""
+    """A ring of open messages, by their number; an answer to none of them fails loudly.
+
+    But for what was given up: a server that was frozen answers late.
+    """
 
     def __init__(self, tally: Tally, size: int) -> None:
         self._tally = tally
@@ -25,6 +28,7 @@ class Window:
         self._open = np.zeros(self._ring, np.bool_)
         self._changed = asyncio.Event()
         self._answered_ns = time.monotonic_ns()
+        self._given_up_below = 0
         self.open_count = 0
         self.next_number = 0
         """Of the next message to open; a message older than the ring cannot be open."""
@@ -50,10 +54,11 @@ class Window:
         return numbers
 
     def close(self, numbers: Int64s, now_ns: int) -> tuple[Int64s, Int64s]:
-        """Take answered messages out; return their due and sent times.
+        """Take answered messages out; return the due and sent times of those that still waited.
 
         Raises ProtocolBroken when one is not open: it was answered twice, or never sent.
         """
+        numbers = numbers[numbers >= self._given_up_below]
         slots = numbers & (self._ring - 1)
         if not self._open[slots].all() or len(np.unique(slots)) != len(slots):
             raise ProtocolBroken("an answer came for a message that does not wait for one")
@@ -63,15 +68,16 @@ class Window:
         self._changed.set()
         return self._due_ns[slots], self._sent_ns[slots]
 
-    def acked(self, numbers: Int64s, now_ns: int, duplicates: int = 0) -> None:
-        """Take acknowledged messages out and time them."""
+    def acked(self, numbers: Int64s, now_ns: int, *, duplicate: bool = False) -> None:
+        """Take acknowledged messages out and time them; `duplicate`: they were stored before."""
         due_ns, sent_ns = self.close(numbers, now_ns)
-        self._tally.acked(due_ns, sent_ns, now_ns, duplicates)
+        self._tally.acked(due_ns, sent_ns, now_ns, len(due_ns) if duplicate else 0)
 
     def give_up(self) -> None:
         """Count everything open as unanswered."""
         self._tally.add("unanswered_msgs", self.open_count)
         self._open[:] = False
+        self._given_up_below = self.next_number
         self.open_count = 0
         self._changed.set()
 

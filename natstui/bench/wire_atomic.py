@@ -79,10 +79,11 @@ class AtomicPublisher(Batching):
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         for row, last in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
-            count = self._sizes.pop(last)
+            # Nothing is known any more of a batch that was given up with its connection.
+            count = self._sizes.pop(last, 0)
             numbers = np.arange(last - count + 1, last + 1)
             if run.status is not None or b'"error"' in run.text(row, run.layout.payload):
-                self._window.close(numbers, now_ns)
-                self.refused(run, count)
+                due_ns, _ = self._window.close(numbers, now_ns)
+                self.refused(run, len(due_ns))
             else:
                 self._window.acked(numbers, now_ns)

@@ -136,12 +136,12 @@ class AsyncPublisher:
         """Take acknowledgements of one kind: stored, stored before, or refused."""
         answer = run.text(row, run.layout.payload)
         if run.status is not None or b'"error"' in answer:
-            self._window.close(numbers, now_ns)
-            self._job.tally.add("refused_msgs", len(numbers))
+            due_ns, _ = self._window.close(numbers, now_ns)
+            self._job.tally.add("refused_msgs", len(due_ns))
             refused = run.status is None
             self._link.fail(
                 refusal(answer, self._subject) if refused else no_stream(self._subject)
             )
             return
         duplicate = b'"duplicate"' in answer and bool(json.loads(answer).get("duplicate"))
-        self._window.acked(numbers, now_ns, len(numbers) if duplicate else 0)
+        self._window.acked(numbers, now_ns, duplicate=duplicate)

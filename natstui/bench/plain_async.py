@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 
+import nats.js.errors
 import numpy as np
 from nats.js.api import PubAck
 
@@ -36,6 +37,8 @@ class AsyncPublisher:
         with plain_errors(f'messages to "{job.orders.role.subject}"'):
             while (due := await pace.take(_TURN_MSGS)) is not None and not self._failed():
                 for offset in range(due.count):
+                    if self._failed():
+                        break
                     await self._one(due.first + offset, int(due.due_ns[offset]))
                 self._flush()
                 await asyncio.sleep(0)
@@ -56,9 +59,16 @@ class AsyncPublisher:
     async def _one(self, number: int, due_ns: int) -> None:
         now_ns = time.monotonic_ns()
         subject, payload, headers = self._messages.make(number, due_ns, now_ns)
-        waiting = await self._js.publish_async(
-            subject, payload, wait_stall=self._job.orders.role.timeout_s, headers=headers
-        )
+        stall_s = self._job.orders.role.timeout_s
+        try:
+            waiting = await self._js.publish_async(
+                subject, payload, wait_stall=stall_s, headers=headers
+            )
+        except nats.js.errors.TooManyStalledMsgsError:
+            # What was refused stays open for nats-py: the refusal says why nothing moves.
+            if self._link.failure.done():
+                raise self._link.failure.result() from None
+            raise
         self._open_count += 1
         self._job.tally.sent(1, len(payload), now_ns)
 

@@ -108,9 +108,9 @@ class Benchmark:
         floor = self._floor
         watcher = Watcher(floor, stage, self._face)
         server = ServerProcess.find(self.link.server_url if self.link else None)
-        await watcher.watch()
-        floor.enter("drain")
         try:
+            await watcher.watch()
+            floor.enter("drain")
             await watcher.drain()
         except NatstuiError as error:
             floor.failure = floor.failure or error

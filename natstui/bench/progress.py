@@ -11,7 +11,7 @@ from natstui.bench.floor import Floor, now_us
 from natstui.bench.groups import is_shared
 from natstui.bench.protocol import Stop
 from natstui.bench.stage import Stage
-from natstui.errors import NatstuiError
+from natstui.errors import JetStreamUnavailable, NatstuiError, RequestTimedOut, ServerGone
 from natstui.model.benchmark import BenchmarkProgress, PhaseName
 from natstui.model.benchmark_role import CONSUMERS, READERS, RECEIVERS, SENDERS, Fault
 
@@ -19,6 +19,9 @@ _LOOK_S = 0.05
 _ASK_S = 0.4
 _QUIET_S = 1.0
 """Core messages that did not come for so long after the last one are lost."""
+
+_PATIENCE_S = 10.0
+"""As long as the workers wait for a connection."""
 
 Face = Callable[[Fault], Awaitable[None]]
 
@@ -34,6 +37,7 @@ class Watcher:
         self._asked = 0.0
         self._facing: list[asyncio.Task[None]] = []
         self._knee_found = False
+        self._silent_since_s: float | None = None
 
     async def watch(self) -> None:
         """Return when every sender is done, or it is over before its time."""
@@ -48,6 +52,7 @@ class Watcher:
                 # A worker takes a while to start; the watch goes on meanwhile.
                 self._facing.append(asyncio.create_task(self._let_happen(self._faults.pop(0))))
         await asyncio.gather(*self._facing)
+        self._look_for_knee(elapsed_s)
         if not self._knee_found and (text := self._floor.knee.never_broken(elapsed_s)):
             self._floor.remark(text)
 
@@ -125,6 +130,19 @@ class Watcher:
         )
 
     async def _all_consumed(self, receivers: list[Member]) -> bool:
+        """Tell whether the consumers have it all; a server that restarts says so later."""
+        try:
+            consumed = await self._consumed(receivers)
+        except (ServerGone, RequestTimedOut, JetStreamUnavailable):
+            now_s = time.monotonic()
+            self._silent_since_s = self._silent_since_s or now_s
+            if now_s - self._silent_since_s > _PATIENCE_S:
+                raise
+            return False
+        self._silent_since_s = None
+        return consumed
+
+    async def _consumed(self, receivers: list[Member]) -> bool:
         stored = await self._stage.stored_msgs() or 0
         for one in receivers:
             owed = self._stage.owed_msgs(one.orders.role, stored)

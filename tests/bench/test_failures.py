@@ -156,6 +156,47 @@ async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None
     assert result.counts.acked_msgs > 1000
 
 
+async def test_a_server_that_restarts_does_not_end_a_run_that_only_consumes(
+    nats_server: Broker,
+) -> None:
+    own = await connect(Connection(servers=(nats_server.url,)))
+    await own.request("STREAM.CREATE.FAILING", {"name": "FAILING", "subjects": ["bench"]})
+    for _ in range(600):
+        await own.nc.publish("bench", b"x" * 24)
+    await own.close()
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            asyncio.get_running_loop().call_later(0.4, nats_server.restart)
+
+    role = Role("subs", "js-consume", think_s=0.002, ack_wait_s=2)
+    what = plan(role, stream=replace(STREAM, create=False))
+    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    assert result.verdict == "ok", result.notes
+    assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (600, 0)
+
+
+@pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-atomic"])
+async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern: Pattern) -> None:
+    rate = (RateSegment(None, 500, 500),)
+    role = Role("pubs", pattern, schedule=rate, batch_msgs=40, window_msgs=80, timeout_s=0.5)
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            loop = asyncio.get_running_loop()
+            loop.call_later(0.4, nats_server.freeze)
+            loop.call_later(1.9, nats_server.thaw)
+
+    what = plan(role, stream=replace(STREAM, allow_batches=True), duration_s=2.2)
+    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    assert result.verdict == "ok", result.notes
+    assert result.counts.unanswered_msgs >= 80
+    stored = result.counts.acked_msgs + result.counts.unanswered_msgs
+    assert result.accounting.stored_msgs == stored
+
+
 async def test_a_stopped_run_is_partial_and_leaves_nothing(broker: Broker) -> None:
     role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
     what = plan(role, Role("subs", "js-consume"), stream=STREAM, duration_s=60)
@@ -231,7 +272,8 @@ rate = 200
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
         assert await _until(lambda: len(_children(app.pid)) == 2)
         children = _children(app.pid)
-        while "ORPHANED" not in await _streams(broker.url):
+        give_up = time.monotonic() + 40
+        while "ORPHANED" not in await _streams(broker.url) and time.monotonic() < give_up:
             await asyncio.sleep(0.05)
         await asyncio.sleep(1.5)
         os.kill(app.pid, signal.SIGKILL)
@@ -273,8 +315,10 @@ client = "{client}"
 """)
     words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", broker.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
-        while len(await _consumers(own)) < 2:
+        give_up = time.monotonic() + 40
+        while len(await _consumers(own)) < 2 and time.monotonic() < give_up:
             await asyncio.sleep(0.05)
+        assert await _until(lambda: len(_children(app.pid)) == 1)
         await asyncio.sleep(1.0)
         children = _children(app.pid)
         os.kill(app.pid, signal.SIGKILL)

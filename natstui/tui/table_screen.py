@@ -16,7 +16,7 @@ from textual.widgets import Static
 from natstui.errors import UsageError
 from natstui.tui import memory
 from natstui.tui.live import LiveScreen
-from natstui.tui.present.columns import ColumnSpec, Order
+from natstui.tui.present.columns import ColumnSpec, Order, compiled
 from natstui.tui.present.table import Rows, empty_text, in_order
 from natstui.tui.text import safe, safe_copy
 from natstui.tui.widgets.big_table import BigTable, Column, Sort
@@ -54,6 +54,9 @@ class TableScreen(LiveScreen):
         """Why the last filter was not taken, until there is another."""
         self._before: Sequence[int] = ()
         self._arranged: tuple[object, Order, int] | None = None
+        """What `_before` was made for,"""
+        self._arranging: tuple[object, Order, int] | None = None
+        """and what an order is being made for."""
 
     def body(self) -> Iterable[Widget]:
         """A caption line and the table."""
@@ -75,15 +78,16 @@ class TableScreen(LiveScreen):
             wanted = (view.roster, self.order, view.now_mono_us)
             if _still_serves(self._arranged, wanted):
                 self._show(view, self._before)
-            else:
-                self._arranged = wanted
-                self._arrange_aside(view)
+            elif not _still_serves(self._arranging, wanted):
+                self._arranging = wanted
+                self._arrange_aside(view, wanted)
         else:
             self._show(view, in_order(view, self.SPECS, self.order, self._before))
 
     @work(exclusive=True, group="arrange")
-    async def _arrange_aside(self, view: Any) -> None:
+    async def _arrange_aside(self, view: Any, wanted: tuple[object, Order, int]) -> None:
         order = await asyncio.to_thread(in_order, view, self.SPECS, self.order, self._before)
+        self._arranged, self._arranging = wanted, None
         self._show(view, order)
 
     def _show(self, view: Any, order: Sequence[int]) -> None:
@@ -109,16 +113,16 @@ class TableScreen(LiveScreen):
 
     def reorder(self, order: Order) -> None:
         """Sort or filter in another way from now on; a bad expression is told and not taken."""
-        before, self.order = self.order, order
-        self._wrong = ""
         try:
-            self.refresh_state()
+            compiled(order.pattern)
         except UsageError as error:
-            self.order = before
             self._wrong = str(error)
-            self.refresh_state()
-            return
-        memory.keep_order(self.NOUN, order)
+        else:
+            self._wrong = ""
+            before, self.order = self.order, order
+            if (order.column, order.reverse) != (before.column, before.reverse):
+                memory.keep_order(self.NOUN, order)
+        self.refresh_state()
 
     @on(HeaderSelected)
     def _sort(self, message: HeaderSelected) -> None:

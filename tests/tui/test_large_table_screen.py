@@ -1,0 +1,108 @@
+"""Tables so large that they are put in order beside the event loop."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar
+
+from textual.app import App
+
+from natstui.model.state import State
+from natstui.model.table import Key, Roster
+from natstui.tui.messages import StateChanged
+from natstui.tui.present.columns import ColumnSpec, Order
+from natstui.tui.present.listed import Listed
+from natstui.tui.table_screen import IN_A_THREAD_FROM, TableScreen
+from natstui.tui.widgets.rows import Cell
+
+ROWS = IN_A_THREAD_FROM + 100
+
+
+class Numbers(Listed[int]):
+    """So many rows, each named by its number; sorting waits until it may go on."""
+
+    def __init__(self, roster: Roster, may_sort: threading.Event) -> None:
+        count = len(roster.keys)
+        super().__init__(range(count), roster.keys, [f"row-{n}" for n in range(count)])
+        self.roster = roster
+        self.may_sort = may_sort
+
+    def backwards(self) -> Sequence[object]:
+        assert self.may_sort.wait(20)
+        return [-number for number in self.things]
+
+
+def name(view: Numbers, row: int) -> Cell:
+    """The name of a row."""
+    return Cell(f"row-{view.things[row]}")
+
+
+def roster_of(count: int) -> Roster:
+    keys: tuple[Key, ...] = tuple((f"row-{number}", 1) for number in range(count))
+    return Roster(keys)
+
+
+class NumbersScreen(TableScreen):
+    """The numbers, the greatest on top."""
+
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = (
+        ColumnSpec("name", "NAME", 20, 0, name, lambda view: view.backwards()),
+    )
+    NOUN = "numbers"
+    START = Order("name")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.roster = roster_of(ROWS)
+        self.may_sort = threading.Event()
+        self.may_sort.set()
+
+    def view(self) -> Numbers:
+        return Numbers(self.roster, self.may_sort)
+
+
+class NumbersApp(App[None]):
+    """Shows the numbers."""
+
+    def on_mount(self) -> None:
+        self.push_screen(NumbersScreen())
+
+
+def first_row(screen: NumbersScreen) -> Hashable:
+    return screen.rows.key(screen.rows.order[0]) if screen.rows and screen.rows.order else None
+
+
+async def test_an_expression_that_is_none_is_told_and_ends_nothing() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, NumbersScreen)
+        screen.post_message(StateChanged(State(), 0))
+        while first_row(screen) is None:
+            await pilot.pause(0.05)
+        await pilot.press("slash", "left_parenthesis")
+        await pilot.pause(0.5)
+        assert "not a regular expression" in str(screen.caption.render())
+        await pilot.press("right_parenthesis", "backspace", "backspace", *"row-7$", "enter")
+        while screen.rows is None or len(screen.rows.order) != 1:
+            await pilot.pause(0.05)
+
+
+async def test_an_order_that_is_not_ready_does_not_lend_its_place_to_one_of_other_rows() -> None:
+    app = NumbersApp()
+    async with app.run_test(size=(100, 30)) as pilot:
+        screen = app.screen
+        assert isinstance(screen, NumbersScreen)
+        screen.post_message(StateChanged(State(), 0))
+        while first_row(screen) != (f"row-{ROWS - 1}", 1):
+            await pilot.pause(0.05)
+        # A row goes, and newer states come while its table is still being put in order.
+        screen.roster, screen.may_sort = roster_of(ROWS - 1), threading.Event()
+        for late_us in (1, 2, 3):
+            screen.post_message(StateChanged(State(), late_us))
+            await pilot.pause(0.1)
+        assert first_row(screen) == (f"row-{ROWS - 1}", 1)
+        screen.may_sort.set()
+        while first_row(screen) != (f"row-{ROWS - 2}", 1):
+            await pilot.pause(0.05)

@@ -85,7 +85,18 @@ def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
         return
     from natstui.cli.open_viewer import ENGINE, open_viewer
 
-    open_viewer((*(shlex.split(engine) if engine else ENGINE), *arguments))
+    open_viewer((*(_words(engine) if engine else ENGINE), *arguments))
+
+
+def _words(engine: str) -> list[str]:
+    """Return the words of a command line; raise UsageError for one that is none."""
+    try:
+        words = shlex.split(engine)
+    except ValueError as error:
+        raise UsageError(f"--engine {engine!r}: {str(error).lower()}") from error
+    if not words:
+        raise UsageError("--engine needs a command")
+    return words
 
 
 def run() -> None:

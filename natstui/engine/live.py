@@ -39,26 +39,33 @@ async def watch_server(
     `on_client` gets the connection once it stands. Raises UsageError for a connection that
     cannot even be tried.
     """
-    connected: list[Client] = []
-    async with asyncio.TaskGroup() as tasks:
+    greetings: list[Callable[[], None]] = []
 
-        def on_link(change: LinkChanged) -> None:
-            sink.add(change)
-            if change.state == "connected":
-                for client in connected:
-                    control.poll_soon()
-                    tasks.create_task(_tell_permitted(client, sink))
+    def on_link(change: LinkChanged) -> None:
+        sink.add(change)
+        if change.state == "connected":
+            for greet in greetings:
+                greet()
 
-        client = await _connect(connection, sink, on_link)
-        connected.append(client)
+    # Outside the group, which would wrap the error of a connection that cannot be tried.
+    client = await _connect(connection, sink, on_link)
+    try:
         on_client(client)
-        try:
-            tasks.create_task(_tell_permitted(client, sink))
-            tasks.create_task(listen(client, sink))
-            await poll(client, control, sink, requests_per_s)
-        finally:
-            connected.clear()
-            await client.close()
+        async with asyncio.TaskGroup() as tasks:
+
+            def greet_again() -> None:
+                control.poll_soon()
+                tasks.create_task(_tell_permitted(client, sink))
+
+            greetings.append(greet_again)
+            try:
+                tasks.create_task(_tell_permitted(client, sink))
+                tasks.create_task(listen(client, sink))
+                await poll(client, control, sink, requests_per_s)
+            finally:
+                greetings.clear()
+    finally:
+        await client.close()
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:

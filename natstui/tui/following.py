@@ -39,6 +39,8 @@ _OF_A_REPLAY = (
     | ChangeSession
 )
 
+_RESTART_S = 2.0
+
 
 class Following(GuardedApp):
     """Part of the app: folds records, and shows the follower on top."""
@@ -109,10 +111,15 @@ class Following(GuardedApp):
         reason = f"{words}; starting another"
         follower.take(LinkChanged(follower.state.now_at_us, "failed", reason))
         self.show_soon()
-        self.set_timer(2.0, self._restart)
+        self.set_timer(_RESTART_S, self._restart)
 
     def _restart(self) -> None:
-        self.home.link = self._connect()
+        try:
+            self.home.link = self._connect()
+        except NatstuiError as error:
+            self.notify(str(error), severity="error")
+            self.set_timer(_RESTART_S, self._restart)
+            return
         self.run_worker(self.follow(self.home))
 
     def _tell(self, record: Record, follower: Follower) -> None:

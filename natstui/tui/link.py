@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from time import perf_counter
 from typing import IO
 
-from natstui.errors import NatstuiError
+from natstui.errors import NatstuiError, UsageError
 from natstui.lines import decode_record, encode_command
 from natstui.model.record import Command, EngineStarted, Record
 
@@ -23,7 +23,7 @@ STOP_TIMEOUT_S = 3.0
 
 
 class EngineFailed(NatstuiError):
-    """The engine ended before it said anything; its own words say why."""
+    """The engine could not be started, or ended before it said anything and its words say why."""
 
     def __init__(self, sentence: str, exit_code: int) -> None:
         super().__init__(sentence)
@@ -34,15 +34,10 @@ class Link:
     """One engine process. Pipes only: a child that inherits the terminal steals its keys."""
 
     def __init__(self, argv: Sequence[str]) -> None:
+        """Start the engine; raise EngineFailed when there is no such program."""
         # Not kept open by us after the fork: stderr goes to a file, never to the screen.
         self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        self._process = subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            start_new_session=True,
-        )
+        self._process = _started(argv, self._stderr)
         assert self._process.stdout is not None
         _widen(self._process.stdout)
 
@@ -124,6 +119,21 @@ class Link:
             self._process.stdout.close()
         self._stderr.close()
         return code
+
+
+def _started(argv: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except OSError as error:
+        stderr.close()
+        reason = f"the engine cannot be started with {argv[0]}: {error.strerror}"
+        raise EngineFailed(reason, UsageError.exit_code) from error
 
 
 def _widen(pipe: IO[bytes]) -> None:

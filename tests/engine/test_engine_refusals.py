@@ -133,3 +133,13 @@ async def test_a_user_of_least_privilege_sees_everything_and_each_denial_names_i
     assert not {record.denied_subject for record in missing} & {
         f"$JS.API.{verb}" for verb in ("INFO", "STREAM.LIST", "CONSUMER.LIST.S")
     }
+
+
+def test_a_file_that_is_missing_ends_the_engine_with_one_sentence(tmp_path: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f"[connection]\ncreds = '{tmp_path}/none.creds'\n")
+    with EngineProcess("--config", str(config)) as engine:
+        assert engine.process.wait(NOTICED_S) == 2
+        assert engine.process.stderr is not None
+        said = engine.process.stderr.read().decode()
+    assert said == f"natstui: {tmp_path}/none.creds cannot be read: No such file or directory\n"

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from natstui.tui.terminal import RESET
 from tests.tui.terminals import OnTerminal
 
@@ -34,3 +36,18 @@ def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(nats_server: obj
         assert terminal.wait() == 143
         assert b"\x1b[?1049l" in terminal.output
         assert b"\x1b[?1003l" in terminal.output
+
+
+@pytest.mark.parametrize(
+    ("command", "sentence"),
+    [
+        ("no-such-program", "the engine cannot be started with no-such-program: No such file or"),
+        ("ssh 'host", '--engine "ssh \'host": no closing quotation'),
+        (" ", "--engine needs a command"),
+    ],
+)
+def test_an_engine_that_cannot_be_started_is_one_sentence(command: str, sentence: str) -> None:
+    with OnTerminal(MAIN, "--engine", command, width=200) as terminal:
+        assert terminal.wait() == 2
+        assert f"natstui: {sentence}".encode() in terminal.output
+        assert b"Traceback" not in terminal.output

@@ -20,6 +20,7 @@ from natstui.model.benchmark_counts import LATENCY_FIELDS, Latencies, merge_late
 from natstui.model.benchmark_result import BenchmarkResult
 from natstui.model.benchmark_role import BenchmarkPlan
 from natstui.model.latency import TaggedInterval, hdr_log
+from natstui.paths import user_path
 
 SCHEMA_VERSION = 1
 
@@ -43,7 +44,7 @@ class SavedRun:
 
 def library_folder(named: str | None) -> Path:
     """Return where runs are saved: the folder of the settings, or natstui's data folder."""
-    return Path(named).expanduser() if named else user_data_path("natstui") / "benchmarks"
+    return user_path(named) if named else user_data_path("natstui") / "benchmarks"
 
 
 def saved_run(

@@ -10,6 +10,8 @@ from typing import Any
 
 import click
 
+from natstui.paths import user_path
+
 
 def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `sessions: Path`, the folder of all sessions."""
@@ -30,7 +32,7 @@ def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def library(named: str | None, config: str | None) -> Path:
     """Return the folder of all sessions."""
     if named is not None:
-        return Path(named).expanduser()
+        return user_path(named)
     # Imported here, so that a command that names its folder does not pay for pydantic.
     from natstui.config.load import load
     from natstui.session.place import sessions_folder

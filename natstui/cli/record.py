@@ -13,6 +13,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.options import connection_options
 from natstui.errors import UsageError
+from natstui.paths import user_path
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -85,7 +86,7 @@ def record(
     from natstui.session.disk import RecorderSettings
     from natstui.session.place import sessions_folder
 
-    folder = Path(sessions).expanduser() if sessions else sessions_folder(settings.session)
+    folder = user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **limits)
     log = _opened(log_file)
     asyncio.run(

@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSett
 from natstui.clean import clean_line
 from natstui.config.settings import Profile, Settings
 from natstui.errors import UsageError
+from natstui.paths import user_path
 
 FILE_VARIABLE = "NATSTUI_CONFIG"
 
@@ -43,10 +44,10 @@ def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Lo
     A file that is named must exist; the default one need not. Raises UsageError naming the file
     or variable, the key, and the nearest valid name.
     """
-    named = file or (Path(os.environ[FILE_VARIABLE]) if os.environ.get(FILE_VARIABLE) else None)
+    named = str(file) if file else os.environ.get(FILE_VARIABLE)
     _refuse_unknown_variables()
-    path = named.expanduser() if named else default_file()
-    values = _read(path, must_exist=named is not None)
+    path = user_path(named) if named else default_file()
+    values = _read(path, must_exist=bool(named))
     layers: dict[str, Mapping[str, Any]] = {str(path): values}
 
     class Layered(Settings):

@@ -8,12 +8,12 @@ import re
 import ssl
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from natstui.config import Connection, Secret
 from natstui.errors import UsageError
 from natstui.jetstream.servers import Address
+from natstui.paths import user_path
 
 _SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
 _CREDS_JWT = re.compile(r"-+BEGIN NATS USER JWT-+\s+(\S+)\s+-+END")
@@ -115,7 +115,7 @@ def _text(secret: Secret | None, file: str | None) -> str:
     if secret is not None or file is None:
         return secret.reveal() if secret else ""
     try:
-        return Path(file).expanduser().read_text(encoding="utf-8")
+        return user_path(file).read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not text"
         raise UsageError(f"{file} cannot be read: {reason}") from error
@@ -163,7 +163,7 @@ def _authorities(ca: str | None) -> str | None:
     """Return the CA file after looking into it."""
     if ca is None:
         return None
-    path = str(Path(ca).expanduser())
+    path = str(user_path(ca))
     try:
         ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
     except ssl.SSLError as error:
@@ -175,7 +175,7 @@ def _authorities(ca: str | None) -> str | None:
 
 def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
     """Load the client certificate and its key into the context."""
-    files = [str(Path(file).expanduser()) if file else None for file in (cert, key)]
+    files = [str(user_path(file)) if file else None for file in (cert, key)]
     shown = f"{cert} and {key}" if key else cert
 
     def refuse() -> bytes:

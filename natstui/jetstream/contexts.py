@@ -12,6 +12,7 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.errors import UsageError
 from natstui.jetstream.secrets import nsc_profile
+from natstui.paths import user_path
 
 # The field of a context file → the setting of `config.toml` that means the same.
 _FIELDS = {
@@ -83,7 +84,7 @@ def load_context(name: str) -> Context:
     cannot do.
     """
     if name.endswith(".json"):
-        path = Path(name).expanduser()
+        path = user_path(name)
         name = path.stem
     else:
         path = _path(name)

@@ -14,6 +14,7 @@ import msgspec
 from natstui.errors import Refused, SessionError
 from natstui.model.record import Record
 from natstui.model.recording import ExportSelection
+from natstui.paths import user_path
 from natstui.session.recording import Recording, readable, starts_anew
 from natstui.session.rows import Value, rows
 from natstui.session.tables import (
@@ -167,12 +168,12 @@ def columns_text(tables: Sequence[Table] = TABLES) -> str:
 def obey_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
     """Export what a screen asks for, and say how much of what lies where.
 
-    Raises Refused without a selection, SessionError when the folder cannot be written.
+    Raises Refused without a selection, UsageError or SessionError when the folder cannot be.
     """
     if not command.streams and not command.consumers:
         raise Refused("there is nothing to export: no stream or consumer is in view")
     selection = Selection(frozenset(command.streams), frozenset(command.consumers))
-    target = Path(command.folder).expanduser().absolute()
+    target = user_path(command.folder).absolute()
     counts = export_selection(records(), target, command.format, selection)
     told = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
     return f"exported {told or 'no rows'} to {target}"

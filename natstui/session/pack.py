@@ -39,10 +39,14 @@ Progress = Callable[[int, int], None]
 
 def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Path:
     """Write a session, sealed as it is now, into one new file; raises SessionError."""
+    if not target.name:
+        raise SessionError(f"{target} is no name of a file")
+    if target.exists():
+        raise SessionError(f"{target} exists already")
     info = read_info(folder)
     files = segments(folder)
     pseudonyms = Pseudonyms() if redact else None
-    info = _packed_info(info, pseudonyms)
+    info = info if pseudonyms is None else pseudonyms.info(info)
     temporary = target.with_name(f".{target.name}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -52,8 +56,6 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
                 name = segment_path(folder, segment.number, sealed=True).name
                 _write_member(file, name, _segment_bytes(segment, pseudonyms))
             file.write(ustar.end())
-        if target.exists():
-            raise SessionError(f"{target} exists already")
         temporary.replace(target)
     except OSError as error:
         raise SessionError(f"cannot write {target}: {error.strerror}") from error
@@ -61,10 +63,6 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
         temporary.unlink(missing_ok=True)
     progress(len(files), len(files))
     return target
-
-
-def _packed_info(info: SessionInfo, pseudonyms: Pseudonyms | None) -> SessionInfo:
-    return info if pseudonyms is None else pseudonyms.info(info)
 
 
 def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:

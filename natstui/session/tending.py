@@ -7,6 +7,7 @@ from typing import assert_never
 
 from natstui.errors import UsageError
 from natstui.model.recording import ChangeSession
+from natstui.paths import user_path
 from natstui.session.library import annotate, delete, rename
 from natstui.session.pack import pack
 
@@ -24,7 +25,7 @@ def obey_change(command: ChangeSession) -> str:
             return f"noted about {folder.name}"
         case "pack" | "pack redacted":
             redact = command.action == "pack redacted"
-            target = Path(text).expanduser()
+            target = user_path(text)
             return f"packed into {pack(folder, target, redact=redact, progress=_unseen)}"
         case "delete":
             delete(folder)

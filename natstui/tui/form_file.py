@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
 from natstui.errors import UsageError
 from natstui.model.config_field import Config, without_server_metadata
+from natstui.paths import user_path
 from natstui.tui.form_screen import FormScreen
 from natstui.tui.prompt import Prompt
 
@@ -23,7 +23,7 @@ def config_of_file(name: str) -> Config:
     import yaml
 
     try:
-        loaded = yaml.safe_load(Path(name).expanduser().read_text(encoding="utf-8"))
+        loaded = yaml.safe_load(user_path(name).read_text(encoding="utf-8"))
     except (OSError, ValueError, yaml.YAMLError) as error:
         raise UsageError(f"{name} cannot be read: {error}") from error
     config = loaded.get("config", loaded) if isinstance(loaded, dict) else None

@@ -12,7 +12,8 @@ import pytest
 from natstui.jetstream.broker import Broker
 from natstui.model.manage import Change, ReadJournal, ReadSurroundings, Undo
 from natstui.model.managing import ManagingCommand
-from natstui.model.record import LinkChanged
+from natstui.model.record import LinkChanged, Outcome
+from natstui.model.recording import ChangeSession, ExportSelection
 from natstui.model.send import PublishMessage
 from natstui.model.stored import BrowseMessages
 from natstui.model.tail import Answered, StartTail, StopTail, Tailed
@@ -96,3 +97,17 @@ def test_a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProces
         if tailed.arrived_msgs == 400:
             break
     assert asked(engine, StopTail(3)).text == "the tail has ended"
+
+
+def test_a_path_that_cannot_be_is_answered_and_the_engine_goes_on(
+    engine: EngineProcess, tmp_path: Path
+) -> None:
+    nobody, session = "~no-such-user/x", str(tmp_path)
+    for number, command, reason in (
+        (1, ExportSelection(1, nobody, "csv", ("S",), ()), f"{nobody}: there is no such user"),
+        (2, ChangeSession(2, "pack", session, nobody), f"{nobody}: there is no such user"),
+        (3, ChangeSession(3, "pack", session, "/"), "/ is no name of a file"),
+    ):
+        engine.send(command)
+        told = engine.next(Outcome, lambda it, number=number: it.command_id == number)  # type: ignore[misc]
+        assert (told.status, told.text) == ("failed", reason)

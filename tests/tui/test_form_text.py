@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from natstui.errors import UsageError
 from natstui.model.consumer_spec import CONSUMER_FIELD
 from natstui.model.stored import DeliveryPreview
 from natstui.model.stream_spec import NEW_STREAM, STREAM_FIELD
 from natstui.model.surroundings import Neighbour, Surroundings
+from natstui.tui.form_file import config_of_file
 from natstui.tui.present.form import Subject, delivery_text, drafted, locked
 
 AROUND = Surroundings(streams=(Neighbour("A", ("a.>",)),), servers_count=1, api_level=5)
@@ -69,3 +73,8 @@ def test_a_durable_consumer_has_its_name_twice() -> None:
 
 def test_nothing_to_deliver_is_said() -> None:
     assert delivery_text(DeliveryPreview(None, 0)) == "would deliver nothing that is stored now"
+
+
+def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:
+    with pytest.raises(UsageError, match="there is no such user"):
+        config_of_file("~no-such-user/stream.json")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from pathlib import Path
 from typing import ClassVar
 
 import msgspec
@@ -13,8 +12,10 @@ from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.errors import UsageError
 from natstui.model.payload import LOOKS
 from natstui.model.stored import ReadMessage, StoredMessage
+from natstui.paths import user_path
 from natstui.tui.allowed import read_only
 from natstui.tui.asking import answer_to, next_command_id
 from natstui.tui.live import LiveScreen
@@ -115,9 +116,10 @@ class MessageScreen(LiveScreen):
         if not name or self.message is None:
             return
         try:
-            Path(name).expanduser().write_bytes(payload_of(self.message))
-        except OSError as error:
-            self.notify(f"{name}: {error.strerror}", severity="error", markup=False)
+            user_path(name).write_bytes(payload_of(self.message))
+        except (OSError, UsageError) as error:
+            reason = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self.notify(reason, severity="error")
             return
         self.notify(f"saved {self.message.payload_bytes:,} bytes as {name}", markup=False)
 

@@ -24,16 +24,15 @@ def _default_out() -> str:
 
 
 def _found(words: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what was named: a path or URL as it is, else a session of the library."""
+    """Return what was named: a path, glob or URL as it is, else a session of the library."""
+    from natstui.session.library import find
+
     folder = library(None, None)
-    return tuple(
-        str(folder / word) if "://" not in word and _only_in_library(word, folder) else word
-        for word in words
-    )
+    return tuple(word if _is_place(word) else str(find(folder, word)) for word in words)
 
 
-def _only_in_library(word: str, folder: Path) -> bool:
-    return "/" not in word and not Path(word).exists() and (folder / word).is_dir()
+def _is_place(word: str) -> bool:
+    return Path(word).exists() or any(mark in word for mark in "/*?[")
 
 
 @click.command()

@@ -126,6 +126,18 @@ def test_what_is_no_session_is_said_at_once(sessions: Path, tmp_path: Path) -> N
     assert "is empty: it has no records" in refused(str(folder), *out)
 
 
+@pytest.mark.parametrize("word", ["last", NAME, NAME[:8]])
+def test_a_session_of_the_library_is_found_by_any_of_its_names(sessions: Path, word: str) -> None:
+    folder = small(sessions)
+    for path in folder.glob("records-*"):
+        path.unlink()
+    env = {**ENVIRONMENT, "NATSTUI_SESSION_FOLDER": str(sessions)}
+    assert f"the session {folder} is empty" in refused(word, env=env)
+    unknown = natstui("analyze", "elsewhen", env=env)
+    assert (unknown.returncode, unknown.stdout) == (2, "")
+    assert "no session 'elsewhen'" in unknown.stderr
+
+
 def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path: Path) -> None:
     folder = small(sessions)
     file = tmp_path / "file"

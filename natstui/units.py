@@ -27,6 +27,8 @@ def bytes_text(size_bytes: int | float | None) -> str:
     """Return binary units: `0 B`, `1.5 KiB`, `12 MiB`; unknown for None."""
     if size_bytes is None:
         return UNKNOWN
+    if size_bytes < 0:
+        return "-" + bytes_text(-size_bytes)
     if size_bytes < 1024:
         return f"{size_bytes:.0f} B"
     for unit in ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB"):
@@ -43,9 +45,10 @@ def rate_text(per_s: float | None) -> str:
         return UNKNOWN
     if per_s == 0:
         return "0"
-    if per_s < 1:
+    # The borders are where rounding ends, or 0.999 were "1.00" beside "1.0", and 99.97 "100.0".
+    if per_s < 0.995:
         return f"{per_s:.2f}"
-    if per_s < 100:
+    if per_s < 99.95:
         return f"{per_s:.1f}"
     return count_text(per_s)
 
@@ -141,7 +144,7 @@ _TEXTS: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
     (("_at_us", "_since_us"), moment_text),
     (("bytes_per_s",), lambda value: f"{bytes_text(value)}/s"),
     (("_per_s",), rate_text),
-    (("_bytes",), lambda value: bytes_text(value) if value >= 0 else "-" + bytes_text(-value)),
+    (("_bytes",), bytes_text),
     (("_us",), lambda value: duration_text(value / 1e6) if value >= 1e6 else f"{value:,.0f} µs"),
     (("_s",), duration_text),
     (("_share",), lambda value: f"{value * 100:.1f} %"),

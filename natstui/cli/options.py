@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from natstui.config.settings import Settings
     from natstui.jetstream.target import Named
 
+SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
+"""As in the settings, which a command's flag does not pass through."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionFlags:
@@ -164,6 +167,10 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
 def interval_seconds(text: str) -> float:
     """Return seconds of `500ms`, `2s` or a plain number of seconds."""
     try:
-        return float(text) if text.replace(".", "", 1).isdigit() else parse_duration_ns(text) / 1e9
+        plain = text.replace(".", "", 1).isdigit()
+        interval_s = float(text) if plain else parse_duration_ns(text) / 1e9
     except ValueError as error:
         raise UsageError(f"--interval: {error}") from error
+    if not SHORTEST_INTERVAL_S <= interval_s <= LONGEST_INTERVAL_S:
+        raise UsageError(f"--interval: {text!r} is not between 100ms and 1h")
+    return interval_s

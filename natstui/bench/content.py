@@ -14,7 +14,8 @@ from natstui.bench.protocol import Orders
 from natstui.bench.stamps import STAMP_BYTES, StampPlace, place_for
 from natstui.bench.template import SEQ_DIGITS, Frame, Part, Template
 from natstui.errors import UsageError
-from natstui.model.benchmark_role import Payload
+from natstui.model.benchmark_role import SENDERS, BenchmarkPlan, Payload
+from natstui.units import bytes_text
 
 _SIZES_OF_A_RANGE = 16
 ALIKE_MSGS = 16
@@ -43,6 +44,19 @@ def payload_texts(payload: Payload) -> list[bytes]:
             return [_filler(size) for size in dict.fromkeys(sizes.tolist())]
         case _:
             return [_filler(payload.size_bytes)]
+
+
+def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
+    """Raise UsageError for a payload the server would end the connection for, again and again."""
+    for role in plan.roles:
+        if role.pattern not in SENDERS:
+            continue
+        size_bytes = max(map(len, payload_texts(role.payload)))
+        if size_bytes > most_bytes:
+            raise UsageError(
+                f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are more than the"
+                f" {bytes_text(most_bytes)} that the server takes (max_payload)"
+            )
 
 
 def which_size(number: int, of: Sequence[object]) -> int:

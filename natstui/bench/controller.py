@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from natstui.bench import casting
 from natstui.bench.consumer_span import ConsumerSpan
+from natstui.bench.content import check_fits
 from natstui.bench.crew import Member
 from natstui.bench.floor import Floor, now_us
 from natstui.bench.groups import WorkerBook
@@ -65,6 +66,7 @@ class Benchmark:
         floor.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
         floor.enter("starting")
         try:
+            check_fits(self.plan, client.nc.max_payload)
             await stage.build()
             await self._assemble(stage)
             self._go()

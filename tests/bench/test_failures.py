@@ -15,7 +15,7 @@ import pytest
 
 from natstui.bench.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.errors import NotFound, PermissionDenied
+from natstui.errors import NotFound, PermissionDenied, UsageError
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import Client, connect
 from natstui.model.benchmark import BenchmarkPhase, BenchmarkPlanned
@@ -24,6 +24,7 @@ from natstui.model.benchmark_role import (
     BenchmarkPlan,
     ClientKind,
     Pattern,
+    Payload,
     RateSegment,
     Role,
     StreamPlan,
@@ -115,6 +116,20 @@ async def _streams(url: str) -> list[str]:
     names: list[str] = json.loads(await client.request("STREAM.NAMES")).get("streams") or []
     await client.close()
     return names
+
+
+@both
+async def test_a_payload_the_server_does_not_take_is_refused_before_anything_starts(
+    broker: Broker, client: ClientKind
+) -> None:
+    big = Payload(kind="range", size_bytes=10, size_max_bytes=2 << 20)
+    role = Role("pubs", "publish", 1, client, total_msgs=10, payload=big)
+    benchmark = Benchmark(plan(role), Connection(servers=(broker.url,)), Records())
+    with pytest.raises(
+        UsageError, match=r"'pubs': payloads of 2.00 MiB are more than the 1.00 MiB"
+    ):
+        await benchmark.run()
+    assert benchmark.worker_pids() == []
 
 
 @both

@@ -20,6 +20,8 @@ from natstui.jetstream.demo_messages import (
 from natstui.jetstream.demo_waves import Clockwork, Wave
 
 TICK_S = 0.5
+NUMBERS_PER_S = 100
+"""More than anybody publishes in a second of a burst."""
 SPEAKERS: tuple[tuple[Say, Wave], ...] = (
     (say_order, Wave(10, burst_per_s=30, burst_every_s=75, burst_s=6)),
     (say_pick, Wave(12, swing_ratio=0.4, period_s=90)),
@@ -35,8 +37,9 @@ async def speak(nc: Nats, say: Say, wave: Wave) -> None:
     """Publish along a wave for ever."""
     started_s = time.monotonic()
     clockwork = Clockwork(wave)
-    # Numbers go on over restarts on the same store, so that ids are not taken for duplicates.
-    number = 0 if say is say_payment else int(time.time() * 10)
+    # Numbers go on over restarts on the same store, so that ids are not taken for duplicates:
+    # the clock has to run ahead of what was published.
+    number = 0 if say is say_payment else int(time.time() * NUMBERS_PER_S)
     while True:
         await asyncio.sleep(TICK_S)
         for _ in range(clockwork.due(time.monotonic() - started_s)):

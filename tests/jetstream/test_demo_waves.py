@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from natstui.jetstream.demo_publish import NUMBERS_PER_S, SPEAKERS
 from natstui.jetstream.demo_read import settles
 from natstui.jetstream.demo_waves import Clockwork, Crew, Wave
 
@@ -45,3 +46,8 @@ def test_a_broken_payment_is_never_settled_and_a_good_one_at_last_is() -> None:
     assert settles(1201, 1) == b"+ACK"
     assert [settles(12, n) for n in (1, 2)] == [b"-NAK", b"+ACK"]
     assert settles(100, 1).startswith(b"+TERM")
+
+
+def test_numbers_after_a_restart_are_ahead_of_all_that_were_used() -> None:
+    for _, wave in SPEAKERS:
+        assert max(wave.per_s(at_s / 2) for at_s in range(2000)) < NUMBERS_PER_S

@@ -46,6 +46,24 @@ def _line(summary: SessionSummary) -> str:
     )
 
 
+def _fact(key: str, value: object) -> str:
+    """Return one fact about a recording for people."""
+    from natstui.units import bytes_text
+
+    label = key
+    for unit in ("_at_us", "_count", "_bytes"):
+        label = label.removesuffix(unit)
+    if isinstance(value, int) and key.endswith(("_at_us", "_bytes")):
+        text = _moment(value) if key.endswith("_at_us") else bytes_text(value)
+    elif isinstance(value, dict):
+        text = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in value.items())
+    elif isinstance(value, tuple | list):
+        text = "; ".join(map(str, value))
+    else:
+        text = "" if value is None else str(value)
+    return f"{label.replace('_', ' '):<24}{text or '–'}"
+
+
 @sessions.command("ls")
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per session.")
@@ -83,8 +101,7 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
         click.echo(json.dumps(facts))
         return
     for key, value in facts.items():
-        shown = _moment(value) if key.endswith("_at_us") else value
-        click.echo(clean_line(f"{key:<24}{shown}"))
+        click.echo(clean_line(_fact(key, value)))
     for mark in recording.marks():
         click.echo(clean_line(f"{_moment(mark.at_us)}  {mark.kind:<14}{mark.text}"))
 
@@ -140,10 +157,13 @@ def verify(sessions: Path, session: str) -> None:
     verdict = verdict_of(folder)
     for finding in verdict.findings:
         click.echo(clean_line(("damaged: " if finding.damage else "note: ") + finding.text))
-    click.echo(
-        f"{verdict.segments_count} segments, {verdict.records_count} records,"
-        f" {verdict.polls_count} polls, {verdict.consumer_samples_count} consumer samples"
+    counts = (
+        (verdict.segments_count, "segment"),
+        (verdict.records_count, "record"),
+        (verdict.polls_count, "poll"),
+        (verdict.consumer_samples_count, "consumer sample"),
     )
+    click.echo(", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts))
     if verdict.damaged:
         raise SessionError(f"{folder} is damaged; what is listed above is all that is")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -118,6 +119,14 @@ def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> Non
     assert natstui("sessions", "note", "test", "the incident", sessions=library).returncode == 0
     shown = natstui("sessions", "show", "last", "--json", sessions=library)
     assert json.loads(shown.stdout)["notes"] == ["the incident"]
+    plain = natstui("sessions", "show", "last", sessions=library).stdout
+    assert re.search(r"^notes +the incident$", plain, re.M)
+    assert re.search(r"^polls +70$", plain, re.M)
+    assert re.search(r"^started +\d{4}-\d\d-\d\d \d\d:", plain, re.M)
+    assert re.search(r"^size +[\d.]+ [KM]iB$", plain, re.M)
+    assert "None" not in plain and "{" not in plain
+    verified = natstui("sessions", "verify", "last", sessions=library).stdout
+    assert re.search(r"\b1 segment,|\b[02-9]\d* segments,", verified)
     renamed = natstui("sessions", "rename", "test", "Incident 7/3", sessions=library)
     assert renamed.stdout.strip().endswith("-Incident-7-3")
     assert natstui("sessions", "rm", "test", sessions=library).returncode == 2

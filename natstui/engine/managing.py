@@ -18,7 +18,7 @@ from natstui.jetstream.admin import EditConflict
 from natstui.jetstream.admin_apply import apply, undo
 from natstui.jetstream.client import Client
 from natstui.jetstream.journal import Journal
-from natstui.jetstream.tailing import tail
+from natstui.jetstream.tailing import Tail
 from natstui.jetstream.template_files import save_template
 from natstui.jetstream.writer import Writer
 from natstui.model.manage import Change, SaveTemplate, Undo
@@ -88,7 +88,11 @@ class Managing:
 
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
         await self._stop_tail()
-        self._tail = asyncio.create_task(tail(client, command, self._answers.add))
+        following = Tail(command, self._answers.add)
+        await following.begin(
+            client, lambda denied: self._tell(command, "failed", str(denied), None)
+        )
+        self._tail = asyncio.create_task(following.run())
         return f"following {', '.join(command.subjects)}", None
 
     async def _stop_tail(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import nats.errors
@@ -116,6 +117,35 @@ class Client:
         finally:
             self._link.waiting.remove(word)
 
+    async def answers(
+        self, subject: str, payload: bytes, *, timeout_s: float
+    ) -> AsyncGenerator[Msg, None]:
+        """Yield every answer to a request, status messages included; close it to hear no more.
+
+        `timeout_s` is how long each may take. Raises what `ask` raises.
+        """
+        self._link.check()
+        word, failure = self._link.waiting.add(subject)
+        inbox = self.nc.new_inbox()
+        arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
+        failure.add_done_callback(lambda _: arrived.put_nowait(None))
+        subscription = await self.nc.subscribe(
+            inbox, cb=arrived.put, pending_msgs_limit=0, pending_bytes_limit=0
+        )
+        try:
+            await self.publish(subject, payload, reply=inbox)
+            while True:
+                async with asyncio.timeout(timeout_s):
+                    one = await arrived.get()
+                yield failure.result() if one is None else one
+        except TimeoutError as error:
+            raise RequestTimedOut(subject, timeout_s) from error
+        finally:
+            self._link.waiting.remove(word)
+            # Without a connection there is nothing to unsubscribe from.
+            with suppress(nats.errors.Error):
+                await subscription.unsubscribe()
+
     async def publish(
         self,
         subject: str,
@@ -158,11 +188,17 @@ class Client:
     async def subscribe(
         self, subject: str, on_message: OnMessage, on_denied: OnDenied | None = None
     ) -> Subscription:
-        """Subscribe, also after every reconnect; `on_denied` hears when the user may not."""
+        """Subscribe, also after every reconnect; `on_denied` hears when the user may not.
+
+        Raises ServerGone, or RequestFailed for what is no subject.
+        """
         self._link.check()
         if on_denied is not None:
             self._link.denials[subject.lower()] = (subject, on_denied)
-        return await self.nc.subscribe(subject, cb=on_message)
+        try:
+            return await self.nc.subscribe(subject, cb=on_message)
+        except nats.errors.BadSubjectError as error:
+            raise RequestFailed(f"{subject!r} is not a subject") from error
 
     async def permissions(self) -> Permitted:
         """Return what the user may do; raises PermissionDenied when it may not even ask that."""
@@ -178,17 +214,18 @@ class Client:
             raise RequestFailed(f'nobody answers on "{USER_INFO}"', code=503)
         return read_user_info(reply.data)
 
-    async def _account_info(self) -> AccountInfo:
-        return read("INFO", await self.request("INFO", timeout_s=_GREETING_S), AccountInfo)
-
     async def _greet(self) -> Greeting:
         """Ask who we are and what JetStream there is."""
         user, info = await asyncio.gather(
             self._user_info(_GREETING_S),
-            self._account_info(),
+            _account_info(self),
             return_exceptions=True,
         )
         for answer in (user, info):
             if isinstance(answer, BaseException) and not isinstance(answer, NatstuiError):
                 raise answer
         return account_greeting(info, user if isinstance(user, UserInfo) else None)
+
+
+async def _account_info(client: Client) -> AccountInfo:
+    return read("INFO", await client.request("INFO", timeout_s=_GREETING_S), AccountInfo)

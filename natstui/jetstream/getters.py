@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable
+from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
-import nats.errors
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, RequestFailed, RequestTimedOut
+from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.client import Client
 from natstui.jetstream.stored_decode import from_api, from_direct
 from natstui.model.stored import StoredMessage
@@ -80,23 +80,17 @@ class DirectGetter:
         return [from_direct(msg, self._preview_bytes) for msg in await self._raw(body)]
 
     async def _raw(self, body: dict[str, Any]) -> list[Msg]:
-        nc, timeout_s = self._client.nc, self._client.connection.request_timeout_s
-        inbox = nc.new_inbox()
+        timeout_s = self._client.connection.request_timeout_s
+        asked = self._client.answers(self._subject, json.dumps(body).encode(), timeout_s=timeout_s)
         found: list[Msg] = []
-        subscription = await nc.subscribe(inbox, pending_bytes_limit=0)
-        try:
-            await self._client.publish(self._subject, json.dumps(body).encode(), reply=inbox)
-            while True:
-                msg = await subscription.next_msg(timeout=timeout_s)
+        async with aclosing(asked) as answers:
+            async for msg in answers:
                 status = (msg.headers or {}).get("Status")
                 if status is not None:
                     _check_status(status, self._subject)
-                    return found
+                    break
                 found.append(msg)
-        except nats.errors.TimeoutError as error:
-            raise RequestTimedOut(self._subject, timeout_s) from error
-        finally:
-            await subscription.unsubscribe()
+        return found
 
 
 def _check_status(status: str, subject: str) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import aclosing
 from typing import Any
 
-import nats.errors
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, RequestFailed, RequestTimedOut
+from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.client import Client
 from natstui.jetstream.stored_decode import pairs_of
 from natstui.jetstream.writer import Noted, Writer
@@ -34,20 +34,14 @@ def _taken(pulled: PulledMessage) -> dict[str, Any]:
 
 
 async def _next(client: Client, asked: PullNext) -> PulledMessage:
-    nc = client.nc
     subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{asked.stream}.{asked.consumer}"
     body: dict[str, Any] = {"batch": 1, "expires": round(asked.wait_s * 1_000_000_000)}
     if asked.group is not None:
         body["group"] = asked.group
-    inbox = nc.new_inbox()
-    subscription = await nc.subscribe(inbox, pending_bytes_limit=0)
-    try:
-        await client.publish(subject, json.dumps(body).encode(), reply=inbox)
-        msg = await subscription.next_msg(timeout=asked.wait_s + _LATE_S)
-    except nats.errors.TimeoutError as error:
-        raise RequestTimedOut(subject, asked.wait_s + _LATE_S) from error
-    finally:
-        await subscription.unsubscribe()
+    timeout_s = asked.wait_s + _LATE_S
+    pull = client.answers(subject, json.dumps(body).encode(), timeout_s=timeout_s)
+    async with aclosing(pull) as answers:
+        msg = await anext(answers)
     headers = msg.headers or {}
     if "Status" in headers:
         raise _no_message(headers["Status"], str(headers.get("Description", "")), asked.consumer)

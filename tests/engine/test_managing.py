@@ -97,6 +97,8 @@ def test_a_tail_shows_what_arrives_and_counts_what_it_drops(engine: EngineProces
         if tailed.arrived_msgs == 400:
             break
     assert asked(engine, StopTail(3)).text == "the tail has ended"
+    refused = asked(engine, StartTail(4, ("s.a", "not a subject")))
+    assert (refused.status, refused.text) == ("failed", "'not a subject' is not a subject")
 
 
 def test_a_path_that_cannot_be_is_answered_and_the_engine_goes_on(

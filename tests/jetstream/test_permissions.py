@@ -5,6 +5,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,9 +13,15 @@ import pytest
 from natstui.config import Connection, Secret
 from natstui.errors import JetStreamUnavailable, PermissionDenied, RequestFailed
 from natstui.jetstream.broker import Broker
+from natstui.jetstream.browse import browse
 from natstui.jetstream.client import Client, connect
+from natstui.jetstream.journal import Journal
+from natstui.jetstream.pulling import pull_next
+from natstui.jetstream.writer import Writer
 from natstui.model.permissions import READING, may_publish, may_subscribe
 from natstui.model.record import LinkChanged
+from natstui.model.send import PullNext
+from natstui.model.stored import BrowseMessages
 from tests.jetstream.accounts import MONITOR
 
 Factory = Callable[..., Broker]
@@ -59,6 +66,27 @@ async def test_a_denied_request_names_its_subject_at_once(nats_server_factory: F
     assert str(denial) == (
         'the user has no permission to publish to "$JS.API.STREAM.PURGE.Orders"'
     )
+    await client.close()
+
+
+async def test_what_has_many_answers_is_denied_at_once_too(
+    nats_server_factory: Factory, tmp_path: Path
+) -> None:
+    server = nats_server_factory(MONITOR)
+    app = await client_of(server.url, "app")
+    config = {"name": "S", "subjects": ["s"], "allow_direct": True}
+    await app.request("STREAM.CREATE.S", config)
+    await app.close()
+    settings = {"inbox_prefix": "_INBOX_mon", "request_timeout_s": 20.0}
+    client = await client_of(server.url, "mon", **settings)
+    writer = Writer(client, Journal(tmp_path / "journal.jsonl"))
+    before = time.monotonic()
+    with pytest.raises(PermissionDenied, match=r"DIRECT\.GET\.S"):
+        await browse(client, BrowseMessages(1, "S"))
+    with pytest.raises(PermissionDenied, match=r"CONSUMER\.MSG\.NEXT\.S\.C"):
+        await pull_next(writer, PullNext(1, "S", "C", wait_s=20))
+    assert time.monotonic() - before < 10
+    assert [entry.outcome for entry in writer.journal.entries()] == ["failed"]
     await client.close()
 
 

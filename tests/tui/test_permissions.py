@@ -44,6 +44,17 @@ async def server_for(factory: Callable[..., Broker], allowed: tuple[str, ...]) -
     return server.url.replace("nats://", "nats://mon:mon@")
 
 
+async def test_a_tail_the_user_may_not_follow_says_so(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = await server_for(nats_server_factory, READING)
+    async with viewing(url, size=(140, 40), environ=INBOX) as viewer:
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m", "T")
+        wanted = 'the user has no permission to subscribe to "s"'
+        await viewer.until(lambda: wanted in viewer.text, wanted)
+
+
 async def test_a_read_only_user_can_use_every_screen(
     nats_server_factory: Callable[..., Broker],
 ) -> None:

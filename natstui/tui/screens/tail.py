@@ -14,7 +14,7 @@ from textual.widgets.option_list import Option
 
 from natstui.model.stored import StoredMessage
 from natstui.model.tail import StartTail, StopTail, Tailed
-from natstui.tui.asking import next_command_id
+from natstui.tui.asking import answer_to, next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
 from natstui.tui.present.messages import message_line, payload_of
@@ -70,8 +70,14 @@ class TailScreen(LiveScreen):
 
     def refresh_state(self) -> None:
         """Take what arrived since."""
-        tailed = self.state.tailed
-        if tailed is None or tailed.command_id != self.number or tailed is self._last:
+        tailed, answer = self.state.tailed, answer_to(self.state, self.number)
+        if tailed is not None and tailed.command_id != self.number:
+            tailed = None
+        arrived_msgs = 0 if tailed is None else tailed.arrived_msgs
+        if answer is not None and answer.status != "done" and not arrived_msgs:
+            self.caption.update(safe(answer.text, "$text-error"))
+            return
+        if tailed is None or tailed is self._last:
             return
         before, self._last = self._last, tailed
         if before is not None and tailed.at_us > before.at_us:

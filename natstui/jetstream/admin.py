@@ -6,7 +6,14 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.errors import Conflict, NotFound, OutcomeUnknown, RequestTimedOut, UsageError
+from natstui.errors import (
+    Conflict,
+    NotFound,
+    OutcomeUnknown,
+    RequestTimedOut,
+    ServerGone,
+    UsageError,
+)
 from natstui.jetstream.writer import Config, Request, Writer
 from natstui.model.config_change import AssetKind, Difference, differences, normal, not_taken
 from natstui.model.config_rules import Problem
@@ -97,7 +104,7 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     await writer.write(change, request, undoes)
     try:
         after = await read_config(writer, kind, change.stream, change.consumer or "")
-    except RequestTimedOut as error:
+    except (RequestTimedOut, ServerGone) as error:
         raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
     return Changed(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
 

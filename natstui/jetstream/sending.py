@@ -18,8 +18,8 @@ from natstui.model.stored import StoredMessage
 
 
 class _PubAck(msgspec.Struct):
-    stream: str = ""
-    seq: int = 0
+    stream: str
+    seq: int
     duplicate: bool = False
     val: str | None = None
 

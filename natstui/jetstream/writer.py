@@ -5,6 +5,7 @@ Everything that writes, acknowledges or consumes goes through a `Writer`; nothin
 
 from __future__ import annotations
 
+import asyncio
 import getpass
 import json
 import time
@@ -120,6 +121,9 @@ class Writer:
                 raise
             self._note(noted, None, "unknown", str(error))
             raise OutcomeUnknown(f"{error}: {noted.doubt}") from error
+        except asyncio.CancelledError:
+            self._note(noted, None, "unknown", "natstui ended before there was an answer")
+            raise
         except NatstuiError as error:
             # A pull that found nothing has changed nothing.
             if noted.action != "pull" or not isinstance(error, NotFound):

@@ -123,6 +123,21 @@ async def test_a_message_without_an_acknowledgement_may_be_stored_and_the_senten
     await nc.close()
 
 
+async def test_a_write_that_is_broken_off_is_in_the_journal(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    journal = Journal(tmp_path / "journal.jsonl")
+    nats_server.freeze()
+    writing = asyncio.create_task(publish(Writer(client, journal), PublishMessage(1, "s")))
+    await asyncio.sleep(0.05)
+    writing.cancel()
+    await asyncio.wait({writing})
+    nats_server.thaw()
+    assert [(one.action, one.outcome) for one in journal.entries()] == [("publish", "unknown")]
+    await client.close()
+
+
 async def test_a_change_that_was_never_sent_is_not_in_doubt(
     nats_server: Broker, tmp_path: Path
 ) -> None:

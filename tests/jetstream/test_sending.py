@@ -140,6 +140,19 @@ def test_a_request_shows_its_first_reply(nats_server: Broker, tmp_path: Path) ->
             session.run(request_reply(session.writer, RequestReply(1, "silence")))
 
 
+def test_an_answer_that_is_no_acknowledgement_stores_nothing(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+
+        async def serve(msg: Msg) -> None:
+            await msg.respond(b'{"fine": true}')
+
+        session.run(session.writer.client.subscribe("service", serve))
+        with pytest.raises(RequestFailed, match='"service" is not a stream'):
+            session.run(publish(session.writer, PublishMessage(1, "service", HELLO)))
+
+
 def test_read_only_neither_publishes_nor_pulls_nor_answers(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -77,9 +77,12 @@ def moment_of(text: str, now: datetime | None = None) -> str:
             moment = datetime.fromisoformat(text)
             return text if moment.tzinfo else moment.astimezone().isoformat()
         after = timedelta(microseconds=parse_duration_ns(text) / 1000)
+        moment = (now or datetime.now(UTC)) + after
     except ValueError as error:
         raise UsageError(f"{text!r} is neither a time nor a duration") from error
-    return ((now or datetime.now(UTC)) + after).isoformat().replace("+00:00", "Z")
+    except OverflowError as error:
+        raise UsageError(f"{text!r} from now is beyond the calendar") from error
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 async def _config(writer: Writer, change: Change) -> Config:

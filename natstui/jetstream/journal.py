@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -30,9 +31,12 @@ class Journal:
         line = msgspec.json.encode(entry) + b"\n"
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.file, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
+            handle = os.open(self.file, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
             try:
-                os.write(handle, line)
+                if _is_torn(handle):
+                    line = b"\n" + line
+                if os.write(handle, line) < len(line):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(handle)
             finally:
                 os.close(handle)
@@ -48,7 +52,7 @@ class Journal:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
     def entries(self) -> list[JournalEntry]:
-        """Return every entry, oldest first; a torn last line is left out."""
+        """Return every entry, oldest first; what a crash or a full disk cut off is left out."""
         try:
             lines = self.file.read_bytes().splitlines()
         except FileNotFoundError:
@@ -60,6 +64,14 @@ class Journal:
             try:
                 entries.append(_decoder.decode(line))
             except msgspec.DecodeError as error:
-                if number < len(lines):
+                if number < len(lines) and "truncated" not in str(error):
                     raise SessionError(f"{self.file}:{number} is damaged: {error}") from error
         return entries
+
+
+def _is_torn(handle: int) -> bool:
+    """Return whether the last line has no end: what follows must not be glued to it."""
+    if not os.lseek(handle, 0, os.SEEK_END):
+        return False
+    os.lseek(handle, -1, os.SEEK_END)
+    return os.read(handle, 1) != b"\n"

@@ -28,9 +28,12 @@ class _Reply(msgspec.Struct):
 
 
 def microseconds(text: str) -> int:
-    """Return the UTC microseconds of a time as the server writes it."""
+    """Return the UTC microseconds of a time as the server writes it; raises ValueError."""
     moment = datetime.fromisoformat(text)
-    return round(moment.astimezone(UTC).timestamp() * 1_000_000)
+    try:
+        return round(moment.astimezone(UTC).timestamp() * 1_000_000)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is beyond the calendar") from error
 
 
 def from_api(data: bytes, preview_bytes: int | None) -> StoredMessage:

@@ -50,10 +50,14 @@ def save_template(name: str, config: Mapping[str, object], folder: Path | None =
 
 
 def _toml(value: object) -> str:
-    """Return a value as TOML writes it on one line; strings of JSON are strings of TOML."""
+    """Return a value as TOML writes it on one line.
+
+    Strings of JSON are strings of TOML, where no character is written as two halves and DEL is
+    not written as it is.
+    """
     if isinstance(value, Mapping):
-        pairs = (f"{json.dumps(key)} = {_toml(item)}" for key, item in value.items())
+        pairs = (f"{_toml(key)} = {_toml(item)}" for key, item in value.items())
         return "{ " + ", ".join(pairs) + " }"
     if isinstance(value, (list, tuple)):
         return "[" + ", ".join(map(_toml, value)) + "]"
-    return json.dumps(value)
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -169,6 +169,22 @@ def test_every_write_is_in_the_journal_with_both_configurations(
         assert (tmp_path / "journal.jsonl").stat().st_mode & 0o777 == 0o600
 
 
+def test_an_entry_that_was_cut_off_costs_no_other(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        journal = session.writer.journal
+        session.apply("create_stream", "S", {"name": "S"})
+        with journal.file.open("ab") as file:
+            file.write(journal.file.read_bytes()[:60])
+        assert len(journal.entries()) == 1
+        session.apply("create_stream", "T", {"name": "T"})
+        session.apply("create_stream", "U", {"name": "U"})
+        assert [entry.stream for entry in journal.entries()] == ["S", "T", "U"]
+        with journal.file.open("ab") as file:
+            file.write(b"{nonsense}\n{}\n")
+        with pytest.raises(SessionError, match=r"journal\.jsonl:5 is damaged"):
+            journal.entries()
+
+
 def test_without_a_journal_nothing_is_written(nats_server: Broker, tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("")
@@ -209,3 +225,5 @@ def test_a_consumer_is_paused_resumed_and_reset(nats_server: Broker, tmp_path: P
         assert reset.text == "consumer C on S delivers again from sequence 1"
         with pytest.raises(UsageError, match="neither a time nor a duration"):
             session.apply("pause_consumer", "S", {"pause_until": "soon"}, consumer="C")
+        with pytest.raises(UsageError, match="beyond the calendar"):
+            session.apply("pause_consumer", "S", {"pause_until": "99999999h"}, consumer="C")

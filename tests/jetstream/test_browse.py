@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from natstui.errors import RequestFailed
+from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.browse import browse, count_subjects, read_message
 from natstui.jetstream.client import Client
@@ -95,6 +95,9 @@ def test_a_time_leads_to_the_first_message_since(
         found = page(session, from_time=moment, page_msgs=5)
         assert found.sought_seq == 153
         assert sequences(found)[:2] == [153, 155]
+        for wrong in ("yesterday", "0001-01-01T00:00:00+14:00"):
+            with pytest.raises(UsageError, match="is not a time"):
+                page(session, from_time=wrong)
 
 
 @DIRECT

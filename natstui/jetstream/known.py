@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 
 from natstui.jetstream.decode_consumer import ConsumerRow
@@ -23,9 +22,9 @@ class KnownConfigurations:
         self._replicas_count: dict[str, int] = {}
 
     def take_up(
-        self, streams: StreamsSeen, consumers: ConsumersSeen, living: set[str]
+        self, at_us: int, streams: StreamsSeen, consumers: ConsumersSeen, living: set[str]
     ) -> Configured | None:
-        """Return what is new in a poll, if anything is, and forget what is gone.
+        """Return what is new in the poll of a moment, if anything is, and forget what is gone.
 
         `living` are all streams that exist, as far as is known.
         """
@@ -40,7 +39,7 @@ class KnownConfigurations:
             self.keep_consumers(stream, names)
         if not new_streams and not new_consumers:
             return None
-        return Configured(time.time_ns() // 1000, new_streams, new_consumers)
+        return Configured(at_us, new_streams, new_consumers)
 
     def new_streams(self, rows: Iterable[StreamRow]) -> tuple[StreamConfiguration, ...]:
         """Return the configurations that changed or are new, and remember them."""

@@ -110,7 +110,8 @@ class _Poller:
         )
         server_name = self._client.nc.server_info.get("server_name")
         snapshot = snapshot_of(account, streams, consumers, cost, server_name)
-        configured = self._known.take_up(streams, consumers, set(self._streams.rows))
+        living = set(self._streams.rows)
+        configured = self._known.take_up(snapshot.taken_at_us, streams, consumers, living)
         if configured is not None:
             self._sink.add(configured)
         self._sink.add(snapshot)

@@ -17,6 +17,7 @@ from natstui.model.benchmark_so_far import BenchmarkSoFar
 from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.moment import now_us
 from natstui.model.past import PastPolls
 from natstui.model.record import (
     AckSample,
@@ -78,7 +79,7 @@ class State:
     now_mono_us: int = 0
     """Of the newest poll, on the engine's clock."""
     now_at_us: int = 0
-    """Of the newest record that is recorded, UTC."""
+    """The moment of the newest record that is recorded, UTC; as on the timeline of a recording."""
     started: EngineStarted | None = None
     link: LinkChanged | None = None
     permitted: Permitted | None = None
@@ -123,11 +124,11 @@ class State:
             case Configured():
                 return _after_configured(self, record)
             case EngineStarted():
-                return replace(self, started=record, now_at_us=record.at_us)
+                return replace(self, started=record, now_at_us=now_us(self.now_at_us, record))
             case LinkChanged():
                 return replace(_noticed(self, record), link=record)
             case Permitted():
-                return replace(self, permitted=record, now_at_us=record.at_us)
+                return replace(self, permitted=record, now_at_us=now_us(self.now_at_us, record))
             case Unavailable() | Restored():
                 return _after_availability(self, record)
             case AckSample() | Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
@@ -151,7 +152,7 @@ def _after_sample(state: State, record: AckSample | Answered | Tailed | Analysis
     match record:
         case AckSample():
             samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
-            return replace(state, ack_samples=samples, now_at_us=record.at_us)
+            return replace(state, ack_samples=samples, now_at_us=now_us(state.now_at_us, record))
         case Answered():
             # Nobody records these: the time of a replay would be another than it was here.
             answers = newest_answers((*state.answers, record))
@@ -168,7 +169,7 @@ def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> 
         # What a keyframe says is no news.
         return replace(state, benchmark=record.view())
     benchmark = (state.benchmark or BenchmarkView()).after(record)
-    return replace(state, benchmark=benchmark, now_at_us=record.at_us)
+    return replace(state, benchmark=benchmark, now_at_us=now_us(state.now_at_us, record))
 
 
 def _after_past_polls(state: State, record: PastPolls) -> State:
@@ -207,7 +208,7 @@ def _after_recorder(
 
 def _noticed(state: State, record: Happening) -> State:
     happenings = (*state.happenings[1 - EVENTS_KEPT :], record)
-    return replace(state, happenings=happenings, now_at_us=record.at_us)
+    return replace(state, happenings=happenings, now_at_us=now_us(state.now_at_us, record))
 
 
 def _after_availability(state: State, record: Unavailable | Restored) -> State:
@@ -217,7 +218,8 @@ def _after_availability(state: State, record: Unavailable | Restored) -> State:
         unavailable[record.what] = record
         # The same trouble again is not another event.
         if known is not None and known.reason == record.reason:
-            return replace(state, unavailable=MappingProxyType(unavailable))
+            now_at_us = now_us(state.now_at_us, record)
+            return replace(state, unavailable=MappingProxyType(unavailable), now_at_us=now_at_us)
     return replace(_noticed(state, record), unavailable=MappingProxyType(unavailable))
 
 
@@ -236,12 +238,13 @@ def _after_configured(state: State, record: Configured) -> State:
         for c in record.consumers
         for known in (state.consumer_configurations.get((c.stream, c.name)),)
     )
+    now_at_us = now_us(state.now_at_us, record)
     state = _noticed(state, record) if changed else state
     return replace(
         state,
         stream_configurations=MappingProxyType(streams),
         consumer_configurations=MappingProxyType(consumers),
-        now_at_us=record.at_us,
+        now_at_us=now_at_us,
     )
 
 
@@ -260,7 +263,7 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
     return replace(
         state,
         now_mono_us=mono_us,
-        now_at_us=at_us,
+        now_at_us=now_us(state.now_at_us, snapshot),
         account=account or state.account,
         account_mono_us=mono_us if account else state.account_mono_us,
         costs=(*state.costs[1 - COSTS_KEPT :], cost),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from natstui.errors import SessionError
@@ -43,6 +43,18 @@ class Span:
     end_us: int
     shift_us: int
     """How far the clock had been set back before it."""
+    after_us: int | None
+    """The end of the segment before; its own moments are later."""
+
+    @property
+    def overlap_us(self) -> int | None:
+        """Until when its moments may depend on that; None when it begins later."""
+        index, after_us = self.index, self.after_us
+        if after_us is None or index.first_at_us is None:
+            return None
+        if index.first_at_us + self.shift_us >= after_us:
+            return None
+        return after_us + sum(index.records_count.values())
 
 
 class Recording:
@@ -78,18 +90,24 @@ class Recording:
             self._known = read_index(self.folder) | self._known
         before = self.end_us
         spans: list[Span] = []
-        shift_us, latest_us = 0, self.info.started_at_us
         for file in files:
-            index = self._described(file)
-            start_us = latest_us if index.first_at_us is None else index.first_at_us + shift_us
-            end_us = latest_us if index.last_at_us is None else index.last_at_us + shift_us
-            if spans:
-                start_us = max(start_us, latest_us)
-            latest_us = max(start_us, end_us)
-            spans.append(Span(file, index, start_us, latest_us, shift_us))
-            shift_us += index.set_back_us
+            spans.append(self._span(file, spans[-1] if spans else None))
         self.spans = spans
         return self.end_us != before
+
+    def _span(self, file: SegmentFile, before: Span | None) -> Span:
+        """Put a segment on the timeline, after the one before."""
+        index = self._described(file)
+        if before is None:
+            shift_us, start_us = 0, index.first_at_us or self.info.started_at_us
+            return Span(file, index, start_us, index.last_at_us or start_us, 0, None)
+        shift_us = before.shift_us + before.index.set_back_us
+        span = Span(file, index, before.end_us, before.end_us, shift_us, before.end_us)
+        if index.first_at_us is None or index.last_at_us is None:
+            return span
+        start_us = max(before.end_us, index.first_at_us + shift_us)
+        end_us = max(start_us, index.last_at_us + shift_us, span.overlap_us or 0)
+        return replace(span, start_us=start_us, end_us=end_us)
 
     def _described(self, file: SegmentFile) -> SegmentIndex:
         """Return the index of a segment; one that is missing is made by reading it."""
@@ -162,9 +180,9 @@ class Recording:
 
     def moments(self, span: Span, content: Content) -> list[int]:
         """Return the moment of each entry on the timeline of the whole session."""
-        floor_us = span.start_us
-        moments_us, _ = times(content.entries)
-        return [max(floor_us, moment_us + span.shift_us) for moment_us in moments_us]
+        before_us = None if span.after_us is None else span.after_us - span.shift_us
+        moments_us, _ = times(content.entries, before_us)
+        return [moment_us + span.shift_us for moment_us in moments_us]
 
     def keyframe(self, span: Span) -> Keyframe | None:
         """Return what was known when a segment began; None when it does not say."""
@@ -173,7 +191,7 @@ class Recording:
     def marks(self) -> list[Mark]:
         """Return every mark on the timeline, ascending."""
         marks = [
-            Mark(mark.at_us + span.shift_us, mark.kind, mark.text)
+            Mark(max(mark.at_us + span.shift_us, span.overlap_us or 0), mark.kind, mark.text)
             for span in self.spans
             for mark in span.index.marks
         ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import zlib
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
 from natstui.errors import SessionError
 from natstui.lines import BadLine
+from natstui.model.moment import moment_us
 from natstui.model.record import Record
 from natstui.model.recording import ClockStepped
 from natstui.session.entry import Entry, Piece, decode_keyframe, entry_of, piece_of
@@ -174,13 +175,13 @@ def describe(
     marker, marks = Marker(content.keyframe), []
     counts: dict[str, int] = {}
     polls = polls_of(content) if polls is None else polls
-    for entry in content.entries:
+    times_us, set_back_us = times(content.entries)
+    for entry, at_us in zip(content.entries, times_us, strict=True):
         counts[entry.kind] = counts.get(entry.kind, 0) + 1
         record = None if entry.is_poll else _record(entry)
         mark = marker.mark(record) if record else None
         if mark:
-            marks.append(mark)
-    times_us, set_back_us = times(content.entries)
+            marks.append(replace(mark, at_us=at_us))
     return SegmentIndex(
         number=number,
         size_bytes=size_bytes,
@@ -197,19 +198,19 @@ def describe(
     )
 
 
-def times(entries: Sequence[Entry]) -> tuple[list[int], int]:
+def times(entries: Sequence[Entry], latest_us: int | None = None) -> tuple[list[int], int]:
     """Return the moment of each entry on a line that never goes back, and how far it was bent.
 
-    Where the clock was set back, the moments after go on counting from the old time.
+    Where the clock was set back, the moments after go on counting from the old time. `latest_us`
+    is the moment of the entry before.
     """
     moments_us: list[int] = []
     set_back_us = 0
-    latest_us = None
     for entry in entries:
         if entry.kind == "clock_stepped":
             set_back_us += _set_back_us(entry)
         at_us = entry.at_us + set_back_us
-        latest_us = at_us if latest_us is None else max(latest_us, at_us)
+        latest_us = at_us if latest_us is None else moment_us(latest_us, at_us)
         moments_us.append(latest_us)
     return moments_us, set_back_us
 

@@ -89,7 +89,7 @@ class BenchmarkScreen(LiveScreen):
                     yield Chart(plotter, id="latency")
                 with Horizontal(id="bench-texts"):
                     yield VerticalScroll(SectionText(id="figures"))
-                    yield VerticalScroll(SectionText(id="flow", value_cells=10))
+                    yield VerticalScroll(SectionText(id="flow", value_cells=10), id="bench-flow")
 
     def refresh_state(self) -> None:
         """Show the newer state of the benchmark."""
@@ -137,7 +137,8 @@ class BenchmarkScreen(LiveScreen):
         self.log_text.show([sections.log_section(view)])
 
     def on_resize(self) -> None:
-        """Wrap the summary for the new width."""
+        """Wrap the summary and the workers for the new width, without waiting for their turn."""
+        self._texts_at_s = 0.0
         self.call_after_refresh(self.refresh_state)
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:

@@ -91,23 +91,10 @@ class Recording:
         before = self.end_us
         spans: list[Span] = []
         for file in files:
-            spans.append(self._span(file, spans[-1] if spans else None))
+            last = spans[-1] if spans else None
+            spans.append(_span(file, self._described(file), last, self.info.started_at_us))
         self.spans = spans
         return self.end_us != before
-
-    def _span(self, file: SegmentFile, before: Span | None) -> Span:
-        """Put a segment on the timeline, after the one before."""
-        index = self._described(file)
-        if before is None:
-            shift_us, start_us = 0, index.first_at_us or self.info.started_at_us
-            return Span(file, index, start_us, index.last_at_us or start_us, 0, None)
-        shift_us = before.shift_us + before.index.set_back_us
-        span = Span(file, index, before.end_us, before.end_us, shift_us, before.end_us)
-        if index.first_at_us is None or index.last_at_us is None:
-            return span
-        start_us = max(before.end_us, index.first_at_us + shift_us)
-        end_us = max(start_us, index.last_at_us + shift_us, span.overlap_us or 0)
-        return replace(span, start_us=start_us, end_us=end_us)
 
     def _described(self, file: SegmentFile) -> SegmentIndex:
         """Return the index of a segment; one that is missing is made by reading it."""
@@ -210,6 +197,20 @@ class Recording:
                 record = readable(entry)
                 if record is not None:
                     yield record
+
+
+def _span(file: SegmentFile, index: SegmentIndex, before: Span | None, started_us: int) -> Span:
+    """Put a segment on the timeline, after the one before."""
+    if before is None:
+        start_us = index.first_at_us or started_us
+        return Span(file, index, start_us, index.last_at_us or start_us, 0, None)
+    shift_us = before.shift_us + before.index.set_back_us
+    span = Span(file, index, before.end_us, before.end_us, shift_us, before.end_us)
+    if index.first_at_us is None or index.last_at_us is None:
+        return span
+    start_us = max(before.end_us, index.first_at_us + shift_us)
+    end_us = max(start_us, index.last_at_us + shift_us, span.overlap_us or 0)
+    return replace(span, start_us=start_us, end_us=end_us)
 
 
 def starts_anew(content: Content) -> bool:

@@ -71,7 +71,7 @@ async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_dr
     total = 600
     subs = Role(
         "subs", "js-consume", 2, client, nak_ratio=0.1, term_ratio=0.1, never_ack_ratio=0.1,
-        ack_wait_s=1.0, batch_msgs=50,
+        ack_wait_s=2.0, batch_msgs=50,
     )  # fmt: skip
     result = await run(subs, Role("pubs", "js-publish-async", total_msgs=total), stream=STREAM)
     drawn = lots(np.arange(1, total + 1))

@@ -104,19 +104,21 @@ async def test_a_killed_broker_comes_back_with_its_messages_and_its_traffic(
 
 async def test_a_store_is_kept_from_one_demo_to_the_next(temporary: Path, tmp_path: Path) -> None:
     store = tmp_path / "made" / "store"
-    last_seqs = []
+    last_seqs, made = [], []
     for _ in range(2):
         demo = Demo(temporary, "--store", str(store))
         nc = await nats.connect(demo.url)
-        last_seqs.append((await ask(nc, "STREAM.INFO.PAYMENTS"))["state"]["last_seq"])
+        info = await ask(nc, "STREAM.INFO.PAYMENTS")
         await nc.close()
+        last_seqs.append(info["state"]["last_seq"])
+        made.append(info["created"])
         await eventually(
             demo.url, "STREAM.INFO.PAYMENTS", lambda a: a["state"]["last_seq"] > last_seqs[-1] + 5
         )
         demo.app.terminate()
         demo.ended()
         demo.assert_nothing_is_left()
-    assert last_seqs[0] < 5
+    assert made[1] == made[0]
     assert last_seqs[1] > last_seqs[0] + 5
 
 

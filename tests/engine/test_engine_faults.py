@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -16,6 +15,7 @@ import nats
 import pytest
 
 from natstui.jetstream.broker import Broker
+from natstui.jetstream.broker_ports import free_ports
 from natstui.model.record import (
     Advisory,
     LinkChanged,
@@ -27,9 +27,10 @@ from natstui.model.record import (
 )
 from natstui.model.snapshot import Snapshot
 from tests.engine.engine_process import EngineProcess
+from tests.jetstream.test_broker import is_alive
 
 NOTICED_S = 10
-RECOVERED_S = 5
+RECOVERED_S = 10
 """2 s are promised, and measured by `benchmarks.engine_faults`; the rest is for busy machines."""
 
 
@@ -86,9 +87,7 @@ def test_a_server_frozen_for_long_is_polled_again_when_it_thaws(
 def test_a_server_that_is_not_there_is_told_and_tried_again(
     tmp_path: Path,
 ) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{free.getsockname()[1]}"
+    address = f"127.0.0.1:{free_ports(1)[0]}"
     with EngineProcess("--server", f"nats://{address}") as engine:
         failed = engine.next(LinkChanged, lambda change: change.state == "failed")
         assert failed.reason is not None and address in failed.reason
@@ -121,20 +120,20 @@ async def test_a_stalled_reader_misses_snapshots_and_nothing_else(
     engine.next(Snapshot, lambda snapshot: len(snapshot.streams.name) == 100)
     engine.stall()
     engine.waiting()
-    for number in range(50):
+    for number in range(30):
         await js.add_stream(name=f"LATE{number}", subjects=[f"late{number}"], storage="memory")
         engine.send(WriteNote(command_id=number + 1, text=f"note {number}"))
         await asyncio.sleep(0.2)
     await nc.close()
     engine.go_on()
-    engine.next(Snapshot, lambda snapshot: len(snapshot.streams.name) == 150)
+    engine.next(Snapshot, lambda snapshot: len(snapshot.streams.name) == 130)
     outcomes = [r.command_id for r in engine.records if isinstance(r, Outcome)]
-    assert outcomes == list(range(51))
+    assert outcomes == list(range(31))
     created = [r.stream for r in engine.records if isinstance(r, Advisory)]
-    assert created[-50:] == [f"LATE{number}" for number in range(50)]
+    assert created[-30:] == [f"LATE{number}" for number in range(30)]
     counts = [len(r.streams.name) for r in engine.records if isinstance(r, Snapshot)]
-    seen_meanwhile = [count for count in counts if 100 < count < 150]
-    assert len(seen_meanwhile) < 30
+    seen_meanwhile = [count for count in counts if 100 < count < 130]
+    assert len(seen_meanwhile) < 18
 
 
 def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
@@ -151,9 +150,6 @@ def test_it_ends_with_a_killed_parent(nats_server: Broker) -> None:
     parent.wait()
     parent.stdout.close()
     give_up_at = time.monotonic() + 10
-    while Path(f"/proc/{engine_pid}").exists() and time.monotonic() < give_up_at:
-        if ") Z" in Path(f"/proc/{engine_pid}/stat").read_text(encoding="ascii"):
-            break
-        time.sleep(0.02)
-    else:
+    while is_alive(engine_pid):
         assert time.monotonic() < give_up_at
+        time.sleep(0.02)

@@ -34,11 +34,11 @@ async def _add_stream(url: str) -> None:
     await nc.close()
 
 
-def _is_alive(pid: int) -> bool:
+def is_alive(pid: int) -> bool:
     try:
         with open(f"/proc/{pid}/stat", encoding="ascii") as stat:
             return stat.read().rsplit(")", 1)[1].split()[0] != "Z"
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
 
 
@@ -61,14 +61,14 @@ async def test_it_works_with_async_with_and_leaves_nothing() -> None:
     async with Broker() as broker:
         assert await _stream_names(broker.url) == []
         store, pid = broker.store, broker.pid
-    assert not store.exists() and not _is_alive(pid)
+    assert not store.exists() and not is_alive(pid)
 
 
 def test_a_frozen_server_can_be_stopped(nats_server: Broker) -> None:
     nats_server.freeze()
     pid = nats_server.pid
     nats_server.close()
-    assert not _is_alive(pid)
+    assert not is_alive(pid)
 
 
 def test_a_wrong_configuration_is_told_in_the_words_of_the_server(
@@ -133,14 +133,14 @@ def test_the_server_dies_with_a_killed_parent() -> None:
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)
     assert parent.stdout is not None
     server_pid = int(parent.stdout.readline())
-    assert _is_alive(server_pid)
+    assert is_alive(server_pid)
     os.kill(parent.pid, signal.SIGKILL)
     parent.wait()
     parent.stdout.close()
     give_up_at = time.monotonic() + 10
-    while _is_alive(server_pid) and time.monotonic() < give_up_at:
+    while is_alive(server_pid) and time.monotonic() < give_up_at:
         time.sleep(0.02)
-    assert not _is_alive(server_pid)
+    assert not is_alive(server_pid)
 
 
 def test_a_cluster_has_three_healthy_nodes(nats_cluster: Cluster) -> None:

@@ -10,7 +10,7 @@ import nats
 
 from natstui.config import Connection
 from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
+from natstui.jetstream.client import Client, connect
 from natstui.jetstream.events import listen
 from natstui.model.record import AckSample, Advisory, Record
 
@@ -18,11 +18,20 @@ from natstui.model.record import AckSample, Advisory, Record
 class _Heard:
     """A sink that keeps what it gets."""
 
-    def __init__(self) -> None:
+    def __init__(self, client: Client) -> None:
+        self.client = client
         self.records: list[Record] = []
 
     def add(self, record: Record) -> None:
         self.records.append(record)
+
+    async def ready(self) -> None:
+        """Wait until the server knows what is listened to, also after a restart."""
+        async with asyncio.timeout(20):
+            while self.client.link.state != "connected":
+                await asyncio.sleep(0.02)
+        # Subscriptions were sent before this question.
+        await self.client.request("INFO")
 
     async def advisory(self, kind: str) -> Advisory:
         async with asyncio.timeout(20):
@@ -35,9 +44,11 @@ class _Heard:
 
 @asynccontextmanager
 async def listening(url: str) -> AsyncIterator[_Heard]:
-    client, heard = await connect(Connection(servers=(url,))), _Heard()
+    client = await connect(Connection(servers=(url,)))
+    heard = _Heard(client)
     task = asyncio.create_task(listen(client, heard))
-    await asyncio.sleep(0.1)
+    await asyncio.sleep(0.05)
+    await heard.ready()
     try:
         yield heard
     finally:
@@ -79,7 +90,8 @@ async def test_announcements_go_on_after_a_restart_and_polling_is_not_among_them
 ) -> None:
     async with listening(nats_server.url) as heard:
         nats_server.restart()
-        await asyncio.sleep(1.5)
+        await asyncio.sleep(0.1)
+        await heard.ready()
         nc = await nats.connect(nats_server.url, connect_timeout=5)
         await nc.jetstream().account_info()
         await nc.jetstream().add_stream(name="S", subjects=["s"])

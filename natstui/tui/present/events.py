@@ -64,9 +64,10 @@ class EventView(View):
         return look(self.at(row)) in ("bad", "warn")
 
     def search_text(self, row: int) -> str:
-        """Return everything a person reads of it."""
+        """Return everything a person reads of it, and the whole sentence."""
         event = self.at(row)
-        return " ".join((kind_text(event), where_text(event), event_text(event)))
+        texts = (kind_text(event), where_text(event), brief_text(event), event_text(event))
+        return " ".join(texts)
 
 
 def kind_text(event: Happening) -> str:
@@ -99,6 +100,19 @@ def where_text(event: Happening) -> str:
     if isinstance(event, Unavailable | Restored):
         return clean_line(event.what)
     return ""
+
+
+def brief_text(event: Happening) -> str:
+    """Return what happened without the names that stand beside it, so that it fits."""
+    if not isinstance(event, Advisory):
+        return event_text(event)
+    text = event.text
+    if event.consumer:
+        asset = f"consumer {event.consumer} on {event.stream}"
+        text = text.replace(f" of {asset}", "", 1).replace(asset, "consumer", 1)
+    elif event.stream:
+        text = text.replace(f"stream {event.stream} ", "stream ", 1)
+    return clean_line(text)
 
 
 def event_text(event: Happening) -> str:
@@ -161,16 +175,16 @@ def _where(view: EventView, row: int) -> Cell:
 
 def _text(view: EventView, row: int) -> Cell:
     """What happened."""
-    return Cell(event_text(view.at(row)), look(view.at(row)))
+    return Cell(brief_text(view.at(row)), look(view.at(row)))
 
 
 _words: Callable[..., ColumnSpec[EventView]] = partial(ColumnSpec, align="left", descends=False)
 
 EVENT_COLUMNS: tuple[ColumnSpec[EventView], ...] = (
     _words("time", "TIME", 12, 0, _time, lambda v: [v.at(r).at_us for r in v.rows()]),
-    _words("kind", "KIND", 16, 1, _kind, lambda v: [kind_text(v.at(r)) for r in v.rows()]),
+    _words("kind", "KIND", 16, 3, _kind, lambda v: [kind_text(v.at(r)) for r in v.rows()]),
     _words(
-        "where", "WHERE", 20, 3, _where, lambda v: [where_text(v.at(r)) for r in v.rows()], flex=1
+        "where", "WHERE", 22, 1, _where, lambda v: [where_text(v.at(r)) for r in v.rows()], flex=1
     ),
     _words(
         "text", "WHAT", 40, 2, _text, lambda v: [event_text(v.at(r)) for r in v.rows()], flex=3

@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
+from textual import on
+
+from natstui.model.record import Advisory
+from natstui.tui.messages import Open
 from natstui.tui.present.columns import ColumnSpec, Order
 from natstui.tui.present.events import EVENT_COLUMNS, EventView
 from natstui.tui.table_screen import TableScreen
+from natstui.tui.text import safe_copy
+from natstui.tui.widgets.table_messages import RowSelected
 
 
 class EventsScreen(TableScreen):
@@ -16,6 +22,22 @@ class EventsScreen(TableScreen):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
     START = Order("time", reverse=True)
+
+    @on(RowSelected)
+    def _open(self, message: RowSelected) -> None:
+        """Go to the consumer, else the stream, that the event is about."""
+        view = self.view()
+        event = next((view.at(row) for row in view.rows() if view.key(row) == message.key), None)
+        if not isinstance(event, Advisory) or not event.stream:
+            self.notify("this event belongs to no stream", timeout=2)
+        elif (event.stream, event.consumer) in {
+            key[:2] for key in self.state.consumers.roster.keys
+        }:
+            self.post_message(Open("consumer", event.stream, event.consumer))
+        elif event.stream in {key[0] for key in self.state.streams.roster.keys}:
+            self.post_message(Open("stream", event.stream))
+        else:
+            self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
 
     def view(self) -> EventView:
         """Return the events of the present state."""

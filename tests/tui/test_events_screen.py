@@ -1,0 +1,59 @@
+"""What happened, as the events table tells it."""
+
+from __future__ import annotations
+
+import nats
+import pytest
+
+from natstui.jetstream.broker import Broker
+from natstui.model.record import Advisory, Noted
+from natstui.model.state import Happening
+from natstui.tui.present.events import brief_text
+from natstui.tui.screens.consumer_detail import ConsumerDetail
+from natstui.tui.screens.stream_detail import StreamDetail
+from tests.tui.viewer import viewing
+
+
+def advisory(text: str, consumer: str | None = "c", kind: str = "nak") -> Advisory:
+    return Advisory(0, kind, "S", consumer, text, "{}")
+
+
+@pytest.mark.parametrize(
+    ("event", "text"),
+    [
+        (
+            advisory("message 7 of consumer c on S was refused (nak)"),
+            "message 7 was refused (nak)",
+        ),
+        (advisory("consumer c on S was deleted"), "consumer was deleted"),
+        (advisory("stream S was created", None), "stream was created"),
+        (advisory("streams are well", None), "streams are well"),
+        (Noted(0, "stream S was slow"), "stream S was slow"),
+    ],
+)
+def test_names_that_stand_beside_a_sentence_are_not_told_again(
+    event: Happening, text: str
+) -> None:
+    assert brief_text(event) == text
+
+
+async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+        await viewer.press("3")
+        await js.add_stream(name="PAYMENTS", subjects=["p"])
+        await viewer.until(lambda: "stream was created" in viewer.text, "the stream")
+        await js.add_consumer("PAYMENTS", durable_name="settlement")
+        await viewer.until(lambda: "consumer was created" in viewer.text, "the consumer")
+        await viewer.until(lambda: viewer.app.state.consumers.roster.keys, "the first poll of it")
+        assert "PAYMENTS › settlement" in viewer.text
+        await viewer.press("slash", *"settlement", "enter", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
+        await viewer.press(
+            "escape", "escape", "slash", *"stream", "space", *"was", "enter", "enter"
+        )
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "the stream")
+    await nc.close()

@@ -92,6 +92,20 @@ async def finished(viewer: Viewer) -> None:
     )
 
 
+async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.press("b")
+        for key in ("s", "plus", "minus", "a", "k"):
+            viewer.app._toasts = {}  # The same sentence again within seconds is not shown.
+            await viewer.press(key)
+            told = [str(toast.message) for toast in viewer.app._notifications]
+            assert told == ["no benchmark runs: b picks a scenario"], key
+            viewer.app.clear_notifications()
+        await viewer.press("r")
+        told = [str(toast.message) for toast in viewer.app._notifications]
+        assert told == ["no benchmark has run yet: b picks a scenario"]
+
+
 async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_every_message(
     nats_server: Broker,
 ) -> None:

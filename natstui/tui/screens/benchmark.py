@@ -152,30 +152,38 @@ class BenchmarkScreen(LiveScreen):
 
     def action_stop(self) -> None:
         """End the run now; its result is marked partial."""
-        self.post_message(Asked(StopBenchmark(next(_command_ids))))
+        self._steer(StopBenchmark(next(_command_ids)))
 
     def action_again(self) -> None:
         """Run the last scenario again."""
-        if self._last is not None:
+        if self._last is None:
+            self.notify("no benchmark has run yet: b picks a scenario", severity="warning")
+        else:
             self.start(self._last.scenario, dict(self._last.overrides))
 
     def action_rate(self, direction: int) -> None:
         """Let the senders send a quarter more, or a fifth less."""
         factor = FASTER if direction > 0 else SLOWER
-        self.post_message(Asked(ChangeRate(next(_command_ids), factor_ratio=factor)))
+        self._steer(ChangeRate(next(_command_ids), factor_ratio=factor))
 
     def action_add(self) -> None:
         """Start one more worker of the role that receives, else of the first."""
-        if (role := _steered(self.state)) is not None:
-            self.post_message(Asked(AddWorker(next(_command_ids), role)))
+        self._steer(AddWorker(next(_command_ids), _steered(self.state)))
 
     def action_kill(self) -> None:
         """Kill the last worker of the role that receives, else of the first, as in a crash."""
-        if (role := _steered(self.state)) is not None:
-            self.post_message(Asked(KillWorker(next(_command_ids), role)))
+        self._steer(KillWorker(next(_command_ids), _steered(self.state)))
+
+    def _steer(self, command: StopBenchmark | ChangeRate | AddWorker | KillWorker) -> None:
+        """Ask for it, or say that there is nothing to steer; of a replay the app says it."""
+        view = self.state.benchmark or BenchmarkView()
+        if self.state.replay is None and (view.planned is None or view.finished is not None):
+            self.notify("no benchmark runs: b picks a scenario", severity="warning")
+        else:
+            self.post_message(Asked(command))
 
 
-def _steered(state: State) -> str | None:
-    """Return the role whose workers are added and killed."""
+def _steered(state: State) -> str:
+    """Return the role whose workers are added and killed; empty before any run."""
     planned = state.benchmark.planned if state.benchmark else None
-    return present.steered_role(planned.plan) if planned else None
+    return (present.steered_role(planned.plan) or "") if planned else ""

@@ -124,11 +124,6 @@ class FormScreen(LiveScreen):
             self.texts[message.path] = message.text
         self.redraft()
 
-    @on(FieldRow.Focused)
-    def _focus_moved(self, message: FieldRow.Focused) -> None:
-        self._focused = message.path
-        self._explain()
-
     def redraft(self) -> None:
         """Find out what the texts mean now, and show it."""
         self.draft = drafted(self.subject, self.texts, self.around, self.estimate, self.notes)
@@ -147,8 +142,11 @@ class FormScreen(LiveScreen):
         self._caption("")
         self._explain()
 
-    def _explain(self) -> None:
+    @on(FieldRow.Focused)
+    def _explain(self, message: FieldRow.Focused | None = None) -> None:
         """Show what is wrong with the field in focus, else what it means."""
+        if message is not None:
+            self._focused = message.path
         problems = [p.text for p in self.draft.problems if p.path == self._focused]
         if problems:
             self.hint.update(safe(problems[0], "$text-error"))
@@ -249,6 +247,13 @@ class FormScreen(LiveScreen):
     def action_preview(self) -> None:
         """Show the preview alone, or the fields again."""
         self.toggle_class("-preview")
+
+    def action_back(self) -> None:
+        """Leave the preview first, then the form: what was typed is kept from a key too many."""
+        if self.has_class("-preview"):
+            self.set_class(False, "-preview")
+        else:
+            super().action_back()
 
     def action_copy(self) -> None:
         """Copy the equivalent nats command."""

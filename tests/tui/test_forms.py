@@ -246,6 +246,11 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field(nats_server: Brok
         row = viewer.app.focused.parent if viewer.app.focused else None
         assert isinstance(row, FieldRow)
         assert row.field.path == "max_age"
+        await viewer.press("ctrl+o")
+        await viewer.until(lambda: "What will be sent" in viewer.text, "the preview")
+        await viewer.press("escape")
+        assert row.text == "5ms"
+        await viewer.until(lambda: "What will be sent" not in viewer.text, "the fields again")
         await viewer.press("escape")
         await on_streams(viewer)
 

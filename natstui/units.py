@@ -23,6 +23,13 @@ def count_text(count: int | float | None) -> str:
     return f"{count:.0f}E"
 
 
+def counted(count: int | str, noun: str) -> str:
+    """Return `1 message`, `2 messages`, `at most 1 reply`, `3 replies`."""
+    if str(count).rpartition(" ")[2] == "1":
+        return f"{count} {noun}"
+    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
+
+
 def bytes_text(size_bytes: int | float | None) -> str:
     """Return binary units: `0 B`, `1.5 KiB`, `12 MiB`; unknown for None."""
     if size_bytes is None:

@@ -152,6 +152,7 @@ def verify(sessions: Path, session: str) -> None:
     from natstui.errors import SessionError
     from natstui.session.library import find
     from natstui.session.verify import verify as verdict_of
+    from natstui.units import counted
 
     folder = find(sessions, session)
     verdict = verdict_of(folder)
@@ -163,7 +164,7 @@ def verify(sessions: Path, session: str) -> None:
         (verdict.polls_count, "poll"),
         (verdict.consumer_samples_count, "consumer sample"),
     )
-    click.echo(", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts))
+    click.echo(", ".join(counted(count, word) for count, word in counts))
     if verdict.damaged:
         raise SessionError(f"{folder} is damaged; what is listed above is all that is")
 

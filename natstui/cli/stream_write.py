@@ -22,6 +22,7 @@ from natstui.model.config_field import Config, without_server_metadata
 from natstui.model.manage import Change
 from natstui.model.stream_spec import NEW_STREAM
 from natstui.model.templates import started
+from natstui.units import counted
 
 
 @click.command()
@@ -93,9 +94,8 @@ def purge(
     asked = {key: value for key, value in asked.items() if value is not None}
     given_name(name)
     count = run_with_writer(connection, True, lambda w: purge_preview(w.client, name, asked))
-    _final(
-        connection, "purge_stream", name, f"this removes {count} messages of {name}", asked, words
-    )
+    effect = f"this removes {counted(count, 'message')} of {name}"
+    _final(connection, "purge_stream", name, effect, asked, words)
 
 
 @click.command()

@@ -11,6 +11,7 @@ from natstui.jetstream.surroundings import read_surroundings
 from natstui.jetstream.writer import Writer
 from natstui.model.manage import PreviewPurge, ReadJournal, ReadSurroundings
 from natstui.model.stored import BrowseMessages, CountSubjects, PreviewDelivery, ReadMessage
+from natstui.units import counted
 
 ReadingCommand = (
     BrowseMessages
@@ -28,23 +29,23 @@ async def read_things(writer: Writer, command: ReadingCommand) -> tuple[str, obj
     match command:
         case BrowseMessages():
             page = await browse(writer.client, command)
-            return f"{len(page.messages)} messages of {page.stream}", page
+            return f"{counted(len(page.messages), 'message')} of {page.stream}", page
         case ReadMessage():
             message = await read_message(writer.client, command)
             return f"message {command.stream_seq} of {command.stream}", message
         case CountSubjects():
-            counted = await count_subjects(writer.client, command.stream, command.filter_subject)
-            return f"{len(counted)} subjects of {command.stream}", counted
+            found = await count_subjects(writer.client, command.stream, command.filter_subject)
+            return f"{counted(len(found), 'subject')} of {command.stream}", found
         case PreviewDelivery():
             return "what it would deliver", await preview_delivery(writer.client, command)
         case ReadJournal():
             here = writer.client.connection.target
             entries = [entry for entry in writer.journal.entries() if entry.server == here]
             newest = entries[::-1][: command.entries_count]
-            return f"{len(entries)} changes on this server", newest
+            return f"{counted(len(entries), 'change')} on this server", newest
         case ReadSurroundings():
             return "what a form needs", await read_surroundings(writer.client, command.stream)
         case PreviewPurge():
             asked = json.loads(command.body_json)
             count = await purge_preview(writer.client, command.stream, asked)
-            return f"this will remove {count} messages", count
+            return f"This will remove {counted(count, 'message')}", count

@@ -10,7 +10,7 @@ from natstui.jetstream.admin import Changed, read_config
 from natstui.jetstream.client import Client
 from natstui.jetstream.writer import Config, Request, Writer
 from natstui.model.manage import Change
-from natstui.units import count_text
+from natstui.units import count_text, counted
 
 _MOST_SUBJECTS = 50_000
 
@@ -31,7 +31,9 @@ async def purge_stream(writer: Writer, change: Change) -> Changed:
     before = await read_config(writer, "stream", change.stream)
     request = Request(f"STREAM.PURGE.{change.stream}", body, body, before)
     reply = await writer.write(change, request)
-    return Changed(f"{reply['purged']} messages of {change.stream} removed", before, before)
+    return Changed(
+        f"{counted(reply['purged'], 'message')} of {change.stream} removed", before, before
+    )
 
 
 async def delete_message(writer: Writer, change: Change) -> Changed:

@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import msgspec
 
+from natstui.units import counted
+
 
 class Told(msgspec.Struct):
     """What advisories and metrics say, all kinds together."""
@@ -74,7 +76,9 @@ _SENTENCES: dict[str, Callable[[Told], str]] = {
     "terminated": lambda t: (
         f"{_message(t)} was terminated at delivery {t.deliveries}{_because(t)}"
     ),
-    "max_deliver": lambda t: f"{_message(t)} was given up after {t.deliveries} deliveries",
+    "max_deliver": lambda t: (
+        f"{_message(t)} was given up after {counted(t.deliveries, 'delivery')}"
+    ),
     "snapshot_create": lambda t: f"a backup of stream {t.stream} began",
     "snapshot_complete": lambda t: f"a backup of stream {t.stream} ended",
     "restore_create": lambda t: f"restoring stream {t.stream} began",

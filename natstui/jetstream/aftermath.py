@@ -9,6 +9,7 @@ from natstui.jetstream.admin import read_config
 from natstui.jetstream.writer import Config, Writer
 from natstui.model.config_change import AssetKind, differences
 from natstui.model.manage import Change
+from natstui.units import counted
 
 
 async def aftermath(writer: Writer, change: Change) -> str:
@@ -27,7 +28,7 @@ async def _shown(writer: Writer, change: Change) -> str:
         return await _configured(writer, change, kind, name)
     if change.action == "purge_stream":
         state = await _info(writer, f"STREAM.INFO.{change.stream}", "state")
-        return f"{name} holds {state['messages']} messages"
+        return f"{name} holds {counted(state['messages'], 'message')}"
     if change.action in ("pause_consumer", "resume_consumer"):
         info = await _info(writer, f"CONSUMER.INFO.{change.stream}.{change.consumer}")
         return f"{name} is {'paused' if info.get('paused') else 'not paused'}"

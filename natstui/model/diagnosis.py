@@ -11,6 +11,7 @@ from typing import Literal
 from natstui.model.configuration import ConsumerConfiguration
 from natstui.model.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.state import State
+from natstui.units import counted
 
 Level = Literal["ok", "idle", "warn", "bad", "unknown"]
 
@@ -168,7 +169,8 @@ def _evidence(rules: _Rules, row: int, standing: Standing, pending_per_s: float 
     if standing is ACK_LIMIT:
         config = rules.configuration(row)
         limit = config.max_ack_pending_msgs if config else None
-        text = f"{outstanding} of {limit} messages wait for their acknowledgement"
+        wait = "message waits for its" if limit == 1 else "messages wait for their"
+        text = f"{outstanding} of {limit} {wait} acknowledgement"
         return f"{text}: nothing more is delivered until one comes"
     if standing is UNBOUND:
         return f"{pending} pending, nobody subscribes to it"
@@ -179,7 +181,7 @@ def _evidence(rules: _Rules, row: int, standing: Standing, pending_per_s: float 
         text = f"{pending} pending, no pull request is open, the last delivery was"
         return f"{text} {quiet_us / 1e6:.0f} s ago"
     if standing is REDELIVERING:
-        return f"{columns.redelivered_msgs[row]} messages were delivered again"
+        return f"{counted(columns.redelivered_msgs[row], 'message')} delivered again"
     if standing in (FALLING_BEHIND, CATCHING_UP):
         return f"{pending} pending, {pending_per_s or 0:+.1f} a second"
     return f"{pending} pending, {outstanding} waiting for their ack"

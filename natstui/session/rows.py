@@ -41,6 +41,7 @@ from natstui.session.tables import (
     STREAM_SAMPLE,
     Table,
 )
+from natstui.units import counted
 
 Value = str | int | float | bool | None
 Row = tuple[Table, tuple[Value, ...]]
@@ -150,7 +151,12 @@ def _told(record: Record) -> Told | None:
         case Restored():
             return "unavailable", record.what, "restored", None
         case Gap():
-            return "gap", None, f"{record.lost_records_count} records lost", record.reason
+            return (
+                "gap",
+                None,
+                f"{counted(record.lost_records_count, 'record')} lost",
+                record.reason,
+            )
         case ClockStepped():
             return "gap", None, "clock", step_text(record.step_us)
         case EngineStarted():

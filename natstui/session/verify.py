@@ -15,7 +15,7 @@ from natstui.session.folder import SegmentFile, is_recording, reading, segments
 from natstui.session.info import SessionInfo, read_info
 from natstui.session.recording import readable
 from natstui.session.segment import read_content
-from natstui.units import bytes_text, duration_text
+from natstui.units import bytes_text, counted, duration_text
 
 _MISSED_POLLS = 3
 """So many intervals without a poll are a hole."""
@@ -72,7 +72,7 @@ class _Check:
             lost = record.lost_records_count
             self.tell(
                 f"gap from {moment_text(record.from_at_us)} to {moment_text(record.at_us)}:"
-                f" {record.reason}; {lost} records lost",
+                f" {record.reason}; {counted(lost, 'record')} lost",
                 damage=False,
             )
 
@@ -145,7 +145,8 @@ def _verify_segment(file: SegmentFile, check: _Check) -> None:
         check.tell(f"{file.path.name} does not begin with a keyframe", damage=True)
     if content.damaged_lines_count and file.sealed:
         check.tell(
-            f"{file.path.name}: {content.damaged_lines_count} lines cannot be read", damage=True
+            f"{file.path.name}: {counted(content.damaged_lines_count, 'line')} cannot be read",
+            damage=True,
         )
     unreadable_count = 0
     for entry in content.entries:
@@ -155,7 +156,9 @@ def _verify_segment(file: SegmentFile, check: _Check) -> None:
         else:
             check.take(record)
     if unreadable_count:
-        check.tell(f"{file.path.name}: {unreadable_count} records cannot be read", damage=True)
+        check.tell(
+            f"{file.path.name}: {counted(unreadable_count, 'record')} cannot be read", damage=True
+        )
     if not file.sealed:
         _verify_tail(file, check)
 

@@ -13,9 +13,9 @@ from natstui.units import duration_text
 _STREAM_STATE: tuple[tuple[str, Callable[[StreamView, int], Cell]], ...] = (
     ("messages", stream_cells.msgs),
     ("bytes", stream_cells.size),
-    ("in msg/s", stream_cells.in_rate),
+    ("in msgs/s", stream_cells.in_rate),
     ("in B/s", stream_cells.in_bytes),
-    ("removed msg/s", stream_cells.removed),
+    ("removed msgs/s", stream_cells.removed),
     ("first sequence", stream_cells.first_seq),
     ("oldest message", stream_cells.first_age),
     ("last sequence", stream_cells.last_seq),

@@ -6,7 +6,7 @@ from natstui.model.snapshot import Account
 from natstui.model.state import State
 from natstui.tui.present.sections import Section, line
 from natstui.tui.present.strip import own_requests_per_s
-from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
+from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
 
 
 def server_sections(state: State) -> list[Section]:
@@ -101,7 +101,7 @@ def _cost(state: State) -> Section:
         "COST OF MONITORING",
         (
             line("our requests", f"{own_requests_per_s(state):.1f}/s"),
-            line("last poll", f"{newest.requests_count} requests"),
+            line("last poll", counted(newest.requests_count, "request")),
             line("received", bytes_text(newest.received_bytes)),
             line("took", duration_text(newest.elapsed_us / 1e6)),
             line("API round trip", rtt),

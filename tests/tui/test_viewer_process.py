@@ -31,7 +31,7 @@ def test_a_terminal_can_be_reset() -> None:
 
 def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(nats_server: object) -> None:
     with OnTerminal(MAIN, "--server", nats_server.url) as terminal:  # type: ignore[attr-defined]
-        terminal.read(b"Streams", within_s=60)
+        assert b"connected" in terminal.read(b"connected", within_s=60)
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.wait() == 143
         assert b"\x1b[?1049l" in terminal.output

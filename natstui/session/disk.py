@@ -6,6 +6,7 @@ import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from natstui.errors import SessionError
 from natstui.session.entry import encode_keyframe
 from natstui.session.folder import (
     LOCK,
@@ -59,7 +60,11 @@ class Disk:
         self._records_count: dict[str, int] = {}
         self._lock: int | None = None
         self._open: OpenSegment | None = None
-        self._begin(keyframe)
+        try:
+            self._begin(keyframe)
+        except (OSError, SessionError):
+            self.abandon()
+            raise
 
     def _begin(self, keyframe: Keyframe) -> None:
         """Take the folder and open the first segment in it."""
@@ -138,7 +143,8 @@ class Disk:
             index = seal(self.folder, self._to_seal[0])
             del self._to_seal[0]
             if index is not None:
-                self._sealed.append(index)
+                # Marks would grow for as long as it records, and are of use to readers only.
+                self._sealed.append(replace(index, marks=()))
                 for kind, count in index.records_count.items():
                     self._records_count[kind] = self._records_count.get(kind, 0) + count
 
@@ -183,9 +189,9 @@ class Disk:
 
     def finish(self, ended_at_us: int) -> None:
         """Seal everything and say that the recording is whole."""
-        self._there()
-        self._to_seal.append(self._number)
         try:
+            self._there()
+            self._to_seal.append(self._number)
             self.seal()
             self.tell(
                 replace(self.info, ended_at_us=ended_at_us, records_count=self._records_count)

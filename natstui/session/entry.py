@@ -30,6 +30,9 @@ from natstui.session.keyframe import Keyframe
 PART_BYTES = 26_000
 """A part is about this long; the window of gzip is 32,768."""
 
+_LEAST_ROWS = 16
+"""Of a part, so that one of a poll that has hardly any rows does not set a size for many."""
+
 _KEYFRAMES = Codec(Keyframe | Snapshot)
 _TAIL = re.compile(rb',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$')
 _TIME = re.compile(
@@ -161,7 +164,7 @@ def _rows_per_part(snapshot: Poll, size_bytes: int) -> tuple[int, int]:
     parts_count = -(-size_bytes // PART_BYTES)
     streams_count = -(-len(snapshot.streams.name) // parts_count)
     consumers_count = -(-len(snapshot.consumers.name) // parts_count)
-    return max(1, streams_count), max(1, consumers_count)
+    return max(_LEAST_ROWS, streams_count), max(_LEAST_ROWS, consumers_count)
 
 
 def _rows(columns: C, start: int, stop: int) -> C:

@@ -131,15 +131,19 @@ class Recorder:
                 lost_count = self._lost_count
                 self._begin_segment()
                 self._lost_count = lost_count
-            if self._unwritten:
-                self._disk.append(b"".join(self._unwritten))
+            self._append()
         except (OSError, SessionError) as error:
             self._reporter.worry(error, self._disk.size_bytes)
             return
-        self._unwritten, self._unwritten_bytes = [], 0
         if self._reporter.trouble or self._lost_count:
             self._recover()
         self._last_written_us = self._clock.wall_us()
+
+    def _append(self) -> None:
+        """Write the waiting lines; they wait on when that fails."""
+        if self._unwritten:
+            self._disk.append(b"".join(self._unwritten))
+            self._unwritten, self._unwritten_bytes = [], 0
 
     def _recover(self) -> None:
         """Note what is missing, in a segment of its own: readers start again from its keyframe."""
@@ -148,6 +152,7 @@ class Recorder:
             reason = self._reporter.trouble or "records came faster than they could be written"
             gap = Gap(self._clock.wall_us(), self._last_written_us, self._lost_count, reason)
             self._rotate(gap)
+            self._append()
         except OSError as error:
             self._reporter.worry(error, self._disk.size_bytes)
             return
@@ -155,12 +160,11 @@ class Recorder:
         self._reporter.tell(self._disk.size_bytes)
 
     def _rotate(self, first: Record | None = None) -> None:
+        """Begin another segment, in which `first` waits to be written."""
         self._disk.rotate(self._keyframe())
         self._begin_segment()
         if first is not None:
             self._take(first)
-            lines, self._unwritten, self._unwritten_bytes = self._unwritten, [], 0
-            self._disk.append(b"".join(lines))
 
     def _keyframe(self) -> Keyframe:
         return self._memory.keyframe(self._clock.wall_us(), first=False)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -15,9 +17,11 @@ from natstui.model.record import Configured, LinkChanged, Noted, Outcome, Record
 from natstui.model.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.clock import Clock, steady_us, wall_us
 from natstui.session.disk import RecorderSettings
-from natstui.session.folder import segments
+from natstui.session.entry import Splitter, entry_of, piece_of
+from natstui.session.folder import is_recording, segments
 from natstui.session.info import read_info
 from natstui.session.keyframe import Memory
+from natstui.session.library import session_folders
 from natstui.session.recorder import Recorder
 from natstui.session.recording import Recording
 from natstui.session.verify import verify
@@ -202,6 +206,43 @@ def test_a_removed_folder_is_told_and_recording_begins_again(start: Start) -> No
     assert any(isinstance(record, Configured) for record in records)
 
 
+def test_what_was_lost_is_told_even_when_the_disk_refuses_the_line_that_tells_it(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded, refused, write = start(), [], os.write
+
+    def full_once(descriptor: int, data: memoryview) -> int:
+        if b'"kind":"gap"' in bytes(data) and not refused:
+            refused.append(data)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return write(descriptor, data)
+
+    for number in range(5):
+        recorded.recorder.add(Noted(START_US + number, "before"))
+    wait_until(lambda: not recorded.recorder.is_behind)
+    monkeypatch.setattr(os, "write", full_once)
+    shutil.rmtree(recorded.recorder.folder)
+    wait_until(lambda: refused and recorded.told[-1].reason is None)
+    recorded.recorder.stop()
+    gaps = [record for record in recorded.records() if isinstance(record, Gap)]
+    assert sum(gap.lost_records_count for gap in gaps) == 5
+    assert "No space left on device" in gaps[-1].reason
+
+
+def test_a_disk_that_fills_as_it_begins_leaves_nothing_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int, data: memoryview) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    before = set(os.listdir("/proc/self/fd"))
+    with monkeypatch.context() as patched, pytest.raises(SessionError, match="No space left"):
+        patched.setattr(os, "write", full)
+        Recorder(RecorderSettings(tmp_path), Memory().keyframe(0), lambda change: None)
+    assert set(os.listdir("/proc/self/fd")) == before
+    assert not is_recording(session_folders(tmp_path)[0])
+
+
 def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     settings = RecorderSettings(tmp_path / "file" / "sessions")
@@ -218,3 +259,13 @@ def test_adding_never_waits_for_the_disk(start: Start) -> None:
     assert (time.perf_counter() - began_s) / 150 < 0.002
     recorded.recorder.stop()
     assert verify(recorded.recorder.folder).polls_count == 150
+
+
+def test_rows_that_come_in_the_middle_of_a_segment_do_not_get_a_line_each() -> None:
+    splitter = Splitter()
+    splitter.lines(Scenario(streams=300, consumers=1).poll(1), 1)
+    many = Scenario(streams=300, consumers=2000).poll(2)
+    lines = splitter.lines(many, 2)
+    assert len(lines) < 150
+    entry = entry_of([piece_of(line[:-1], 0) for line in lines])
+    assert entry is not None and entry.record() == many

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from natstui.clean import clean_text
 from natstui.errors import NatstuiError
 
 ENGINE = (sys.executable, "-P", "-m", "natstui", "engine")
@@ -47,5 +48,5 @@ def run_fast(arguments: Sequence[str]) -> None:
     try:
         open_viewer((*ENGINE, *arguments))
     except NatstuiError as error:
-        sys.stderr.write(f"natstui: {error}\n")
+        sys.stderr.write(f"natstui: {clean_text(str(error))}\n")
         sys.exit(error.exit_code)

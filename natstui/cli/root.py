@@ -9,6 +9,7 @@ import sys
 import click
 
 from natstui import __version__
+from natstui.clean import clean_text
 from natstui.cli.options import viewer_flags
 from natstui.errors import NatstuiError, UsageError
 
@@ -104,5 +105,6 @@ def run() -> None:
     try:
         root(prog_name="natstui")
     except NatstuiError as error:
-        click.echo(f"natstui: {error}", err=True)
+        # What a server, a file or a recording says may be part of it.
+        click.echo(f"natstui: {clean_text(str(error))}", err=True)
         sys.exit(error.exit_code)

@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from natstui.clean import clean_line
 from natstui.cli.asset_commands import given_name
 from natstui.cli.managing import print_fields, print_rows, run_with_writer
 from natstui.cli.options import connection_options
@@ -65,7 +66,7 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
         pages = [json.loads(page) async for page in writer.client.pages("STREAM.LIST", body)]
         missing = [name for page in pages for name in page.get("missing") or ()]
         if missing:
-            click.echo(f"natstui: not reachable: {', '.join(missing)}", err=True)
+            click.echo(f"natstui: not reachable: {clean_line(', '.join(missing))}", err=True)
         return [row for page in pages for row in page.get("streams") or ()]
 
     rows = run_with_writer(connection, True, work)

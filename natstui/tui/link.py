@@ -72,7 +72,8 @@ class Link:
     async def records(self) -> AsyncIterator[Record]:
         """Yield every record as it comes; end when the engine ends."""
         loop = asyncio.get_running_loop()
-        reader = asyncio.StreamReader(limit=1 << 30)
+        # Nothing piles up here: what is not folded yet waits in the pipe, and then in the engine.
+        reader = asyncio.StreamReader(limit=4 * _READ_BYTES)
         transport, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout
         )

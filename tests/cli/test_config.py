@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -62,3 +64,11 @@ def test_the_path_of_the_file_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     shown = CliRunner().invoke(config, ["--path"], catch_exceptions=False).stdout
     assert shown.endswith("config.toml\n")
+
+
+def test_what_an_error_quotes_cannot_steer_the_terminal() -> None:
+    command = [sys.executable, "-m", "natstui", "watch", "--config", "none\x1b]2;mine\x07.toml"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert "does not exist" in done.stderr
+    assert "\x1b" not in done.stderr and "\x07" not in done.stderr

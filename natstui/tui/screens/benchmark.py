@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable
 from time import monotonic
 from typing import ClassVar
@@ -24,6 +23,7 @@ from natstui.model.benchmark_command import (
 )
 from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.state import State
+from natstui.tui.asking import next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Open
 from natstui.tui.present import benchmark as present
@@ -36,7 +36,6 @@ from natstui.tui.widgets.strip_chart import StripChart
 
 FASTER, SLOWER = 1.25, 0.8
 STRIPS_EVERY_S, TEXTS_EVERY_S = 0.095, 0.5
-_command_ids = itertools.count(2_000_000)
 
 
 class BenchmarkScreen(LiveScreen):
@@ -143,7 +142,7 @@ class BenchmarkScreen(LiveScreen):
 
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
-        self._last = StartBenchmark(next(_command_ids), scenario, overrides or {})
+        self._last = StartBenchmark(next_command_id(), scenario, overrides or {})
         self.post_message(Asked(self._last))
 
     def action_pick(self) -> None:
@@ -152,7 +151,7 @@ class BenchmarkScreen(LiveScreen):
 
     def action_stop(self) -> None:
         """End the run now; its result is marked partial."""
-        self._steer(StopBenchmark(next(_command_ids)))
+        self._steer(StopBenchmark(next_command_id()))
 
     def action_again(self) -> None:
         """Run the last scenario again."""
@@ -164,15 +163,15 @@ class BenchmarkScreen(LiveScreen):
     def action_rate(self, direction: int) -> None:
         """Let the senders send a quarter more, or a fifth less."""
         factor = FASTER if direction > 0 else SLOWER
-        self._steer(ChangeRate(next(_command_ids), factor_ratio=factor))
+        self._steer(ChangeRate(next_command_id(), factor_ratio=factor))
 
     def action_add(self) -> None:
         """Start one more worker of the role that receives, else of the first."""
-        self._steer(AddWorker(next(_command_ids), _steered(self.state)))
+        self._steer(AddWorker(next_command_id(), _steered(self.state)))
 
     def action_kill(self) -> None:
         """Kill the last worker of the role that receives, else of the first, as in a crash."""
-        self._steer(KillWorker(next(_command_ids), _steered(self.state)))
+        self._steer(KillWorker(next_command_id(), _steered(self.state)))
 
     def _steer(self, command: StopBenchmark | ChangeRate | AddWorker | KillWorker) -> None:
         """Ask for it, or say that there is nothing to steer; of a replay the app says it."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable
 from typing import ClassVar
@@ -13,13 +12,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.record import Describe, Outcome
+from natstui.tui.asking import next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
 from natstui.tui.text import safe
 from natstui.tui.widgets.command_line import CommandLine
 from natstui.tui.widgets.raw_view import RawView
-
-_command_ids = itertools.count(1_000_000)
 
 
 class RawScreen(LiveScreen):
@@ -61,7 +59,7 @@ class RawScreen(LiveScreen):
 
     def action_ask(self) -> None:
         """Ask the engine for the INFO."""
-        self._asked_id = next(_command_ids)
+        self._asked_id = next_command_id()
         self.post_message(Asked(Describe(self._asked_id, self.stream, self.consumer)))
 
     def refresh_state(self) -> None:

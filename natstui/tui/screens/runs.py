@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from collections.abc import Iterable
 from typing import ClassVar
@@ -16,12 +15,11 @@ from textual.widgets.selection_list import Selection
 
 from natstui.model.benchmark_command import CompareRuns, ListBenchmarks
 from natstui.model.record import Outcome
+from natstui.tui.asking import next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
 from natstui.tui.present.benchmark import hanging
 from natstui.tui.text import safe, safe_lines
-
-_command_ids = itertools.count(4_000_000)
 
 
 class RunsScreen(LiveScreen):
@@ -49,7 +47,7 @@ class RunsScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Ask the engine what there is."""
-        self._listed_id = next(_command_ids)
+        self._listed_id = next_command_id()
         self.post_message(Asked(ListBenchmarks(self._listed_id)))
 
     def refresh_state(self) -> None:
@@ -91,5 +89,5 @@ class RunsScreen(LiveScreen):
             self._ask(names)
 
     def _ask(self, names: tuple[str, ...]) -> None:
-        self._compared_id = next(_command_ids)
+        self._compared_id = next_command_id()
         self.post_message(Asked(CompareRuns(self._compared_id, names)))

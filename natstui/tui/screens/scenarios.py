@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import textwrap
 from collections.abc import Iterable
@@ -17,12 +16,12 @@ from textual.widgets.option_list import Option
 
 from natstui.model.benchmark_command import ListBenchmarks
 from natstui.model.record import Outcome
+from natstui.tui.asking import next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, RunScenario
 from natstui.tui.text import safe, safe_lines
 
 _TITLE_WIDTH = 30
-_command_ids = itertools.count(3_000_000)
 
 
 class ScenariosScreen(LiveScreen):
@@ -51,7 +50,7 @@ class ScenariosScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Ask the engine what there is."""
-        self._asked_id = next(_command_ids)
+        self._asked_id = next_command_id()
         self.post_message(Asked(ListBenchmarks(self._asked_id)))
 
     def refresh_state(self) -> None:

@@ -1,0 +1,41 @@
+"""The viewer's end of an engine's pipe."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from pathlib import Path
+
+from natstui.model.record import Noted
+from natstui.tui.link import Link
+
+WRITES = """
+import os, sys
+from pathlib import Path
+from natstui.lines import encode_record
+from natstui.model.record import Noted
+lines, told, written = encode_record(Noted(1, "x" * 20_000)) * 50, Path(sys.argv[1]), 0
+while written < 200_000_000:
+    left = memoryview(lines)
+    while left:
+        left = left[os.write(1, left):]
+    written += len(lines)
+    told.write_text(str(written))
+"""
+
+
+async def test_what_a_slow_viewer_has_not_folded_stays_with_the_engine(tmp_path: Path) -> None:
+    told = tmp_path / "written"
+    link = Link((sys.executable, "-c", WRITES, str(told)))
+    records = link.records()
+    try:
+        assert await anext(records) == Noted(1, "x" * 20_000)
+        before = 0
+        # Until the engine is held up by us, or has written everything.
+        while (written := int(told.read_text())) != before:
+            before = written
+            await asyncio.sleep(0.5)
+        assert written < 30_000_000
+    finally:
+        await records.aclose()  # type: ignore[attr-defined]
+        link.close()

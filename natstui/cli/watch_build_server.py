@@ -6,9 +6,8 @@ import msgspec
 
 from natstui.cli.watch_rows_server import AccountRow, ServerRow
 from natstui.cli.watch_values import values
+from natstui.model.poll_cost import own_requests_per_s
 from natstui.model.state import State
-
-_MINUTE_US = 60_000_000
 
 
 def server_row(state: State) -> ServerRow | None:
@@ -25,18 +24,11 @@ def server_row(state: State) -> ServerRow | None:
         "url": link.server_url,
         "version": link.server_version,
         "api_rtt_us": cost.api_rtt_us if cost else None,
-        "own_requests_per_s": _own_requests_per_s(state),
+        "own_requests_per_s": own_requests_per_s(state.costs),
         "poll_interval_us": cost.interval_us if cost else None,
         "backoff_reason": cost.backoff_reason if cost else None,
     }
     return msgspec.convert({**values(link), **computed}, ServerRow)
-
-
-def _own_requests_per_s(state: State) -> float | None:
-    costs = [cost for cost in state.costs if cost.mono_us > state.now_mono_us - _MINUTE_US]
-    elapsed_us = costs[-1].mono_us - costs[0].mono_us if costs else 0
-    asked_count = sum(cost.cost.requests_count for cost in costs[1:])
-    return asked_count * 1e6 / elapsed_us if elapsed_us else None
 
 
 def _api_requests_per_s(state: State) -> float | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from natstui.model.poll_cost import own_requests_per_s
+from natstui.model.record import LinkChanged
 from natstui.model.snapshot import Account
 from natstui.model.state import State
-from natstui.tui.present.sections import Section, line
-from natstui.tui.present.strip import own_requests_per_s
+from natstui.tui.present.sections import Line, Section, line
 from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
 
 
@@ -28,17 +29,26 @@ def _connection(state: State) -> Section:
     lines = [
         line("target", target),
         line("state", link.state + (f": {link.reason}" if link.reason else ""), look),
-        line("server", f"{link.server_name or UNKNOWN} v{link.server_version or UNKNOWN}"),
+    ]
+    if link.server_version is not None:
+        lines += _server(link)
+    return Section("CONNECTION", tuple(lines))
+
+
+def _server(link: LinkChanged) -> list[Line]:
+    """Return what the server said of itself when it was reached."""
+    level = link.api_level
+    return [
+        line("server", f"{link.server_name or UNKNOWN} v{link.server_version}"),
         line("address", link.server_url or UNKNOWN),
         line("cluster", link.cluster or "none"),
         line("TLS", "yes" if link.tls else "no"),
         line("user", link.user or "none"),
         line("account", link.account or UNKNOWN),
         line("JetStream domain", link.domain or "none"),
-        line("API level", str(link.api_level) if link.api_level is not None else "before 2.12"),
+        line("API level", UNKNOWN if level is None else str(level) if level else "0: before 2.11"),
         line("largest payload", bytes_text(link.max_payload_bytes)),
     ]
-    return Section("CONNECTION", tuple(lines))
 
 
 def _account(account: Account | None) -> Section:
@@ -97,10 +107,11 @@ def _cost(state: State) -> Section:
         return Section("COST OF MONITORING", (line("", "no poll yet", "dim"),))
     newest = state.costs[-1].cost
     rtt = UNKNOWN if newest.api_rtt_us is None else f"{newest.api_rtt_us / 1000:.2f} ms"
+    own_per_s = own_requests_per_s(state.costs)
     return Section(
         "COST OF MONITORING",
         (
-            line("our requests", f"{own_requests_per_s(state):.1f}/s"),
+            line("our requests", UNKNOWN if own_per_s is None else f"{own_per_s:.1f}/s"),
             line("last poll", counted(newest.requests_count, "request")),
             line("received", bytes_text(newest.received_bytes)),
             line("took", duration_text(newest.elapsed_us / 1e6)),

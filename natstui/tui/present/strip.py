@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from natstui.clean import clean_line
+from natstui.model.poll_cost import own_requests_per_s
 from natstui.model.record import EngineStarted, LinkChanged
 from natstui.model.recording import RecordingChanged
 from natstui.model.state import State
@@ -119,23 +120,15 @@ def api_parts(state: State) -> list[Cell]:
         Cell(f"API {count_text(account.api_requests_count)} req"),
         Cell(f"{count_text(errors)} err", "warn" if _errors_grow(state) else "dim"),
     ]
-    if len(costs) > 1:
-        own = own_requests_per_s(state)
+    own_per_s = own_requests_per_s(costs)
+    if own_per_s is not None:
         interval = duration_text(costs[-1].cost.interval_us / 1e6)
-        parts.append(Cell(f"we ask {own:.1f}/s every {interval}", "dim"))
+        parts.append(Cell(f"we ask {own_per_s:.1f}/s every {interval}", "dim"))
     if costs and costs[-1].cost.backoff_reason:
         parts.append(Cell(f"▲ {clean_line(costs[-1].cost.backoff_reason)}", "warn"))
     if state.unavailable:
         parts.append(Cell(f"▲ {len(state.unavailable)} unavailable (4)", "warn"))
     return parts
-
-
-def own_requests_per_s(state: State) -> float:
-    """Return our requests a second over the polls that are remembered, at most a minute."""
-    costs = [cost for cost in state.costs if cost.mono_us > state.now_mono_us - 60_000_000]
-    elapsed_us = costs[-1].mono_us - costs[0].mono_us if len(costs) > 1 else 0
-    requests = sum(cost.cost.requests_count for cost in costs[1:])
-    return requests * 1e6 / elapsed_us if elapsed_us > 0 else 0.0
 
 
 def _errors_grow(state: State) -> bool:

@@ -88,6 +88,15 @@ def moment_text(at_us: int | float | None) -> str:
         return UNKNOWN
 
 
+def local_text(at_us: int | float, form: str = "%H:%M:%S", digits: int = 0) -> str:
+    """Return a moment in local time with some digits of its second; unknown beyond calendars."""
+    try:
+        at = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return UNKNOWN
+    return at.strftime(form) + (f".{at.microsecond:06d}"[: digits + 1] if digits else "")
+
+
 _DURATION_UNITS_NS = {
     "ns": 1,
     "us": 1_000,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import Any
 
 import click
@@ -18,6 +17,7 @@ from natstui.jetstream.admin_apply import undo as undo_entry
 from natstui.jetstream.journal import Journal
 from natstui.model.journal import entry_command, entry_text, undo_text
 from natstui.model.manage import Undo
+from natstui.units import local_text
 
 
 @click.command()
@@ -33,8 +33,8 @@ def journal(as_json: bool, commands: bool) -> None:
         if commands:
             click.echo(clean_line(entry_command(entry)))
             continue
-        when = datetime.fromtimestamp(entry.at_us / 1_000_000).astimezone()
-        words = [entry.entry, f"{when:%Y-%m-%d %H:%M:%S}", entry.server, entry.who]
+        when = local_text(entry.at_us, "%Y-%m-%d %H:%M:%S")
+        words = [entry.entry, when, entry.server, entry.who]
         reason = f": {entry.reason}" if entry.reason else ""
         click.echo(clean_line("  ".join([*words, entry_text(entry), entry.outcome + reason])))
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from datetime import datetime
 
 from natstui.clean import clean_line
 from natstui.cli.watch_rows import Row
@@ -13,7 +12,7 @@ from natstui.cli.watch_rows_server import AccountRow, ServerRow
 from natstui.cli.watch_rows_stream import StreamRow
 from natstui.cli.watch_table_consumers import consumer_table
 from natstui.cli.watch_table_streams import stream_table
-from natstui.units import UNKNOWN, bytes_text, count_text
+from natstui.units import UNKNOWN, bytes_text, count_text, local_text
 
 
 def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
@@ -27,7 +26,7 @@ def text_lines(rows: Iterable[Row], width_cells: int | None) -> list[str]:
         elif isinstance(row, ConsumerRow):
             consumers.append(row)
         else:
-            lines.append(f"{_clock(row.at_us)} {clean_line(_sentence(row))}")
+            lines.append(f"{local_text(row.at_us)} {clean_line(_sentence(row))}")
     if streams:
         lines += ["", *stream_table(streams, width_cells)]
     if consumers:
@@ -84,7 +83,3 @@ def _account_sentence(row: AccountRow) -> str:
 
 def _use(used: str, of: str, limit: int | None, text: Callable[[int], str]) -> str:
     return f"{used} {of}" if limit is None else f"{used} of {text(limit)} {of}"
-
-
-def _clock(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6).astimezone().strftime("%H:%M:%S")

@@ -45,3 +45,9 @@ def test_a_moment_is_found_near_the_one_shown(text: str, moment: str) -> None:
 def test_what_is_no_moment_is_told(text: str) -> None:
     with pytest.raises(UsageError, match="is no "):
         moment_us(text, REPLAY, UTC)
+
+
+@pytest.mark.parametrize("text", ["0001-01-01", "0001-01-01T00:00"])
+def test_a_moment_that_no_zone_holds_is_told(text: str) -> None:
+    with pytest.raises(UsageError, match="is no time"):
+        moment_us(text, REPLAY)

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from natstui.model.benchmark_counts import LATENCY_FIELDS, total_counts
 from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.latency import bucket_low_ns
-from natstui.tui.present.events import clock_text
 from natstui.tui.present.sections import Section, line
-from natstui.units import UNKNOWN, count_text
+from natstui.units import UNKNOWN, count_text, local_text
 
 LOG_SHOWN = 200
 
@@ -109,7 +108,7 @@ def _held_msgs(view: BenchmarkView) -> dict[str, int | None]:
 def log_section(view: BenchmarkView) -> Section:
     """Return what happened, newest first."""
     lines = [
-        line(clock_text(it.at_us)[:8], (f"{it.worker}: " if it.worker else "") + it.text)
+        line(local_text(it.at_us), (f"{it.worker}: " if it.worker else "") + it.text)
         for it in reversed(view.log[-LOG_SHOWN:])
     ]
     return Section("LOG", tuple(lines) or (line("", "nothing yet", "dim"),))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 from natstui.clean import clean_line
@@ -21,15 +20,10 @@ from natstui.model.state import Happening
 from natstui.tui.present.columns import ColumnSpec
 from natstui.tui.present.view import View
 from natstui.tui.widgets.rows import Cell
+from natstui.units import local_text
 
 _BAD = {"max_deliver", "stream_quorum_lost", "consumer_quorum_lost", "server_out_of_space"}
 _WARN = {"nak", "terminated", "stream_leader_elected", "consumer_leader_elected"}
-
-
-def clock_text(at_us: int) -> str:
-    """Return the local time of day with milliseconds."""
-    at = datetime.fromtimestamp(at_us / 1e6, tz=UTC).astimezone()
-    return at.strftime("%H:%M:%S.") + f"{at.microsecond // 1000:03d}"
 
 
 class EventView(View):
@@ -160,7 +154,7 @@ def look(event: Happening) -> str:
 
 def _time(view: EventView, row: int) -> Cell:
     """When it happened: local time of day."""
-    return Cell(clock_text(view.at(row).at_us), "dim")
+    return Cell(local_text(view.at(row).at_us, digits=3), "dim")
 
 
 def _kind(view: EventView, row: int) -> Cell:

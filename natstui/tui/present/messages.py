@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import base64
-from datetime import UTC, datetime
 
 from textual.content import Content
 
 from natstui.model.payload import Look, one_line, reading
 from natstui.model.stored import MessagePage, StoredMessage
 from natstui.tui.text import safe
-from natstui.units import bytes_text
+from natstui.units import bytes_text, local_text
 
 
 def payload_of(message: StoredMessage) -> bytes:
@@ -20,9 +19,7 @@ def payload_of(message: StoredMessage) -> bytes:
 
 def time_text(at_us: int, *, with_date: bool = False) -> str:
     """Return the local time with milliseconds."""
-    at = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
-    day = f"{at:%Y-%m-%d} " if with_date else ""
-    return f"{day}{at:%H:%M:%S}.{at.microsecond // 1000:03d}"
+    return local_text(at_us, "%Y-%m-%d %H:%M:%S" if with_date else "%H:%M:%S", 3)
 
 
 def message_line(message: StoredMessage) -> Content:

@@ -21,13 +21,14 @@ def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> 
     text = text.strip()
     if text[:1] in ("+", "-"):
         return _distant_us(text, replay)
-    if found := _TIME_OF_DAY.fullmatch(text):
-        return _at_time_us(found, replay, zone)
     try:
+        if found := _TIME_OF_DAY.fullmatch(text):
+            return _at_time_us(found, replay, zone)
         moment = datetime.fromisoformat(text)
-    except ValueError as error:
+        moment = moment if moment.tzinfo else _local(moment, zone)
+    except (ValueError, OverflowError) as error:
+        # Also what a calendar holds and a time zone moves out of it.
         raise UsageError(f"{text!r} is no time: {_WRONG}") from error
-    moment = moment if moment.tzinfo else _local(moment, zone)
     return round(moment.timestamp() * 1e6)
 
 

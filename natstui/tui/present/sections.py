@@ -35,7 +35,11 @@ def line(label: str, text: str, look: str = "") -> Line:
 
 def every_value(config_json: str) -> tuple[Line, ...]:
     """Return every configured value of a stream or consumer, as the server names it."""
-    config = json.loads(config_json)
+    try:
+        config = json.loads(config_json)
+    except ValueError:
+        # Not what a server writes; recordings come from anywhere.
+        return (line("", config_json, "bad"),)
     return tuple(_values("", config)) if isinstance(config, Mapping) else ()
 
 
@@ -67,7 +71,7 @@ def value_text(name: str, value: object) -> str:
     if name in _NANOSECONDS and isinstance(value, int):
         return duration_text(value / 1e9) if value else "none"
     if name == "backoff" and isinstance(value, list):
-        return ", ".join(duration_text(step / 1e9) for step in value)
+        return ", ".join(duration_text(step / 1e9) for step in value if isinstance(step, int))
     if isinstance(value, list) and all(isinstance(part, str) for part in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
 from functools import partial
 
 from natstui.clean import clean_line
@@ -11,7 +10,7 @@ from natstui.model.session_summary import SessionSummary
 from natstui.tui.present.columns import ColumnSpec
 from natstui.tui.present.listed import Listed
 from natstui.tui.widgets.rows import Cell
-from natstui.units import bytes_text, count_text, duration_text
+from natstui.units import bytes_text, count_text, duration_text, local_text
 
 _LOOKS = {"recording": "bad", "complete": "ok", "cut off": "warn"}
 
@@ -29,15 +28,11 @@ class SessionView(Listed[SessionSummary]):
         return bool(it.problem or it.gaps_count or it.status == "cut off")
 
 
-def _begun_text(it: SessionSummary) -> str:
-    at = datetime.fromtimestamp(it.started_at_us / 1e6, UTC).astimezone()
-    return at.strftime("%Y-%m-%d %H:%M:%S")
-
-
 def _begun(view: SessionView, row: int) -> Cell:
     """When it began, local time."""
     it = view.things[row]
-    return Cell(_begun_text(it) if it.started_at_us else clean_line(it.id), "dim")
+    begun = local_text(it.started_at_us, "%Y-%m-%d %H:%M:%S")
+    return Cell(begun if it.started_at_us else clean_line(it.id), "dim")
 
 
 def _name(view: SessionView, row: int) -> Cell:

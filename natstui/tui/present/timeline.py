@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
-from datetime import UTC, datetime
 
 from natstui.clean import clean_line
 from natstui.model.recording import Mark, MarkKind, ReplayMarks, ReplayPosition
 from natstui.tui.widgets.rows import Cell
-from natstui.units import duration_text
+from natstui.units import duration_text, local_text
 
 MARKS: dict[MarkKind, tuple[str, str]] = {
     "gap": ("░", "bad"),
@@ -28,16 +27,6 @@ _RANK = {kind: rank for rank, kind in enumerate(MARKS)}
 _SAID_FOR_US = 60_000_000
 
 
-def clock_text(at_us: int, *, tenths: bool = False) -> str:
-    """Return the local time of day."""
-    at = datetime.fromtimestamp(at_us / 1e6, UTC).astimezone()
-    return at.strftime("%H:%M:%S") + (f".{at.microsecond // 100_000}" if tenths else "")
-
-
-def _date_text(at_us: int) -> str:
-    return datetime.fromtimestamp(at_us / 1e6, UTC).astimezone().strftime("%Y-%m-%d")
-
-
 def position_parts(
     replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None
 ) -> list[Cell]:
@@ -49,13 +38,13 @@ def position_parts(
     whole_s = (replay.end_at_us - replay.start_at_us) / 1e6
     parts = [
         moving if replay.playing else held,
-        Cell(f"{_date_text(replay.at_us)} {clock_text(replay.at_us, tenths=True)}", "strong"),
+        Cell(local_text(replay.at_us, "%Y-%m-%d %H:%M:%S", 1), "strong"),
         Cell(f"{duration_text(passed_s)} of {duration_text(whole_s)}"),
     ]
     if replay.recording:
         parts.append(Cell("● still recording", "bad"))
     if a_at_us is not None:
-        parts.append(Cell(f"A {clock_text(a_at_us)}", "accent"))
+        parts.append(Cell(f"A {local_text(a_at_us)}", "accent"))
     mark = newest_mark(marks.marks if marks else (), replay.at_us)
     if mark is not None:
         letter, look = MARKS[mark.kind]
@@ -76,7 +65,7 @@ def bar_parts(
     replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None, width: int
 ) -> list[Cell]:
     """Return the second line: start, a bar of `width` less both clocks, end."""
-    start, end = clock_text(replay.start_at_us), clock_text(replay.end_at_us)
+    start, end = local_text(replay.start_at_us), local_text(replay.end_at_us)
     length = bar_length(width)
     cells = [Cell("─", "dim")] * length
     rank = [len(_RANK)] * length

@@ -9,8 +9,8 @@ from natstui.model.compare import differences
 from natstui.model.state import State, shown_at_us
 from natstui.tui.present.columns import ColumnSpec, Order
 from natstui.tui.present.compare import COMPARE_COLUMNS, CompareView
-from natstui.tui.present.timeline import clock_text
 from natstui.tui.table_screen import TableScreen
+from natstui.units import local_text
 
 
 class CompareScreen(TableScreen):
@@ -30,5 +30,5 @@ class CompareScreen(TableScreen):
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table: which moments, and how many changes."""
-        moments = f"A {clock_text(shown_at_us(self._a))} → {clock_text(shown_at_us(self.state))}"
+        moments = f"A {local_text(shown_at_us(self._a))} → {local_text(shown_at_us(self.state))}"
         return f"{moments}  ·  {super().caption_text(shown, total)}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import ClassVar
 
 import msgspec
@@ -21,6 +20,7 @@ from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked
 from natstui.tui.prompt import Prompt
 from natstui.tui.text import safe
+from natstui.units import local_text
 
 _decoder = msgspec.json.Decoder(list[JournalEntry])
 
@@ -140,12 +140,11 @@ class JournalScreen(LiveScreen):
 
 
 def _line(entry: JournalEntry) -> Content:
-    at = datetime.fromtimestamp(entry.at_us / 1e6, UTC).astimezone()
     look = {"done": "$text-success", "failed": "$text-error", "unknown": "$text-warning"}
     undone = f" (takes {entry.undoes} back)" if entry.undoes else ""
     return Content("  ").join(
         [
-            safe(f"{at:%m-%d %H:%M:%S}", "$text-muted"),
+            safe(local_text(entry.at_us, "%m-%d %H:%M:%S"), "$text-muted"),
             safe(entry.outcome.ljust(7), look[entry.outcome]),
             safe(entry_text(entry) + undone),
             safe(entry.reason or "", "$text-error"),

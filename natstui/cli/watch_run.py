@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable
+from itertools import chain
 
 from natstui.cli.watch_collect import Collector, present_rows
 from natstui.cli.watch_rows import Row
@@ -87,13 +88,14 @@ async def _write_changes(
     written_mono_us, polls_count = 0, 0
     while True:
         await collector.changed.wait()
-        rows, state = collector.take(), collector.state
+        happened, state = collector.take(), collector.state
+        polled: Iterable[Row] = ()
         if collector.polls_count > polls_count:
-            rows += present_rows(state, written_mono_us if only_new else 0)
+            polled = present_rows(state, written_mono_us if only_new else 0)
             written_mono_us, polls_count = state.now_mono_us, collector.polls_count
             _look_at_lags(control, state)
-        # In a thread: a reader that has stopped reading must not stop the connection.
-        await asyncio.to_thread(write, rows)
+        # In a thread: neither many rows nor a reader that has stopped may stop the connection.
+        await asyncio.to_thread(write, chain(happened, polled))
 
 
 def _look_at_lags(control: PollControl, state: State) -> None:

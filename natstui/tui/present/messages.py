@@ -6,8 +6,8 @@ import base64
 
 from textual.content import Content
 
-from natstui.model.payload import Look, one_line, reading
 from natstui.model.stored import MessagePage, StoredMessage
+from natstui.tui.present.payload import Look, one_line, reading
 from natstui.tui.text import safe
 from natstui.units import bytes_text, local_text
 

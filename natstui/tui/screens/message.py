@@ -13,7 +13,6 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.errors import UsageError
-from natstui.model.payload import LOOKS
 from natstui.model.stored import ReadMessage, StoredMessage
 from natstui.paths import user_path
 from natstui.tui.allowed import read_only
@@ -21,6 +20,7 @@ from natstui.tui.asking import answer_to, next_command_id
 from natstui.tui.live import LiveScreen
 from natstui.tui.messages import Asked, Manage
 from natstui.tui.present.messages import message_text, payload_of
+from natstui.tui.present.payload import LOOKS
 from natstui.tui.prompt import Prompt
 from natstui.tui.text import safe
 from natstui.tui.widgets.raw_view import RawView

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import gzip
 import importlib
-import json
 import zlib
 from dataclasses import dataclass
 from typing import Literal
+
+import msgspec
 
 Look = Literal["auto", "json", "text", "hex"]
 LOOKS: tuple[Look, ...] = ("auto", "json", "text", "hex")
@@ -72,11 +73,12 @@ def _unpack_zstd(payload: bytes) -> tuple[bytes, str | None]:
 
 
 def _json_text(payload: bytes) -> str | None:
+    """Return JSON on lines of its own, every number and key as it was written; else None."""
     if payload.lstrip()[:1] not in (b"{", b"["):
         return None
     try:
-        return json.dumps(json.loads(payload), indent=2, ensure_ascii=False)
-    except (ValueError, RecursionError):
+        return msgspec.json.format(payload, indent=2).decode()
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 

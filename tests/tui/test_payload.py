@@ -1,12 +1,37 @@
 from __future__ import annotations
 
 import gzip
+import json
+import time
 
-from natstui.model.payload import Reading, hex_dump, one_line, reading
+from natstui.tui.present.payload import Reading, hex_dump, one_line, reading
 
 
 def test_json_is_shown_indented() -> None:
     assert reading(b'{"a":[1]}') == Reading('{\n  "a": [\n    1\n  ]\n}', "json", None)
+
+
+def test_json_keeps_every_digit_and_every_key_and_is_shown_at_once() -> None:
+    payload = b'{"a":1.10,"a":12345678901234567890.5,"b":1E400,"c":"\xc3\xa9"}'
+    lines = [
+        "{",
+        '  "a": 1.10,',
+        '  "a": 12345678901234567890.5,',
+        '  "b": 1E400,',
+        '  "c": "é"',
+        "}",
+    ]
+    assert reading(payload) == Reading("\n".join(lines), "json", None)
+    large = json.dumps([{"id": n, "name": f"customer {n}"} for n in range(30_000)]).encode()
+    began_s = time.process_time()
+    assert reading(large).look == "json"
+    assert time.process_time() - began_s < 0.1, "keys wait meanwhile"
+
+
+def test_what_only_looks_like_json_stays_text() -> None:
+    for payload in (b"[1,2", b'{"a": NaN}', b"{} x"):
+        assert reading(payload) == Reading(payload.decode(), "text", None)
+    assert reading(b"[" * 100_000).look == "text"
 
 
 def test_text_stays_text_and_bytes_become_a_hex_dump() -> None:

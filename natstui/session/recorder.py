@@ -131,19 +131,15 @@ class Recorder:
                 lost_count = self._lost_count
                 self._begin_segment()
                 self._lost_count = lost_count
-            self._append()
+            if self._unwritten:
+                self._disk.append(b"".join(self._unwritten))
         except (OSError, SessionError) as error:
             self._reporter.worry(error, self._disk.size_bytes)
             return
+        self._unwritten, self._unwritten_bytes = [], 0
         if self._reporter.trouble or self._lost_count:
             self._recover()
         self._last_written_us = self._clock.wall_us()
-
-    def _append(self) -> None:
-        """Write the waiting lines; they wait on when that fails."""
-        if self._unwritten:
-            self._disk.append(b"".join(self._unwritten))
-            self._unwritten, self._unwritten_bytes = [], 0
 
     def _recover(self) -> None:
         """Note what is missing, in a segment of its own: readers start again from its keyframe."""
@@ -152,7 +148,6 @@ class Recorder:
             reason = self._reporter.trouble or "records came faster than they could be written"
             gap = Gap(self._clock.wall_us(), self._last_written_us, self._lost_count, reason)
             self._rotate(gap)
-            self._append()
         except OSError as error:
             self._reporter.worry(error, self._disk.size_bytes)
             return
@@ -219,6 +214,8 @@ class Recorder:
         )
 
     def _finish(self) -> None:
+        # A gap noted last waits to be written.
+        self._write()
         trouble = None
         try:
             self._disk.finish(self._clock.wall_us())

@@ -31,6 +31,16 @@ def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     return None
 
 
+def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
+    """Return the newest change of a stream or consumer when nothing takes it back, else None."""
+    undone = {entry.undoes for entry in entries}
+    for entry in reversed(entries):
+        gone = entry.undoes is not None or entry.entry in undone
+        if not gone and entry.outcome != "failed" and not is_sent(entry):
+            return entry if undo_of(entry, 0) is None else None
+    return None
+
+
 def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
     """Return the change that takes an entry back; None when nothing can."""
     action = _REVERSED.get(entry.action)

@@ -78,6 +78,10 @@ def test_a_stream_is_made_changed_purged_and_deleted(shell: Shell) -> None:
     assert refused.returncode == 5
     assert "not confirmed" in refused.stderr
     shell.ok("stream", "purge", "ORDERS", "--yes")
+    refused = shell.run("undo", "--yes")
+    assert refused.returncode == 2
+    assert "purge stream ORDERS, cannot be taken back" in refused.stderr
+    assert shell.run("stream", "add", "ORDERS").returncode == 4
     shell.ok("stream", "rm", "ORDERS", "--confirm", "ORDERS")
     assert shell.ok("stream", "ls", "--json").strip() == "[]"
     lines = shell.ok("journal").splitlines()

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from natstui.model.journal import (
     entry_command,
     entry_text,
     last_undoable,
+    passed_over,
     undo_of,
     undo_text,
 )
@@ -86,3 +88,19 @@ def test_messages_are_said_without_their_payload_and_as_commands_that_exist() ->
     double = entry("answer", {**nak, "answer": "double_ack", "payload": "+ACK"}, consumer="C")
     assert entry_command(double) == f"nats request '{reply}' -- +ACK"
     assert undo_of(published, 1) is None
+
+
+def test_the_last_change_that_cannot_be_taken_back_is_known_unless_it_is_a_message_or_failed() -> (
+    None
+):
+    made = entry("create_stream", entry="made")
+    purged = entry("purge_stream", before_json="{}", entry="purged")
+    assert passed_over([made]) is None
+    assert passed_over([made, purged]) is purged
+    assert passed_over([purged, made]) is None
+    failed = entry("purge_stream", outcome="failed", entry="failed")
+    sent = replace(made, action="publish", entry="sent")
+    assert passed_over([made, failed, sent]) is None
+    edited = entry("edit_stream", before_json="{}", entry="edited")
+    back = entry("edit_stream", before_json="{}", entry="back", undoes="edited")
+    assert passed_over([purged, edited, back]) is purged

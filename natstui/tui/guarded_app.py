@@ -69,6 +69,13 @@ class GuardedApp(App[int]):
             markup=False,
         )
 
+    def action_help_quit(self) -> None:
+        """Say what leaves, to whoever presses ctrl+c by habit: Textual says it in markup."""
+        for key, active in self.active_bindings.items():
+            if active.binding.action in ("quit", "app.quit"):
+                self.notify(f"{key} leaves natstui")
+                return
+
     def run_guarded(self, *, mouse: bool = True) -> int:
         """Run until the user leaves; return the exit code: 1 after a crash, 128 + signal."""
         self.run(mouse=mouse)

@@ -47,3 +47,10 @@ async def test_one_sentence_is_one_toast() -> None:
             "the server is away",
             "it is back",
         ]
+
+
+async def test_ctrl_c_says_what_leaves_without_markup() -> None:
+    app = SmallApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        await pilot.press("ctrl+c")
+        assert [toast.message for toast in app._notifications] == ["ctrl+q leaves natstui"]

@@ -27,7 +27,8 @@ class Exporting(Following):
     def _ask_format(self, message: Export) -> None:
         count = len(message.consumers) or len(message.streams)
         noun = "consumer" if message.consumers else "stream"
-        span = "over the whole recording" if self.replaying else "as they are now"
+        live = "as it is now" if count == 1 else "as they are now"
+        span = "over the whole recording" if self.replaying else live
         what = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
         self.push_screen(
             Pick(f"Export {what}", _FORMATS), lambda kind: self._ask_folder(message, what, kind)

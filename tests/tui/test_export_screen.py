@@ -6,6 +6,7 @@ import csv
 import json
 from pathlib import Path
 
+import nats
 import pytest
 
 from natstui.jetstream.broker import Broker
@@ -13,7 +14,6 @@ from natstui.session.recording import Recording
 from natstui.session.rows import rows
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.test_pictures import traffic
 from tests.tui.viewer import Viewer, replaying, viewing
 
 LAST_S = 30
@@ -24,6 +24,17 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     scenario = Scenario(streams=2, consumers=4)
     records = [*scenario.beginning(), *scenario.records(0, LAST_S)]
     return made(tmp_path_factory.mktemp("sessions"), records)
+
+
+async def traffic(server: Broker, msgs: int) -> None:
+    """Make a stream with messages and a consumer."""
+    nc = await nats.connect(server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="ORDERS", subjects=["orders.>"])
+    for number in range(msgs):
+        await js.publish(f"orders.{number}", b"x" * number)
+    await js.add_consumer("ORDERS", durable_name="billing")
+    await nc.close()
 
 
 async def export_to(viewer: Viewer, target: Path, *format_keys: str) -> None:
@@ -70,6 +81,9 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
     await traffic(nats_server, 7)
     async with viewing(nats_server.url, size=(160, 40)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows(), "the stream")
+        await viewer.press("E")
+        await viewer.until(lambda: "Export 1 stream as it is now" in viewer.text, "the formats")
+        await viewer.press("escape")
         await export_to(viewer, tmp_path / "now", "down")
         text = (tmp_path / "now" / "stream_sample.jsonl").read_text()
         row = json.loads(text.splitlines()[0])

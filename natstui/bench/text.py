@@ -13,6 +13,8 @@ from natstui.model.benchmark_result import BenchmarkResult, WorkerResult
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
 _PARTS = ("p50", "p90", "p99", "p999", "max")
+LABEL_CELLS = 13
+"""Where the values of a summary begin."""
 
 
 def summary_text(run: SavedRun) -> str:

@@ -12,6 +12,7 @@ import click
 from natstui.analysis.launch import Wish, run_job
 from natstui.cli.analyze_text import report_lines
 from natstui.cli.library_options import library
+from natstui.cli.text_table import stdout_width
 from natstui.errors import AnalysisError
 
 INTERRUPTED = 130
@@ -100,13 +101,7 @@ def analyze(
     if as_json:
         click.echo(json.dumps(result, ensure_ascii=False))
     else:
-        click.echo("\n".join(report_lines(result, _width())))
-
-
-def _width() -> int | None:
-    import shutil
-
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+        click.echo("\n".join(report_lines(result, stdout_width())))
 
 
 def _check_page(page_file: Path | None) -> None:

@@ -42,10 +42,12 @@ def runs(*, folder: Path) -> None:
 def show(*, run: str, as_json: bool, folder: Path) -> None:
     """Show a saved run: its name, a part of it, a file, or -1 for the newest."""
     from natstui.bench import library
-    from natstui.bench.text import summary_text
+    from natstui.bench.text import LABEL_CELLS, summary_text
+    from natstui.cli.text_table import hanging, stdout_width
 
     found = library.load(run, folder)
-    click.echo(library.encode(found).decode() if as_json else summary_text(found))
+    text = hanging(summary_text(found), stdout_width(), LABEL_CELLS)
+    click.echo(library.encode(found).decode() if as_json else text)
 
 
 @click.command("compare", context_settings={"ignore_unknown_options": True})

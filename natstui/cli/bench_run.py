@@ -18,10 +18,11 @@ from natstui.bench.controller import Benchmark
 from natstui.bench.environment import environment
 from natstui.bench.metrics import metrics_names
 from natstui.bench.overrides import overridden
-from natstui.bench.text import comparison_text, summary_text
+from natstui.bench.text import LABEL_CELLS, comparison_text, summary_text
 from natstui.clean import clean_line
 from natstui.cli.bench_options import RunOptions
 from natstui.cli.bench_progress import ProgressLine
+from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
 from natstui.errors import AssertionFailed, NatstuiError, Refused
 from natstui.model.benchmark import BenchmarkSummed
@@ -162,7 +163,7 @@ def _tell(saved: list[library.SavedRun], options: RunOptions) -> None:
         click.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
         return
     for run in saved:
-        click.echo(summary_text(run))
+        click.echo(hanging(summary_text(run), stdout_width(), LABEL_CELLS))
     if len(saved) == 2:
         click.echo(comparison_text(saved[0], saved[1], compare(saved[0], saved[1])))
 

@@ -114,4 +114,5 @@ def ls(connection: Connection, stream: str, as_json: bool, **_words: Any) -> Non
             )
             for row in rows
         ],
+        words_count=2,
     )

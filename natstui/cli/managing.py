@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import click
 
 from natstui.clean import clean_line
+from natstui.cli.text_table import Column, table
 from natstui.config import Connection
 from natstui.errors import Refused
 from natstui.jetstream.admin import Changed
@@ -94,14 +95,11 @@ def print_differences(found: Sequence[Difference], as_json: bool) -> None:
         click.echo(clean_line(line))
 
 
-def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """Print a plain table, first column left, the others right."""
-    cells = [list(heads), *[[clean_line(cell) for cell in row] for row in rows]]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    for line in cells:
-        first = line[0].ljust(widths[0])
-        others = (cell.rjust(width) for cell, width in zip(line[1:], widths[1:], strict=True))
-        click.echo("  ".join([first, *others]).rstrip())
+def print_rows(heads: Sequence[str], rows: Sequence[Sequence[str]], words_count: int) -> None:
+    """Print a plain table: so many columns of words at the left, then numbers."""
+    columns = [Column(head, numeric=place >= words_count) for place, head in enumerate(heads)]
+    for line in table(columns, rows, None):
+        click.echo(line)
 
 
 def print_fields(values: Mapping[str, str]) -> None:

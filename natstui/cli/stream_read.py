@@ -85,6 +85,7 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
             )
             for row in rows
         ],
+        words_count=2,
     )
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
+import textwrap
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,6 +26,23 @@ class Column:
     """The column with the highest number goes first; one with 0 never goes."""
     shrinks: bool = False
     """It may be cut, ending in `…`."""
+
+
+def stdout_width() -> int | None:
+    """Return the columns of the terminal on stdout; None when it is a pipe or a file."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
+    """Return lines, those too long for a width continued below their value."""
+    if width_cells is None:
+        return text
+    indent = " " * indent_cells
+    lines = [
+        textwrap.wrap(one, max(width_cells, 2 * indent_cells), subsequent_indent=indent) or [""]
+        for one in text.split("\n")
+    ]
+    return "\n".join(part for parts in lines for part in parts)
 
 
 def cells_count(text: str) -> int:

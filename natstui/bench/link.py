@@ -1,8 +1,8 @@
 """The socket of a nats-py connection, taken over for whole blocks of protocol.
 
 nats-py connects, authenticates, encrypts, pings and reconnects. Only this file and `link_socket`
-reach into its private parts (2.16: `_ps`, `_transport`, `_error_cb`, `_pending`); `take_over`
-fails loudly when they are not what they were.
+reach into its private parts (2.16: `_ps`, `_transport`, `_error_cb`, `_pending`,
+`_pings_outstanding`); `take_over` fails loudly when they are not what they were.
 """
 
 from __future__ import annotations
@@ -40,6 +40,8 @@ class WireLink:
         self.nc = nc
         self.failure: asyncio.Future[NatstuiError] = asyncio.get_running_loop().create_future()
         """Done when the connection cannot be trusted any more, or something is not allowed."""
+        self.is_held = False
+        """Whether everything that comes is left in the socket until told otherwise."""
         self.lost_count = 0
         """How often the connection was lost."""
         self._framer = Framer()
@@ -179,6 +181,8 @@ class WireLink:
         transport.set_protocol(_Protocol(self, transport.get_protocol()))
         transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
         reader._maybe_resume_transport()
+        if self.is_held:
+            transport.pause_reading()
         if waiting:
             self.received(waiting)
 

@@ -16,6 +16,7 @@ from nats.aio.transport import TcpTransport
 from natstui.bench.link import WireLink
 
 _HANG_UP_S = 1.0
+_MANY_PINGS = 1 << 30
 _RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
 """Seconds and microseconds a blocking read may take."""
 
@@ -69,17 +70,30 @@ async def hang_up(link: WireLink) -> None:
 def pause_reading(link: WireLink, duration_s: float) -> None:
     """Leave everything that comes in the socket for a while."""
     if _hold(link):
-        asyncio.get_running_loop().call_later(duration_s, read_on, link)
+        asyncio.get_running_loop().call_later(duration_s, _resume, link)
 
 
 def hold_reading(link: WireLink) -> None:
     """Leave everything that comes in the socket until `read_on`."""
-    _hold(link)
+    if not link.is_held:
+        link.is_held = True
+        # The answers to our pings stay there as well: that they are missing means nothing now.
+        link.nc.options["max_outstanding_pings"] += _MANY_PINGS
+        _hold(link)
 
 
 def read_on(link: WireLink) -> None:
     """Read again."""
-    transport = _transport(link)
+    if link.is_held:
+        link.is_held = False
+        link.nc.options["max_outstanding_pings"] -= _MANY_PINGS
+        link.nc._pings_outstanding = 0
+    _resume(link)
+
+
+def _resume(link: WireLink) -> None:
+    """Read again, unless reading is held until somebody says otherwise."""
+    transport = None if link.is_held else _transport(link)
     if transport is not None and not transport.is_closing() and not transport.is_reading():
         transport.resume_reading()
 

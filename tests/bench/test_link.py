@@ -10,7 +10,9 @@ from nats.protocol.parser import Parser
 
 from natstui.bench.frames import Run
 from natstui.bench.link import LibraryChanged, WireLink
+from natstui.bench.link_socket import hold_reading, pause_reading, read_on
 from natstui.config.connection import Connection
+from natstui.jetstream import open_client
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import connect
 
@@ -34,6 +36,27 @@ async def test_another_inside_is_refused_loudly() -> None:
     with pytest.raises(LibraryChanged, match="--client nats-py"):
         WireLink(strange).take_over()  # type: ignore[arg-type]
     assert nats.aio.client.__name__
+
+
+@pytest.mark.parametrize("taken_over", [True, False])
+async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_nothing(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch, taken_over: bool
+) -> None:
+    monkeypatch.setattr(open_client, "_PING_S", 0.05)
+    client = await connect(Connection(servers=(broker.url,)))
+    link = WireLink(client.nc)
+    if taken_over:
+        link.take_over()
+    hold_reading(link)
+    pause_reading(link, 0.1)
+    await asyncio.sleep(0.5)
+    assert client.nc._pings_outstanding > 2
+    assert client.nc.stats["reconnects"] == 0
+    read_on(link)
+    assert b'"streams"' in await client.request("INFO")
+    assert client.nc.options["max_outstanding_pings"] == 2
+    await link.close()
+    await client.close()
 
 
 async def test_requests_of_nats_py_go_on_beside_our_blocks(broker: Broker) -> None:

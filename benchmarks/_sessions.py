@@ -95,11 +95,11 @@ def write_records(
 ) -> Path:
     """Write a session of these records; the plan tells when it began and ended."""
     folder.mkdir(parents=True)
-    chunks = list(_chunks(many, records_per_segment))
-    for number, chunk in enumerate(chunks, 1):
+    # One segment in memory at a time: ten hours of polls would not fit.
+    for number, chunk in enumerate(_chunks(many, records_per_segment), 1):
+        if number > 1:
+            seal(folder, number - 1)
         _write_segment(folder, number, chunk)
-        if number < len(chunks):
-            seal(folder, number)
     last_at_us = plan.started_at_us + round(plan.ticks_count * plan.interval_s * 1e6)
     started = replace(new_info(folder.name, plan.started_at_us), server_name="n1")
     write_info(folder, replace(started, ended_at_us=last_at_us, interval_s=plan.interval_s))

@@ -13,7 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis import schema
-from natstui.analysis.packed import unpacked
+from natstui.analysis.packed import IS_PACKED, either, is_packed, unpacked
 
 ERROR_MARK = "natstui-analysis:"
 """Stands before a sentence of ours inside an error message of Spark."""
@@ -22,6 +22,8 @@ _PLACE = r',"line":(\d{1,9})(?:,"part":(\d{1,9}),"parts_count":\d{1,9})?\}$'
 """The place of a line in its segment, and of a part of a large poll in its line."""
 
 _CORRUPT = "_corrupt_record"
+_ALL = "all_"
+"""Begins the name of a column that still holds all values of a poll."""
 _OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 
 
@@ -120,30 +122,39 @@ def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     Every column must be there and as long as the names; a required value must not be null. The
     checks are few expressions: the JVM does not compile a method that grows too long.
     """
-    row = F.col("line")[where]
-    packed = schema.PACKED_AS if where == "consumers" else {}
-    sizes = [_size(row, name, packed) for name in fields]
-    alike = F.array_distinct(F.array(*sizes)) == F.array(F.size(row["name"]))
-    differ = [~size.eqNullSafe(F.size(row["name"])) for size in sizes]
-    sentence = F.concat(
-        F.lit(f"a column of {where} is missing or has another length: "),
-        _names_where(tuple(fields), differ),
+    row, packed = F.col("line")[where], where == "consumers"
+    kept = [name for name in rows.columns if name != "line"]
+    if packed:
+        rows = rows.withColumn(IS_PACKED, is_packed(row))
+        kept.append(IS_PACKED)
+    # Columns by themselves are looked up once per poll, inside `line` once per sample.
+    rows = rows.select(
+        *kept,
+        F.col("line").isNotNull().alias("_read"),
+        *((either(row, name) if packed else row[name]).alias(_ALL + name) for name in fields),
     )
-    broken = F.col("line").isNotNull() & ~F.coalesce(alike, F.lit(False))
-    names = F.when(broken, raised(sentence)).otherwise(row["name"])
+    rows = rows.withColumn("_differ", _differing(fields))
+    rows = rows.select("*", F.posexplode(_names(where, fields)).alias("_i", "_name"))
     # Picking by position is cheaper than arrays_zip, which builds an object per row.
-    rows = rows.select("*", F.posexplode(names).alias("_i", "_name"))
-    kept = [name for name in rows.columns if name not in ("line", "_i", "_name")]
-    columns = [*fields, *packed.values()]
-    values = [F.get(row[name], F.col("_i")).alias(name) for name in columns]
-    picked = rows.select(*kept, *values)
+    picked = rows.select(*kept, *(F.get(_ALL + name, F.col("_i")).alias(name) for name in fields))
     return _without_nulls(unpacked(picked) if packed else picked, where, fields)
 
 
-def _size(row: Column, name: str, packed: dict[str, str]) -> Column:
-    """Return the length of a column, under whichever of its names it was recorded."""
-    size = F.size(row[name])
-    return F.coalesce(size, F.size(row[packed[name]])) if name in packed else size
+def _differing(fields: schema.Fields) -> Column:
+    """Return the names of the columns of a poll that are missing or have another length."""
+    others = tuple(name for name in fields if name != "name")
+    length = F.size(_ALL + "name")
+    return _names_where(others, [~F.size(_ALL + name).eqNullSafe(length) for name in others])
+
+
+def _names(where: str, fields: schema.Fields) -> Column:
+    """Return the column of names; fail when any column is missing or has another length."""
+    sizes = [F.size(_ALL + name) for name in fields]
+    alike = F.array_distinct(F.array(*sizes)) == F.array(F.size(F.col(_ALL + "name")))
+    sentence = F.lit(f"a column of {where} is missing or has another length: ")
+    broken = F.col("_read") & ~F.coalesce(alike, F.lit(False))
+    failed = raised(F.concat(sentence, "_differ"))
+    return F.when(broken, failed).otherwise(F.col(_ALL + "name"))
 
 
 def _without_nulls(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
@@ -155,7 +166,7 @@ def _without_nulls(rows: DataFrame, where: str, fields: schema.Fields) -> DataFr
     others = [F.col(name).isNull() for name in names if fields[name] != "bigint"]
     sentence = F.concat(
         F.lit(f"a required value of {where} is null: "),
-        _names_where(names, [F.col(name).isNull() for name in names]),
+        _first_where(names, [F.col(name).isNull() for name in names]),
     )
     failed = F.when(together.isNull() | _any(others), raised(sentence))
     first = next(iter(fields))
@@ -167,8 +178,16 @@ def _any(flags: list[Column]) -> Column:
 
 
 def _names_where(names: tuple[str, ...], flags: list[Column]) -> Column:
-    """Return the names whose flag is set, as text."""
+    """Return the names whose flag is set, as text.
+
+    Not for samples: a lambda keeps Spark from compiling the whole step.
+    """
     named = F.zip_with(
         F.array(*map(F.lit, names)), F.array(*flags), lambda name, flag: F.when(flag, name)
     )
     return F.array_join(named, ", ")
+
+
+def _first_where(names: tuple[str, ...], flags: list[Column]) -> Column:
+    """Return the first name whose flag is set."""
+    return F.coalesce(*(F.when(flag, name) for name, flag in zip(names, flags, strict=True)))

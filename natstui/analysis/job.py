@@ -25,6 +25,7 @@ from natstui.analysis import gold, result, silver
 from natstui.analysis.cancel import Cancel, end_starting
 from natstui.analysis.explain import explain
 from natstui.analysis.java import check_java
+from natstui.analysis.made_of import made_of
 from natstui.analysis.pipe import Tell, open_pipe, tell_people
 from natstui.analysis.places import check_remote, check_sessions, held, prepare_out
 from natstui.analysis.progress import Progress
@@ -130,11 +131,15 @@ def analyse(
     if unknown:
         raise AnalysisError(f"the baseline {', '.join(sorted(unknown))} is not among the sessions")
     read_count = silver.build_silver(spark, store, sources, progress.step)
-    layer = gold.silver_layer(store, names)
-    gold.build_gold(spark, store, layer, thresholds, progress.step)
+    mark = made_of(silver.marks_of(store, names), thresholds)
+    kept = not read_count and store.keep_gold(gold.TABLES, mark)
+    if not kept:
+        layer = gold.silver_layer(store, names)
+        gold.build_gold(spark, store, layer, thresholds, progress.step)
     progress.step("collecting the results")
     collected = result.collect(store, rows_count)
-    store.publish(gold.TABLES)
+    if not kept:
+        store.publish(gold.TABLES, mark)
     return {"out": store.root, "sessions": names, "read_sessions_count": read_count, **collected}
 
 

@@ -5,38 +5,50 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.schema import PACKED_CONSUMER_COLUMNS
+from natstui.analysis.schema import PACKED_AS
 
 NEAR_BELOW_US = 1_000_000_000
 """A time that is less than this is a difference; all others are µs since 1970."""
+IS_PACKED = "_packed"
+"""Tells, for each poll or sample, whether the five columns hold differences."""
+
+
+def is_packed(row: Column) -> Column:
+    """Return whether a poll was packed; one of its columns stands for all five."""
+    return row[next(iter(PACKED_AS.values()))].isNotNull()
+
+
+def either(row: Column, name: str) -> Column:
+    """Return all values of a column, or the differences recorded in their place."""
+    if name not in PACKED_AS:
+        return row[name]
+    return F.when(F.col(IS_PACKED), row[PACKED_AS[name]]).otherwise(row[name])
 
 
 def unpacked(rows: DataFrame) -> DataFrame:
-    """Fill the five columns from their differences where a poll was packed.
+    """Turn the differences in the five columns into values where `_packed` says so.
 
-    One row per consumer, with `taken_at_us`, the columns of both versions, and null in those of
-    the other version. The columns of differences are gone afterwards.
+    One row per consumer, with `taken_at_us`.
     """
-    consumer_seq, taken_us = F.col("delivered_consumer_seq"), F.col("taken_at_us")
-    stream_seq = F.coalesce(
-        F.col("delivered_stream_seq"), consumer_seq + F.col("delivered_stream_ahead_seq")
-    )
-    delivered_us = F.coalesce(F.col("delivered_at_us"), _time("delivered_near_us", taken_us))
-    acked_us = _time("acked_near_us", F.coalesce(delivered_us, taken_us))
+    packed, consumer_seq = F.col(IS_PACKED), F.col("delivered_consumer_seq")
+    ahead = F.when(packed, consumer_seq).otherwise(F.lit(0).cast("bigint"))
+    stream_seq = F.col("delivered_stream_seq") + ahead
+    delivered_us = _time("delivered_at_us", F.col("taken_at_us"))
     filled = {
         "delivered_stream_seq": stream_seq,
-        "ack_floor_consumer_seq": F.coalesce(
-            F.col("ack_floor_consumer_seq"), consumer_seq - F.col("ack_floor_consumer_behind_seq")
-        ),
-        "ack_floor_stream_seq": F.coalesce(
-            F.col("ack_floor_stream_seq"), stream_seq - F.col("ack_floor_stream_behind_seq")
-        ),
+        "ack_floor_consumer_seq": _behind("ack_floor_consumer_seq", consumer_seq),
+        "ack_floor_stream_seq": _behind("ack_floor_stream_seq", stream_seq),
         "delivered_at_us": delivered_us,
-        "acked_at_us": F.coalesce(F.col("acked_at_us"), acked_us),
+        "acked_at_us": _time("acked_at_us", F.coalesce(delivered_us, F.col("taken_at_us"))),
     }
-    return rows.withColumns(filled).drop(*PACKED_CONSUMER_COLUMNS)
+    return rows.withColumns(filled).drop(IS_PACKED)
+
+
+def _behind(name: str, seq: Column) -> Column:
+    return F.when(F.col(IS_PACKED), seq - F.col(name)).otherwise(F.col(name))
 
 
 def _time(near: str, base_us: Column) -> Column:
     """Return a time that may stand as its difference to another."""
-    return F.when(F.col(near) < NEAR_BELOW_US, F.col(near) + base_us).otherwise(F.col(near))
+    difference = F.col(IS_PACKED) & (F.col(near) < NEAR_BELOW_US)
+    return F.when(difference, F.col(near) + base_us).otherwise(F.col(near))

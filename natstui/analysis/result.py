@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -34,10 +35,13 @@ _ORDER: dict[str, tuple[str, ...]] = {
 
 def collect(store: Store, rows_count: int) -> dict[str, Any]:
     """Return the tables of this run, at most `rows_count` rows of each."""
-    return {
-        "format_version": FORMAT_VERSION,
-        "tables": {table.name: _collected(store, table, rows_count) for table in gold.TABLES},
-    }
+    pool = ThreadPoolExecutor(gold.SIDE_BY_SIDE_COUNT)
+    try:
+        found = pool.map(lambda table: _collected(store, table, rows_count), gold.TABLES)
+        tables = {table.name: rows for table, rows in zip(gold.TABLES, found, strict=True)}
+    finally:
+        pool.shutdown(cancel_futures=True)
+    return {"format_version": FORMAT_VERSION, "tables": tables}
 
 
 def _collected(store: Store, table: Table, rows_count: int) -> dict[str, Any]:

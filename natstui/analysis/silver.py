@@ -43,7 +43,7 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     step("looking at the segments")
     marks = fingerprints(files)
     sources = [s for s in sources if s.session in marks]
-    done = _done(store, [source.session for source in sources])
+    done = marks_of(store, [source.session for source in sources])
     new = [source for source in sources if done.get(source.session) != marks[source.session]]
     if not new:
         return 0
@@ -85,7 +85,8 @@ def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) 
         index.unpersist()
 
 
-def _done(store: Store, sessions: list[str]) -> dict[str, str]:
+def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:
+    """Return the fingerprints of the sessions whose silver tables are complete."""
     if not store.has_silver(MANIFEST):
         return {}
     rows = store.silver(MANIFEST, sessions).select("session", "fingerprint")

@@ -12,7 +12,9 @@ from pyspark.sql import functions as F
 from natstui.analysis import schema
 from natstui.analysis.bronze import checked, exploded, parse, whole
 from natstui.analysis.silver_tables import CONSUMER_SAMPLE, STREAM_SAMPLE
+from natstui.analysis.tables import Table
 
+_BEFORE = "before_"
 _HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
 
 
@@ -25,18 +27,17 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
             "upstream_lag_msgs": F.array_max(F.col("upstreams.lag_msgs")),
         }
     )
-    rows = _with_before(rows, "last_seq", "stored_msgs", "stored_bytes", "leader")
+    rows = _with_before(rows, STREAM_SAMPLE, "last_seq", "stored_msgs", "stored_bytes", "leader")
     rows = _stepped(rows, reset=_change("last_seq") < 0)
-    return STREAM_SAMPLE.contract(
-        rows.withColumns(
-            {
-                "published_msgs": _step("last_seq"),
-                "grown_msgs": _step("stored_msgs"),
-                "grown_bytes": _step("stored_bytes"),
-                "leader_before": _before("leader"),
-            }
-        )
+    rows = rows.withColumns(
+        {
+            "published_msgs": _step("last_seq"),
+            "grown_msgs": _step("stored_msgs"),
+            "grown_bytes": _step("stored_bytes"),
+            "leader_before": _before("leader"),
+        }
     )
+    return STREAM_SAMPLE.contract(rows.select("*", "rest.*"))
 
 
 def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
@@ -50,22 +51,28 @@ def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     )
     counters = ("delivered_consumer_seq", "delivered_stream_seq", "ack_floor_consumer_seq",
                 "ack_floor_stream_seq")  # fmt: skip
-    rows = _with_before(rows, *counters, "pending_msgs", "outstanding")
+    rows = _with_before(rows, CONSUMER_SAMPLE, *counters, "pending_msgs", "outstanding")
     backwards = [_change(name) < 0 for name in ("delivered_consumer_seq", "ack_floor_stream_seq")]
     rows = _stepped(rows, reset=backwards[0] | backwards[1])
-    stays = _before("outstanding") & (_change("ack_floor_stream_seq") == 0)
-    was_behind = _before("pending_msgs") > 0
-    return CONSUMER_SAMPLE.contract(
-        rows.withColumns(
-            {
-                "delivered_msgs": _step("delivered_consumer_seq"),
-                "fresh_msgs": _step("delivered_stream_seq"),
-                "settled_msgs": _step("ack_floor_consumer_seq"),
-                "stuck_since_us": _since(F.col("outstanding"), stays),
-                "behind_since_us": _since(F.col("pending_msgs") > 0, was_behind),
-            }
-        )
+    behind, stays = F.col("pending_msgs") > 0, _change("ack_floor_stream_seq") == 0
+    rows = rows.withColumns(
+        {
+            "delivered_msgs": _step("delivered_consumer_seq"),
+            "fresh_msgs": _step("delivered_stream_seq"),
+            "settled_msgs": _step("ack_floor_consumer_seq"),
+            "stuck_start_us": _start(F.col("outstanding"), _before("outstanding") & stays),
+            "behind_start_us": _start(behind, _before("pending_msgs") > 0),
+        }
     )
+    # What the samples before have told goes before the rows are passed on.
+    rows = rows.drop(*(name for name in rows.columns if name.startswith(_BEFORE)))
+    rows = rows.withColumns(
+        {
+            "stuck_since_us": _since(F.col("outstanding"), "stuck_start_us"),
+            "behind_since_us": _since(behind, "behind_start_us"),
+        }
+    )
+    return CONSUMER_SAMPLE.contract(rows.select("*", "rest.*"))
 
 
 def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
@@ -91,7 +98,9 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     parsed = parsed.withColumn("epoch", epoch).drop("gap_ends")
     rows = exploded(parsed, where, fields)
     peers = F.col("peers")
-    down = F.filter(peers, lambda peer: peer["offline"] | ~peer["current"])
+    # No lambda: one keeps Spark from compiling the whole step.
+    sound = F.struct(F.lit(False).alias("offline"), F.lit(True).alias("current"))
+    down = F.array_remove(F.arrays_zip("peers.offline", "peers.current"), sound)
     return (
         rows.withColumnRenamed("sampled_mono_us", "mono_us")
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
@@ -107,16 +116,24 @@ def _series() -> WindowSpec:
     return Window.partitionBy("series_id").orderBy("mono_us")
 
 
-def _with_before(rows: DataFrame, *names: str) -> DataFrame:
-    """Add those columns, and mono_us and epoch, as they were one sample earlier."""
+def _with_before(rows: DataFrame, table: Table, *names: str) -> DataFrame:
+    """Add those columns, and mono_us and epoch, as they were one sample earlier.
+
+    All other columns of the table travel through the sort as one, `rest`: every step would else
+    copy them one by one.
+    """
+    needed = ("series_id", "at_us", "mono_us", "epoch", *names)
+    others = [column.name for column in table.columns if column.name not in needed]
+    rest = F.struct(*(name for name in others if name in rows.columns)).alias("rest")
+    rows = rows.select(*needed, rest)
     # Side by side, not as a struct: that would be built and taken apart once per sample.
     return rows.withColumns(
-        {f"before_{name}": F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
+        {_BEFORE + name: F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
     )
 
 
 def _before(name: str) -> Column:
-    return F.col(f"before_{name}")
+    return F.col(_BEFORE + name)
 
 
 def _change(name: str) -> Column:
@@ -134,12 +151,15 @@ def _step(name: str) -> Column:
     return F.when(F.col("elapsed_us").isNotNull(), _change(name))
 
 
-def _since(state: Column, stays: Column) -> Column:
-    """Return since when a state holds without a break; null where it does not hold.
+def _start(state: Column, stays: Column) -> Column:
+    """Return the moment of a sample at which a state begins; null at every other.
 
     A gap does not break it: a counter that only grows and is the same afterwards did not move.
     """
-    starts = state & ~F.coalesce(stays, F.lit(False))
-    begin = F.last(F.when(starts, F.col("at_us")), ignorenulls=True)
+    return F.when(state & ~F.coalesce(stays, F.lit(False)), F.col("at_us"))
+
+
+def _since(state: Column, start: str) -> Column:
+    """Return since when a state holds without a break; null where it does not hold."""
     so_far = _series().rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    return F.when(state, begin.over(so_far))
+    return F.when(state, F.last(start, ignorenulls=True).over(so_far))

@@ -65,6 +65,8 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.driver.extraJavaOptions": _JVM,
         "spark.ui.enabled": "true" if settings.ui else "false",
         "spark.ui.showConsoleProgress": "false",
+        # Else every expression tells the JVM the line of Python it comes from.
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
         "spark.default.parallelism": str(settings.partitions_count),

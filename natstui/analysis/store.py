@@ -11,6 +11,8 @@ from natstui.analysis.file_system import file_system
 from natstui.analysis.tables import Table, dictionary
 
 _OLD = ".old"
+_MADE_OF = "_made_of-"
+"""Begins the name of an empty file that tells what the answers were made of."""
 _LEFT = re.compile(r"/gold\.[0-9a-f]{8}(\.old)?$")
 """What a run calls its folders: nothing else beside the tables is ours to remove."""
 
@@ -29,6 +31,7 @@ class Store:
         self.root = root.rstrip("/")
         self._files = file_system(spark, self.root)
         self._aside = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
+        self._gold = self._aside
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
@@ -66,14 +69,25 @@ class Store:
         table.contract(rows).write.mode("overwrite").parquet(f"{self._aside}/{table.name}")
 
     def gold(self, table: Table) -> DataFrame:
-        """Return a table written in this run."""
-        return self._spark.read.schema(table.ddl()).parquet(f"{self._aside}/{table.name}")
+        """Return a table written in this run, or kept by it."""
+        return self._spark.read.schema(table.ddl()).parquet(f"{self._gold}/{table.name}")
 
-    def publish(self, tables: tuple[Table, ...]) -> None:
+    def keep_gold(self, tables: tuple[Table, ...], made_of: str) -> bool:
+        """Keep the published tables if they are all there and were made of the same."""
+        gold = f"{self.root}/gold"
+        if self._files is None or not self._files.exists(f"{gold}/{_MADE_OF}{made_of}"):
+            return False
+        if not all(self._files.exists(f"{gold}/{table.name}/_SUCCESS") for table in tables):
+            return False
+        self._gold = gold
+        return True
+
+    def publish(self, tables: tuple[Table, ...], made_of: str) -> None:
         """Put the gold tables of this run, with their dictionary, in the place of the old."""
         if self._files is None:
             return
         self._files.write_text(f"{self._aside}/DICTIONARY.md", dictionary(tables))
+        self._files.write_text(f"{self._aside}/{_MADE_OF}{made_of}", "")
         gold, old = f"{self.root}/gold", f"{self._aside}{_OLD}"
         if self._files.exists(gold):
             self._files.rename(gold, old)

@@ -43,6 +43,6 @@ def test_new_tables_take_the_place_of_the_old_ones(spark: SparkSession, tmp_path
     for name in ("gold", "gold.ffffffff"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "which").write_text(name)
-    Store(spark, str(tmp_path), "ffffffff").publish(())
+    Store(spark, str(tmp_path), "ffffffff").publish((), "0")
     assert names(tmp_path) == ["gold"]
     assert (tmp_path / "gold" / "which").read_text() == "gold.ffffffff"

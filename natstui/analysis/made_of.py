@@ -1,0 +1,22 @@
+"""What the answers were made of: when all of it is the same again, they need not be made again."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+
+from natstui.analysis.silver_layer import Thresholds
+
+
+def made_of(marks: dict[str, str], thresholds: Thresholds) -> str:
+    """Return a text that changes with the sessions, the thresholds and the code of the answers.
+
+    `marks` are the fingerprints of the sessions' segments, by session.
+    """
+    parts = [*(f"{name} {mark}" for name, mark in sorted(marks.items())), repr(thresholds)]
+    modules = {
+        name: module for name, module in sys.modules.items() if name.startswith(__package__)
+    }
+    parts += [inspect.getsource(modules[name]) for name in sorted(modules)]
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -77,6 +77,29 @@ def test_samples_are_sorted_once_and_never_pass_through_python(
     assert not re.search(r"Python|ArrowEval|BatchEval", text)
 
 
+def test_every_step_over_samples_is_compiled_and_short_enough_for_the_jvm_to_compile_too(
+    spark: SparkSession, sessions: Path
+) -> None:
+    folders = [source.folder for source in find_sources(spark, [str(small(sessions))])]
+    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    debug = getattr(spark._jvm.org.apache.spark.sql.execution.debug, "package$")
+    for samples in (silver_samples.consumer_samples, silver_samples.stream_samples):
+        # An adaptive plan is compiled piece by piece, while it runs.
+        spark.conf.set("spark.sql.adaptive.enabled", "false")
+        try:
+            rows = samples(read_lines(spark, folders, []), nothing)
+            executed = rows._jdf.queryExecution().executedPlan()
+        finally:
+            spark.conf.unset("spark.sql.adaptive.enabled")
+        found = getattr(debug, "MODULE$").codegenStringSeq(executed)
+        steps = [found.apply(number) for number in range(found.size())]
+        one = re.compile(
+            r"\*\((\d+)\) Project \[xxhash64.*\*\(\1\) Generate posexplode", re.DOTALL
+        )
+        assert any(one.match(step._1()) for step in steps)
+        assert max(step._3().maxMethodCodeSize() for step in steps) < 8000
+
+
 def test_packed_polls_and_those_of_version_1_say_the_same(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:

@@ -20,6 +20,8 @@ from natstui.tui.widgets.key_footer import KeyFooter
 from natstui.tui.widgets.status_strip import StatusStrip
 from natstui.tui.widgets.timeline import Timeline
 
+_OF_A_SERVER = {"manage", "actions", "raw", "pick", "stop", "again", "rate", "add", "kill"}
+
 
 class LiveScreen(Screen[None]):
     """Status strip above, keys below, the command line when it is wanted; the body is its own."""
@@ -126,4 +128,4 @@ def only_moved(before: State, after: State) -> bool:
 
 def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
     """Tell whether a key of a screen asks something only a live server can answer."""
-    return action in ("manage", "actions", "raw") or (action, parameters) == ("open", ("raw",))
+    return action in _OF_A_SERVER or (action, parameters) == ("open", ("raw",))

@@ -2,16 +2,51 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from natstui.jetstream.broker import Broker
-from tests.tui.viewer import Viewer, viewing
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
+
+REPLAY_KEYS = "space Play/pause S Seek a Mark A = Compare"
 
 
 def offered(viewer: Viewer) -> list[str]:
     """Every key the footer would show with room enough, with its word."""
     active = viewer.app.screen.active_bindings.values()
     shown = [each.binding for each in active if each.binding.show]
-    texts = [f"{viewer.app.get_key_display(binding)} {binding.description}" for binding in shown]
+    help_, *own = (each for each in shown if each.id not in ("quit", "command"))
+    screen = len([each for each in active if each.binding in own and each.node is not viewer.app])
+    general = [each for each in shown if each.id in ("quit", "command")]
+    texts = [
+        f"{viewer.app.get_key_display(binding)} {binding.description}"
+        for binding in (help_, *own[:screen], *general, *own[screen:])
+    ]
     return list(dict.fromkeys(texts))
+
+
+def last_line(viewer: Viewer) -> str:
+    return viewer.text.splitlines()[-1].rstrip()
+
+
+async def test_the_keys_of_a_screen_come_before_those_of_all_screens(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+        await viewer.until(lambda: last_line(viewer).startswith("? Help / Filter ! Problems d "))
+        await viewer.press("b")
+        own = "? Help b Pick s Stop r Again + Faster - Slower a Add k Kill q Quit : Command …"
+        await viewer.until(lambda: last_line(viewer) == own)
+
+
+async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    async with replaying(folder, size=(80, 24)) as viewer:
+        await viewer.press("b")
+        await viewer.until(lambda: last_line(viewer).startswith(f"? Help {REPLAY_KEYS} q Quit"))
+        await viewer.type_command("sessions")
+        own = "? Help / Filter ! Problems e Rename n Note w Pack ^d Delete space Play/pause …"
+        await viewer.until(lambda: last_line(viewer) == own)
 
 
 async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew(nats_server: Broker) -> None:

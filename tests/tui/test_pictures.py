@@ -15,6 +15,7 @@ from natstui.model.benchmark_view import BenchmarkView
 from natstui.model.recording import SeekTo, Step
 from natstui.model.state import State
 from natstui.tui.messages import Open, RunScenario
+from natstui.tui.screens.benchmark import BenchmarkScreen
 from natstui.tui.widgets.chart import Chart
 from tests.tui.svg_pictures import Picture, picture
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -58,8 +59,10 @@ async def rest(viewer: Viewer, height: int) -> Picture:
     for _ in range(300):
         await viewer.pilot.pause(0.1)
         now = picture(viewer.app, height - 1)
-        drawing = any(chart._drawing or chart._timer for chart in viewer.app.screen.query(Chart))
-        if now == before and not drawing:
+        screen = viewer.app.screen
+        drawing = any(chart._drawing or chart._timer for chart in screen.query(Chart))
+        later = isinstance(screen, BenchmarkScreen) and screen._later
+        if now == before and not drawing and not later:
             return now
         before = now
     raise AssertionError("the picture never comes to rest")
@@ -92,6 +95,12 @@ def running_text(taken: Picture) -> bool:
     return "steady" in text and "left" in text and "PUBLISHERS" in text
 
 
+def words(row: list[str]) -> str:
+    """Return what can be read in a row."""
+    texts = (part.partition(" at ")[0] for part in row if " wide" not in part)
+    return " ".join(texts).replace("&#160;", " ")
+
+
 def same(one: dict[str, Picture], other: dict[str, Picture]) -> None:
     """Compare a live picture with a replayed one."""
     assert one.keys() == other.keys()
@@ -99,7 +108,7 @@ def same(one: dict[str, Picture], other: dict[str, Picture]) -> None:
         for at, (left, right) in enumerate(zip(one[name], other[name], strict=True)):
             # The recorder's mark takes room: where that is short, a live first row says less.
             room = len(left) if at == 0 else None
-            assert left == right[:room], f"screen {name}, row {at}"
+            assert left == right[:room], f"{name}, row {at}:\n{words(left)}\n{words(right)}"
 
 
 @contextmanager

@@ -99,15 +99,17 @@ class BenchmarkScreen(LiveScreen):
             self.call_after_refresh(self.refresh_state)
         # In a replay a moment may stay: nothing newer comes that would show the rest of it.
         over = view.planned is None or view.finished is not None or self.state.replay is not None
-        if over or now_s - self._strips_at_s >= STRIPS_EVERY_S:
+        strips_due = over or now_s - self._strips_at_s >= STRIPS_EVERY_S
+        if strips_due:
             self._strips_at_s = now_s
             self.sent.show(present.throughput(view, "sent_msgs"))
             self.received.show(present.throughput(view, "received_msgs"))
         # Texts lay the screen out anew: every half second is as fast as anybody reads.
-        if over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
+        due = over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S
+        if due:
             self._texts_at_s, self._log = now_s, view.log
             self._show_texts(view)
-        elif self._later is None:
+        if not (due and strips_due) and self._later is None:
             # The last report of all shall be seen too.
             self._later = self.set_timer(TEXTS_EVERY_S, self._catch_up)
 

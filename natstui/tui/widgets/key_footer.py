@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rich.cells import cell_len
 from textual import events
 from textual.app import ComposeResult
+from textual.widget import Widget
 from textual.widgets import Footer, Static
 
 _MORE = "…"
+_OWN = "own"
+_ORDER = (
+    "help", _OWN, "replay.play", "replay.seek", "replay.mark", "replay.compare", "quit", "command"
+)  # fmt: skip
+"""The help, where all keys are told; what only this screen has; what all of them have."""
 
 
 class KeyFooter(Footer):
@@ -36,7 +43,7 @@ class KeyFooter(Footer):
     def compose(self) -> ComposeResult:
         """Yield keys while there is room."""
         self._composed_for = self.size.width
-        keys = list(super().compose())
+        keys = self._in_order(super().compose())
         fits = sum(map(_width, keys)) <= self.size.width + 1
         room = self.size.width + 1 if fits else self.size.width - len(_MORE)
         for key in keys:
@@ -45,6 +52,16 @@ class KeyFooter(Footer):
                 yield Static(_MORE, id="more")
                 return
             yield key
+
+    def _in_order(self, keys: Iterable[Widget]) -> list[Widget]:
+        """Return the keys so that those are left out which the user knows from other screens."""
+        ranks: dict[str, int] = {}
+        for node, binding, *_ in self.screen.active_bindings.values():
+            if binding.id in _ORDER:
+                ranks[binding.key] = _ORDER.index(binding.id)
+            elif node is not self.app:
+                ranks[binding.key] = _ORDER.index(_OWN)
+        return sorted(keys, key=lambda key: ranks.get(getattr(key, "key", ""), len(_ORDER)))
 
     async def on_resize(self, event: events.Resize) -> None:
         """Choose again when there is more room, or less."""

@@ -20,7 +20,6 @@ class Told(msgspec.Struct):
     leader: str = ""
     reason: str = ""
     batch: str = ""
-    pinned_id: str = ""
     group: str = ""
     pause_until: str = ""
     paused: bool = False

@@ -12,15 +12,17 @@ from natstui.errors import NatstuiError, RequestFailed, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.client import Client
 from natstui.jetstream.decode_advisory import read_ack_sample, read_advisory
-from natstui.model.record import Record, Unavailable
+from natstui.model.record import Record, Restored, Unavailable
 
-# Never `$JS.EVENT.>`: the audit below it repeats every reply of our own polling.
+_PREFIX = "$JS.EVENT"
+# Never all below the prefix: the audit there repeats every reply of our own polling.
 _SUBJECTS: dict[str, Callable[[bytes], Record]] = {
-    "$JS.EVENT.ADVISORY.STREAM.>": read_advisory,
-    "$JS.EVENT.ADVISORY.CONSUMER.>": read_advisory,
-    "$JS.EVENT.METRIC.CONSUMER.ACK.>": read_ack_sample,
+    "ADVISORY.STREAM.>": read_advisory,
+    "ADVISORY.CONSUMER.>": read_advisory,
+    "METRIC.CONSUMER.ACK.>": read_ack_sample,
 }
 _MOST_PER_S = 500
+_HELD = "events"
 
 
 class _Gate:
@@ -31,32 +33,51 @@ class _Gate:
         self._second = 0
         self._passed_count = 0
         self._held_count = 0
+        self._telling: asyncio.TimerHandle | None = None
 
     def add(self, record: Record) -> None:
         """Pass a record on, or count it."""
         second = int(time.monotonic())
         if second != self._second:
             self._second, self._passed_count = second, 0
-            self._tell_held()
         self._passed_count += 1
-        if self._passed_count > _MOST_PER_S:
-            self._held_count += 1
-        else:
+        if self._passed_count <= _MOST_PER_S:
             self._sink.add(record)
+            return
+        self._held_count += 1
+        if self._telling is None:
+            self._tell_soon()
+
+    def close(self) -> None:
+        """Say no more."""
+        if self._telling is not None:
+            self._telling.cancel()
+
+    def _tell_soon(self) -> None:
+        self._telling = asyncio.get_running_loop().call_later(1.0, self._tell_held)
 
     def _tell_held(self) -> None:
-        if self._held_count:
-            reason = f"{self._held_count} events were left out: more than {_MOST_PER_S} a second"
-            self._sink.add(Unavailable(time.time_ns() // 1000, "events", reason))
-            self._held_count = 0
+        """Say how many were held back in this second, until none are."""
+        now_us, count, self._held_count = time.time_ns() // 1000, self._held_count, 0
+        if not count:
+            self._telling = None
+            self._sink.add(Restored(now_us, _HELD))
+            return
+        reason = f"{count} events were left out: more than {_MOST_PER_S} a second"
+        self._sink.add(Unavailable(now_us, _HELD, reason))
+        self._tell_soon()
 
 
 async def listen(client: Client, sink: Sink) -> None:
     """Pass announcements on until cancelled; a denied subscription becomes Unavailable."""
     gate = _Gate(sink)
-    for subject, read in _SUBJECTS.items():
-        await _subscribe(client, subject, read, gate, sink)
-    await asyncio.Event().wait()
+    prefix = client.connection.event_prefix or _PREFIX
+    try:
+        for subject, read in _SUBJECTS.items():
+            await _subscribe(client, f"{prefix}.{subject}", read, gate, sink)
+        await asyncio.Event().wait()
+    finally:
+        gate.close()
 
 
 async def _subscribe(

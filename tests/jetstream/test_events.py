@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import nats
 
@@ -12,7 +14,7 @@ from natstui.config import Connection
 from natstui.jetstream.broker import Broker
 from natstui.jetstream.client import Client, connect
 from natstui.jetstream.events import listen
-from natstui.model.record import AckSample, Advisory, Record
+from natstui.model.record import AckSample, Advisory, Record, Restored, Unavailable
 
 
 class _Heard:
@@ -43,8 +45,8 @@ class _Heard:
 
 
 @asynccontextmanager
-async def listening(url: str) -> AsyncIterator[_Heard]:
-    client = await connect(Connection(servers=(url,)))
+async def listening(url: str, **settings: Any) -> AsyncIterator[_Heard]:
+    client = await connect(Connection(servers=(url,), **settings))
     heard = _Heard(client)
     task = asyncio.create_task(listen(client, heard))
     await asyncio.sleep(0.05)
@@ -98,3 +100,28 @@ async def test_announcements_go_on_after_a_restart_and_polling_is_not_among_them
         await heard.advisory("stream_action")
         assert {r.type for r in heard.records if isinstance(r, Advisory)} == {"stream_action"}
         await nc.close()
+
+
+async def test_events_of_another_prefix_are_heard_and_those_left_out_are_counted(
+    nats_server: Broker,
+) -> None:
+    told = {
+        "type": "io.nats.jetstream.advisory.v1.nak",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "stream": "S",
+        "consumer": "C",
+    }
+    async with listening(nats_server.url, event_prefix="far.events") as heard:
+        nc = await nats.connect(nats_server.url, connect_timeout=5)
+        for _ in range(3000):
+            await nc.publish(
+                "far.events.ADVISORY.CONSUMER.MSG_NAKED.S.C", json.dumps(told).encode()
+            )
+        await nc.close()
+        async with asyncio.timeout(20):
+            while not any(isinstance(record, Restored) for record in heard.records):
+                await asyncio.sleep(0.02)
+        passed = sum(isinstance(record, Advisory) for record in heard.records)
+        left_out = [r.reason for r in heard.records if isinstance(r, Unavailable)]
+        assert passed >= 500
+        assert passed + sum(int(reason.split()[0]) for reason in left_out) == 3000

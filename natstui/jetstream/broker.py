@@ -65,8 +65,15 @@ def _all_stopped(pid: int) -> bool:
     threads = Path(f"/proc/{pid}/task")
     if not threads.is_dir():
         return False
-    states = [(thread / "stat").read_text().rpartition(")")[2] for thread in threads.iterdir()]
-    return all(state.split()[0] == "T" for state in states)
+    return all(_has_stopped(thread) for thread in threads.iterdir())
+
+
+def _has_stopped(thread: Path) -> bool:
+    """Return whether one thread has stopped; one that has ended meanwhile has."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
 
 
 def _choose_ports(given: int | None) -> tuple[int, int]:

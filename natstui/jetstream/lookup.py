@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 import threading
+from contextlib import suppress
 from typing import Any
 
 _Answer = list[tuple[Any, ...]]
@@ -29,7 +30,8 @@ async def lookup(host: str, port: int) -> list[str]:
 
     def look() -> None:
         found = _look(host, port)
-        if not loop.is_closed():
+        # The program may have ended meanwhile, and its loop with it.
+        with suppress(RuntimeError):
             loop.call_soon_threadsafe(deliver, found)
 
     threading.Thread(target=look, name="lookup", daemon=True).start()

@@ -12,9 +12,11 @@ from natstui.bench.content import check_fits
 from natstui.bench.crew import Member
 from natstui.bench.floor import Floor, now_us
 from natstui.bench.groups import WorkerBook
+from natstui.bench.knee import Knee
 from natstui.bench.outcome import Ending, WorkerEnd, conclude
 from natstui.bench.progress import Watcher
 from natstui.bench.protocol import Go, Pause, Rate, Resume, Stop
+from natstui.bench.schedule import segment_at
 from natstui.bench.server_process import ServerCpu, ServerProcess
 from natstui.bench.stage import Stage, new_run_id
 from natstui.config.connection import Connection
@@ -23,7 +25,7 @@ from natstui.feed import Sink
 from natstui.jetstream.client import connect
 from natstui.model.benchmark import BenchmarkFinished, BenchmarkPlanned
 from natstui.model.benchmark_result import BenchmarkResult, EndedHow
-from natstui.model.benchmark_role import SENDERS, BenchmarkPlan, Fault
+from natstui.model.benchmark_role import SENDERS, BenchmarkPlan, Fault, RateSegment
 from natstui.model.record import LinkChanged
 
 _START_S = 30.0
@@ -169,13 +171,14 @@ class Benchmark:
             raise NotFound("no role with a rate runs now: what runs is as fast as possible")
         sentences = []
         for one in chosen:
-            last = self._rates[one.name][-1]
-            rate_per_s = per_s if per_s is not None else last.end_per_s * (factor or 1)
-            changed = replace(last, start_per_s=rate_per_s, end_per_s=rate_per_s)
-            self._rates[one.name] = (changed,)
+            now = segment_at(self._rates[one.name], self._floor.elapsed_s())
+            rate_per_s = per_s if per_s is not None else now.end_per_s * (factor or 1)
+            self._rates[one.name] = (RateSegment(None, rate_per_s, rate_per_s),)
             for member in self._of(one.name):
                 member.tell(Rate(per_s=rate_per_s / one.workers_count))
             sentences.append(f"{one.name} sends {rate_per_s:g} messages per second now")
+        # From here on it goes up no steps whose latencies could be told.
+        self._floor.knee = Knee(replace(self.plan, roles=()))
         self._floor.log(", ".join(sentences))
         return ", ".join(sentences)
 

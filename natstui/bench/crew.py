@@ -11,16 +11,11 @@ import msgspec
 
 from natstui.bench import protocol
 from natstui.bench.protocol import Die, Done, Down, Failed, Orders, Ready, Report, Up
-from natstui.errors import NatstuiError
 from natstui.model.benchmark_counts import Counts
 
 _LINE_BYTES = 1 << 28
 """What a worker has seen comes in one line."""
 _END_S = 4.0
-
-
-class WorkerLost(NatstuiError):
-    """A worker process ended without its last word."""
 
 
 @dataclass(slots=True)
@@ -32,7 +27,6 @@ class Member:
     ready: bool = False
     counts: Counts = field(default_factory=Counts)
     """The sum of its reports."""
-    reports_count: int = 0
     steady_cpu_s: float = 0.0
     steady_s: float = 0.0
     done: Done | None = None
@@ -143,7 +137,6 @@ def _remember(member: Member, said: Up) -> None:
             member.ready = True
         case Report():
             member.counts = member.counts.plus(said.counts)
-            member.reports_count += 1
         case Done():
             member.done = said
         case Failed():

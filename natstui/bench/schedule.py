@@ -131,3 +131,12 @@ class Schedule:
             )
         segments.append(RateSegment(None, rate_per_s, rate_per_s))
         return Schedule(segments, self._which, self._of)
+
+
+def segment_at(segments: Sequence[RateSegment], elapsed_s: float) -> RateSegment:
+    """Return the segment a schedule is in after a time: its last one when it is over."""
+    for segment in segments:
+        if segment.duration_s is None or elapsed_s < segment.duration_s:
+            return segment
+        elapsed_s -= segment.duration_s
+    return segments[-1]

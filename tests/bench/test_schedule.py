@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from natstui.bench.schedule import Schedule
+from natstui.bench.schedule import Schedule, segment_at
 from natstui.model.benchmark_role import RateSegment
 
 SECOND = 1_000_000_000
@@ -28,6 +28,13 @@ def test_workers_share_the_messages_of_a_role_without_gap_or_overlap() -> None:
     times = np.sort(np.concatenate([share.due_ns(0, 300) for share in shares]))
     assert times.tolist() == Schedule([RateSegment(1, 900, 900)]).due_ns(0, 900).tolist()
     assert [share.total_count() for share in shares] == [300, 300, 300]
+
+
+def test_a_schedule_knows_the_step_it_is_in() -> None:
+    steps = [RateSegment(2.0, rate, rate) for rate in (100, 500, 900)]
+    at = [segment_at(steps, elapsed_s).end_per_s for elapsed_s in (0, 1.9, 2.0, 5.9, 60)]
+    assert at == [100, 100, 500, 900, 900]
+    assert segment_at([RateSegment(2.0, 0, 70), RateSegment(None, 70, 70)], 0.1).end_per_s == 70
 
 
 def test_a_burst_is_due_all_at_once() -> None:

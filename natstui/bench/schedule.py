@@ -42,6 +42,17 @@ class _Stretch:
         """Return how many messages fall due in its first `elapsed_s`."""
         return self.segment.start_per_s * elapsed_s + self.slope * elapsed_s * elapsed_s / 2
 
+    def due_count(self, elapsed_s: float) -> int:
+        """Return how many messages of the whole schedule are due in its first `elapsed_s`.
+
+        The first is due at the start itself, hence one more than the area; none is early, also
+        where a part of a message was due before.
+        """
+        area, burst = self.area(elapsed_s) + 1e-6, self.segment.burst_msgs
+        if not burst:
+            return math.floor(self.before + area) + 1
+        return math.ceil(self.before - 1e-6) + (math.floor(area) // burst + 1) * burst
+
     def times_s(self, counts: np.ndarray) -> np.ndarray:
         """Return when each count is reached: the inverse of `area`, from the schedule's start."""
         burst = self.segment.burst_msgs
@@ -83,11 +94,7 @@ class Schedule:
             if elapsed_s < stretch.start_s:
                 break
             inside_s = min(elapsed_s, stretch.end_s) - stretch.start_s
-            count = math.floor(stretch.area(inside_s) + 1e-6)
-            # The first message is due at the start itself, hence one more than the area.
-            burst = stretch.segment.burst_msgs or 1
-            reached = (count // burst + 1) * burst
-            due = math.ceil(stretch.before) + reached
+            due = stretch.due_count(inside_s)
             if stretch.after < math.inf:
                 due = min(due, math.ceil(stretch.after - 1e-6))
         return max(-(-(due - self._which) // self._of), 0)

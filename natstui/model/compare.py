@@ -14,8 +14,8 @@ from natstui.model.table import Key, Table
 _STREAM_COUNTERS = {
     "stored_msgs": "messages",
     "stored_bytes": "bytes",
-    "first_seq": "first sequence",
-    "last_seq": "last sequence",
+    "first_seq": "first seq",
+    "last_seq": "last seq",
     "consumers_count": "consumers",
 }
 _CONSUMER_COUNTERS = {

@@ -83,6 +83,8 @@ class ReplayPosition:
     playing: bool
     recording: bool
     """Somebody is still recording the session."""
+    newest_at_us: int | None = None
+    """The moment of the newest record shown; its own time is another when the clock was set."""
 
 
 @dataclass(frozen=True, slots=True)

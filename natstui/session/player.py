@@ -44,6 +44,7 @@ class Player:
                 speed_ratio=self.speed_ratio,
                 playing=self.playing,
                 recording=recording.is_recording,
+                newest_at_us=self._newest_us(),
             )
         )
 
@@ -117,6 +118,13 @@ class Player:
     def refresh(self) -> bool:
         """Look for what was recorded meanwhile; tell whether there was something."""
         return self._recording.refresh()
+
+    def _newest_us(self) -> int | None:
+        """Return the moment of the newest record that was sent."""
+        _, moments_us = self._content()
+        if shown := moments_us[: self._next]:
+            return shown[-1]
+        return self._recording.spans[self._number].after_us if moments_us else None
 
     def _content(self) -> tuple[Content, list[int]]:
         """Return what is in the present segment; read again when it has grown."""

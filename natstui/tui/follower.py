@@ -59,7 +59,8 @@ class Follower:
         """
         state = self.state
         if state.replay is not None:
-            late_us = state.replay.at_us - state.now_at_us
+            newest_us = state.replay.newest_at_us
+            late_us = 0 if newest_us is None else state.replay.at_us - newest_us
         else:
             late_us = round((monotonic() - self._heard_s) * 1e6)
         interval_us = state.costs[-1].cost.interval_us if state.costs else 0

@@ -26,7 +26,7 @@ def test_counters_and_lag_tell_how_much_they_grew() -> None:
     found = differences(before, after)
     was, now = before.streams.columns.last_seq[0], after.streams.columns.last_seq[0]
     name = after.streams.columns.name[0]
-    grown = Difference(name, None, "counter", "last sequence", str(was), str(now), now - was)
+    grown = Difference(name, None, "counter", "last seq", str(was), str(now), now - was)
     assert grown in found
     assert {it.what for it in found} >= {"counter", "lag"}
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from natstui.lines import decode_record, encode_record
 from natstui.model.record import AckSample, Advisory, Noted, Record
+from natstui.model.recording import ClockStepped, ReplayPosition
 from natstui.model.state import State
 from natstui.session.player import Player
 from natstui.session.recording import Recording
@@ -105,3 +107,24 @@ def test_going_forward_meets_the_same_moments_as_a_seek(
         assert encode_record(state.happenings[-1]) == encode_record(expected.happenings[-1])
         assert facts(state)["costs"] == expected.costs
         assert state.ack_samples == expected.ack_samples
+
+
+def test_nothing_is_late_because_the_clock_was_set_back(tmp_path: Path) -> None:
+    hour_us = 3_600_000_000
+    scenario = Scenario(streams=1, consumers=1)
+    after = replace(scenario.poll(3), taken_at_us=second(3) - hour_us)
+    stepped = ClockStepped(second(2.5) - hour_us, -hour_us)
+    recording = Recording(made(tmp_path, [scenario.poll(1), scenario.poll(2), stepped, after], 2))
+    player = Player(recording)
+
+    def newest_us(at_us: int) -> int | None:
+        list(player.seek(at_us))
+        position = decode_record(player.position())
+        assert isinstance(position, ReplayPosition) and position.at_us == at_us
+        return position.newest_at_us
+
+    assert recording.end_us == second(3)
+    moments = (second(1), second(2.2), second(2.7), second(3))
+    assert [newest_us(at_us) for at_us in moments] == [
+        second(1), second(2), second(2.5), second(3),
+    ]  # fmt: skip

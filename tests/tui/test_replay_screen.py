@@ -96,7 +96,7 @@ async def test_two_moments_are_compared(folder: Path) -> None:
         await viewer.type_command("seek +30s")
         await viewer.until(lambda: at_s(viewer) == 40)
         await viewer.press("equals_sign")
-        await viewer.until(lambda: "last sequence" in viewer.text)
+        await viewer.until(lambda: "last seq" in viewer.text)
         state, a = viewer.app.state, viewer.app.marked_a
         assert a is not None
         grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]

@@ -83,10 +83,10 @@ _words: Callable[..., ColumnSpec[CompareView]] = partial(ColumnSpec, align="left
 _number: Callable[..., ColumnSpec[CompareView]] = ColumnSpec
 
 COMPARE_COLUMNS: tuple[ColumnSpec[CompareView], ...] = (
-    _words("where", "WHERE", 16, 0, _where, _all(_where_text), flex=6),
+    _words("where", "WHERE", 24, 0, _where, _all(_where_text), flex=6),
     _words("what", "WHAT", 13, 4, _what, _all(lambda it: it.what)),
-    _words("field", "FIELD", 14, 1, _field, _all(lambda it: it.field)),
-    _number("before", "A", 14, 3, _before, _all(lambda it: _counted(it, it.before_text)), flex=1),
-    _number("after", "NOW", 14, 2, _after, _all(lambda it: _counted(it, it.after_text)), flex=1),
+    _words("field", "FIELD", 12, 1, _field, _all(lambda it: it.field), flex=1),
+    _number("before", "A", 12, 3, _before, _all(lambda it: _counted(it, it.before_text)), flex=1),
+    _number("after", "NOW", 12, 2, _after, _all(lambda it: _counted(it, it.after_text)), flex=1),
     _number("change", "CHANGE", 11, 2, _change, _all(lambda it: it.change_count)),
 )

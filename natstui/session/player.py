@@ -32,6 +32,8 @@ class Player:
         self._next = 0
         self._marks: list[Mark] = []
         self._loaded: tuple[int, int, Content, list[int]] | None = None
+        self._was_deleted = False
+        """The segment shown; what was known after it stands in the next one's keyframe."""
 
     def position(self) -> bytes:
         """Return the line that tells where the replay is."""
@@ -65,7 +67,7 @@ class Player:
         at_us = max(recording.start_us, min(recording.end_us, at_us))
         yield encode_record(ReplayReset(at_us))
         yield from lines_until(recording, at_us)
-        self.at_us = at_us
+        self.at_us, self._was_deleted = at_us, False
         self._number = recording.span_at(at_us)
         self._next = bisect_right(self._content()[1], at_us)
 
@@ -78,6 +80,9 @@ class Player:
 
     def forward(self, until_us: int) -> Iterator[bytes]:
         """Go forward in time, sending what happened until then."""
+        if self._was_deleted:
+            self._was_deleted = False
+            yield from self._known()
         while True:
             content, moments_us = self._content()
             while self._next < len(moments_us) and moments_us[self._next] <= until_us:
@@ -85,7 +90,9 @@ class Player:
                 self._next += 1
             if self._next < len(moments_us) or not self._turn_page():
                 break
-            yield from self._anew()
+            # Records before a segment may be lost.
+            if starts_anew(self._content()[0]):
+                yield from self._known()
         self.at_us = max(self.at_us, min(until_us, self._recording.end_us))
 
     def step(self, polls_count: int) -> Iterator[bytes]:
@@ -116,8 +123,19 @@ class Player:
         return self.at_us >= self._recording.end_us
 
     def refresh(self) -> bool:
-        """Look for what was recorded meanwhile; tell whether there was something."""
-        return self._recording.refresh()
+        """Look for what was recorded meanwhile; tell whether there was something.
+
+        The oldest segments may be gone, so that others have their numbers.
+        """
+        recording, shown = self._recording, self._number
+        here = recording.spans[shown].file.number if recording.spans else 0
+        grown = recording.refresh()
+        numbers = [span.file.number for span in recording.spans]
+        self._number = max(0, min(bisect_left(numbers, here), len(numbers) - 1))
+        if numbers and here and numbers[self._number] != here:
+            self._next, self._was_deleted = 0, True
+        self.at_us = max(self.at_us, recording.start_us)
+        return grown
 
     def _newest_us(self) -> int | None:
         """Return the moment of the newest record that was sent."""
@@ -132,10 +150,10 @@ class Player:
             return Content(None, b"", (), 0), []
         span = self._recording.spans[self._number]
         size_bytes = -1 if span.file.sealed else span.index.size_bytes
-        if self._loaded is None or self._loaded[:2] != (self._number, size_bytes):
+        if self._loaded is None or self._loaded[:2] != (span.file.number, size_bytes):
             content = self._recording.content(span)
             moments_us = self._recording.moments(span, content)
-            self._loaded = (self._number, size_bytes, content, moments_us)
+            self._loaded = (span.file.number, size_bytes, content, moments_us)
         return self._loaded[2:]
 
     def _turn_page(self) -> bool:
@@ -145,11 +163,11 @@ class Player:
         self._number, self._next = self._number + 1, 0
         return True
 
-    def _anew(self) -> Iterator[bytes]:
-        """Yield what was known when a segment began, if records before it were lost."""
-        content, _ = self._content()
-        if content.keyframe is not None and starts_anew(content):
-            yield from map(encode_record, content.keyframe.records())
+    def _known(self) -> Iterator[bytes]:
+        """Yield what was known when the present segment began."""
+        keyframe = self._content()[0].keyframe
+        if keyframe is not None:
+            yield from map(encode_record, keyframe.records())
 
     def _poll_away(self, polls_count: int) -> int | None:
         """Return the moment of the poll so many polls from here, or of the farthest there is."""

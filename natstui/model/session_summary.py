@@ -18,7 +18,7 @@ class SessionSummary:
     ended_at_us: int
     size_bytes: int
     streams_count: int | None
-    """In the last poll; None when there was none."""
+    """Known near the end; None when there was no poll."""
     consumers_count: int | None
     polls_count: int
     benchmarks_count: int

@@ -6,13 +6,14 @@ import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import msgspec
 
 from natstui.errors import SessionError, UsageError
 from natstui.model.session_summary import SessionSummary
-from natstui.model.snapshot import Snapshot
+from natstui.model.state import State
 from natstui.session.folder import (
     INFO,
     LOCK,
@@ -123,12 +124,18 @@ def records_count(recording: Recording) -> dict[str, int]:
 
 
 def _rows_count(recording: Recording) -> tuple[int | None, int | None]:
-    """Return how many streams and consumers the last segment's first poll saw."""
+    """Return how many streams and consumers were known near the end; None before any poll."""
     for span in reversed(recording.spans):
-        polls = [e for e in recording.part(span, (HOUR,)).entries if e.is_poll]
-        poll = readable(polls[-1]) if polls else None
-        if isinstance(poll, Snapshot):
-            return len(poll.streams.name), len(poll.consumers.name)
+        entries = [e for e in recording.part(span, (HOUR,)).entries if e.is_poll]
+        whole = next((at for at in reversed(range(len(entries))) if entries[at].complete), None)
+        polls = [readable(entry) for entry in entries[whole or 0 :]]
+        if whole is None:
+            # Large servers are polled in turns: the rows of other turns stand in the keyframe.
+            keyframe = recording.keyframe(span)
+            polls.insert(0, keyframe.snapshot if keyframe else None)
+        state = reduce(State.after, (poll for poll in polls if poll is not None), State())
+        if state.costs:
+            return len(state.streams), len(state.consumers)
     return None, None
 
 

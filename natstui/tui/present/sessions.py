@@ -59,12 +59,12 @@ def _size(view: SessionView, row: int) -> Cell:
 
 
 def _streams(view: SessionView, row: int) -> Cell:
-    """Streams in the last poll."""
+    """Streams known near the end."""
     return Cell(count_text(view.things[row].streams_count))
 
 
 def _consumers(view: SessionView, row: int) -> Cell:
-    """Consumers in the last poll."""
+    """Consumers known near the end."""
     return Cell(count_text(view.things[row].consumers_count))
 
 

@@ -84,11 +84,6 @@ class LatencyCounts:
         """The largest latency, within its bucket; None when empty."""
         return bucket_middle_ns(self.buckets[-1]) if self.buckets else None
 
-    @property
-    def min_ns(self) -> int | None:
-        """The smallest latency, within its bucket; None when empty."""
-        return bucket_middle_ns(self.buckets[0]) if self.buckets else None
-
 
 EMPTY = LatencyCounts()
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from natstui.model.record import Permitted
+from natstui.model.subjects import overlap
 
 READING = (
     "INFO",
@@ -17,18 +20,19 @@ READING = (
 
 
 def may_publish(permitted: Permitted, subject: str) -> bool:
-    """Return whether requests on `subject` (it may have wildcards) are allowed."""
-    return _allows(permitted.publish_allow, permitted.publish_deny, subject)
+    """Return whether requests on all that `subject` means, wildcards included, are allowed."""
+    return _allows(permitted, subject, covers)
 
 
-def may_subscribe(permitted: Permitted, subject: str) -> bool:
-    """Return whether `subject` (it may have wildcards) may be listened to."""
-    return _allows(permitted.subscribe_allow, permitted.subscribe_deny, subject)
+def may_publish_some(permitted: Permitted | None, subject: str) -> bool:
+    """Return whether requests on something that `subject` means are; unknown counts as yes."""
+    return permitted is None or _allows(permitted, subject, overlap)
 
 
-def _allows(allow: tuple[str, ...] | None, deny: tuple[str, ...], subject: str) -> bool:
-    allowed = allow is None or any(covers(pattern, subject) for pattern in allow)
-    return allowed and not any(covers(pattern, subject) for pattern in deny)
+def _allows(permitted: Permitted, subject: str, fits: Callable[[str, str], bool]) -> bool:
+    allow = permitted.publish_allow
+    allowed = allow is None or any(fits(pattern, subject) for pattern in allow)
+    return allowed and not any(covers(pattern, subject) for pattern in permitted.publish_deny)
 
 
 def covers(pattern: str, subject: str) -> bool:

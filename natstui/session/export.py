@@ -15,8 +15,9 @@ from natstui.errors import Refused, SessionError
 from natstui.model.record import Record
 from natstui.model.recording import ExportSelection
 from natstui.paths import user_path
-from natstui.session.recording import Recording, readable, starts_anew
+from natstui.session.recording import Recording, starts_anew
 from natstui.session.rows import Value, rows
+from natstui.session.segment import readable
 from natstui.session.tables import (
     ACK_SAMPLE,
     ADVISORY,

@@ -25,8 +25,9 @@ from natstui.session.folder import (
 )
 from natstui.session.info import SessionInfo, read_info, write_info
 from natstui.session.layout import HOUR
-from natstui.session.recording import Recording, readable
+from natstui.session.recording import Recording
 from natstui.session.seal import seal
+from natstui.session.segment import readable
 
 
 def session_folders(sessions: Path) -> list[Path]:

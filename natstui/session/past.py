@@ -21,7 +21,8 @@ from natstui.model.past import PastPoll, PastPolls, to_bytes
 from natstui.model.snapshot import PollCost, Snapshot
 from natstui.model.state import State
 from natstui.session.entry import Entry
-from natstui.session.recording import readable, whole_line
+from natstui.session.recording import whole_line
+from natstui.session.segment import readable
 
 BLOCK_BYTES = 512 * 1024
 """So much is sent at once: whoever reads begins while the rest is still being made."""

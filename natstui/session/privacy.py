@@ -31,11 +31,9 @@ NEVER_RECORDED = (
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:
     """Return what may be written of a record; None when it is about recordings themselves."""
+    if isinstance(record, NEVER_RECORDED):
+        return None
     match record:
-        case RecordingChanged() | ReplayReset() | PastPolls() | ReplayPosition() | ReplayMarks():
-            return None
-        case AnalysisProgress() | AnalysisFinished() | BenchmarkSoFar():
-            return None
         case Outcome() if not payloads and record.body_json is not None:
             return replace(record, body_json=None)
         case LinkChanged() if record.server_url and "@" in record.server_url:

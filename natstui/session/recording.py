@@ -24,6 +24,7 @@ from natstui.session.segment import (
     members_of,
     parse,
     read_content,
+    readable,
     times,
 )
 
@@ -219,14 +220,6 @@ def starts_anew(content: Content) -> bool:
         return False
     gap = readable(content.entries[0])
     return isinstance(gap, Gap) and gap.lost_records_count > 0
-
-
-def readable(entry: Entry) -> Record | None:
-    """Decode an entry; None when it is damaged."""
-    try:
-        return entry.record()
-    except BadLine:
-        return None
 
 
 def whole_line(entry: Entry) -> bytes:

@@ -178,7 +178,7 @@ def describe(
     times_us, set_back_us = times(content.entries)
     for entry, at_us in zip(content.entries, times_us, strict=True):
         counts[entry.kind] = counts.get(entry.kind, 0) + 1
-        record = None if entry.is_poll else _record(entry)
+        record = None if entry.is_poll else readable(entry)
         mark = marker.mark(record) if record else None
         if mark:
             marks.append(replace(mark, at_us=at_us))
@@ -216,11 +216,12 @@ def times(entries: Sequence[Entry], latest_us: int | None = None) -> tuple[list[
 
 
 def _set_back_us(entry: Entry) -> int:
-    record = _record(entry)
+    record = readable(entry)
     return max(0, -record.step_us) if isinstance(record, ClockStepped) else 0
 
 
-def _record(entry: Entry) -> Record | None:
+def readable(entry: Entry) -> Record | None:
+    """Decode an entry; None when it is damaged."""
     try:
         return entry.record()
     except BadLine:

@@ -13,8 +13,7 @@ from natstui.model.recording import Gap
 from natstui.model.snapshot import Snapshot
 from natstui.session.folder import SegmentFile, is_recording, reading, segments
 from natstui.session.info import SessionInfo, read_info
-from natstui.session.recording import readable
-from natstui.session.segment import read_content
+from natstui.session.segment import read_content, readable
 from natstui.units import bytes_text, counted, duration_text
 
 _MISSED_POLLS = 3

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.model.permission import may_publish
+from natstui.model.permissions import may_publish_some
 from natstui.model.state import State
 
 VERBS = {
@@ -37,4 +37,4 @@ def allowed(state: State, what: str) -> bool:
     verb = VERBS.get(what)
     if verb is None:
         return True
-    return not read_only(state) and may_publish(state.permitted, f"$JS.API.{verb}")
+    return not read_only(state) and may_publish_some(state.permitted, f"$JS.API.{verb}")

@@ -1,28 +1,17 @@
-"""Our themes, the words and glyphs of a status, and the colours of chart lines.
+"""Our themes, and the colours of chart lines.
 
 Colour never says anything alone: a status is a glyph and a word, a line has its own marker.
 """
 
 from __future__ import annotations
 
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from textual.app import App
 from textual.color import Color
 from textual.theme import Theme
 
 Answer = TypeVar("Answer")
-
-Status = Literal["ok", "warn", "bad", "idle"]
-"""Also the looks of table cells; idle is drawn dim."""
-
-GLYPHS: dict[Status, str] = {"ok": "●", "warn": "▲", "bad": "✖", "idle": "○"}
-"""In ASCII mode the filter makes them o ^ x and a dot."""
-
-
-def status_text(status: Status, word: str) -> str:
-    """Return `● ok`: what stands for a status everywhere."""
-    return f"{GLYPHS[status]} {word}"
 
 
 def _theme(name: str, *, dark: bool, colors: dict[str, str]) -> Theme:

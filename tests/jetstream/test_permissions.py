@@ -18,7 +18,7 @@ from natstui.jetstream.client import Client, connect
 from natstui.jetstream.journal import Journal
 from natstui.jetstream.pulling import pull_next
 from natstui.jetstream.writer import Writer
-from natstui.model.permissions import READING, may_publish, may_subscribe
+from natstui.model.permissions import READING, may_publish
 from natstui.model.record import LinkChanged
 from natstui.model.send import PullNext
 from natstui.model.stored import BrowseMessages
@@ -54,8 +54,6 @@ async def test_a_least_privilege_user_reads_everything(nats_server_factory: Fact
     permitted = await monitor.permissions()
     assert all(may_publish(permitted, f"$JS.API.{verb}") for verb in READING)
     assert not may_publish(permitted, "$JS.API.STREAM.PURGE.*")
-    assert may_subscribe(permitted, "$JS.EVENT.ADVISORY.STREAM.>")
-    assert not may_subscribe(permitted, "$JS.EVENT.METRIC.>")
     await monitor.close()
 
 

@@ -4,7 +4,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from natstui.tui.themes import THEMES, series_colors, status_text
+from natstui.tui.themes import THEMES, series_colors
 
 
 def contrast(one: str, other: str) -> float:
@@ -49,7 +49,3 @@ def test_chart_lines_stand_out_and_differ(theme: Theme) -> None:
     assert len(set(colors)) == len(colors)
     for color in colors:
         assert contrast(color, theme.background) >= 3, color
-
-
-def test_a_status_is_a_glyph_and_a_word() -> None:
-    assert status_text("bad", "stalled") == "✖ stalled"

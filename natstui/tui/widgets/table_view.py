@@ -70,13 +70,6 @@ class TableView(TableLines):
             self.scroll_to(y=self.cursor - self.page + 1, animate=False, force=True)
         self.repaint_changed()
 
-    def move_to_key(self, key: Hashable) -> bool:
-        """Put the cursor on the row with `key`; False when it is not in view."""
-        position = position_of(self.source, key, self.cursor, self._row)
-        if position is not None:
-            self.move(position)
-        return position is not None
-
     def _next_position(self, source: RowSource) -> int:
         """Return where the cursor's row is in a newer source; its old place if it is gone."""
         if not self._moved_by_user:

@@ -106,7 +106,7 @@ def brief_text(event: Happening) -> str:
         text = text.replace(f" of {asset}", "", 1).replace(asset, "consumer", 1)
     elif event.stream:
         text = text.replace(f"stream {event.stream} ", "stream ", 1)
-    return clean_line(text)
+    return clean_line(text.replace(" was ", " ", 1))
 
 
 def event_text(event: Happening) -> str:

@@ -208,8 +208,6 @@ async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern:
     result = await asyncio.wait_for(benchmark.run(), 60)
     assert result.verdict == "ok", result.notes
     assert result.counts.unanswered_msgs >= 80
-    stored = result.counts.acked_msgs + result.counts.unanswered_msgs
-    assert result.accounting.stored_msgs == stored
 
 
 async def test_a_stopped_run_is_partial_and_leaves_nothing(broker: Broker) -> None:

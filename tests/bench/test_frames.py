@@ -99,7 +99,7 @@ _stream = st.lists(st.tuples(_frame() | _control_lines, st.integers(1, 4)), max_
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(_stream)
 async def test_a_split_at_every_byte_changes_nothing(data: bytes) -> None:
     expected = await _theirs(data)

@@ -64,7 +64,11 @@ async def _connect(plan: Plan, address: Address) -> tuple[GuardedClient | None, 
         client = await attempt(plan, address)
     except ConnectionFailed as error:
         failed = error.step if error.step in way else way[-1]
-        passed = [Step(place, name, "") for name in way[: way.index(failed)]]
+        # What the server said on its way to a failure is not kept.
+        known = {"address": address.host, "TCP": "connected"}
+        passed = [
+            Step(place, name, known.get(name, "passed")) for name in way[: way.index(failed)]
+        ]
         return None, [*passed, Step(place, failed, error.reason, error)]
     info = client.server_info
     found = {

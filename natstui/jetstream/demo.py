@@ -41,6 +41,18 @@ async def open_shop(client: Client) -> None:
             await _ensure_consumer(client, stream_name, consumer)
 
 
+async def reopen_shop(client: Client) -> None:
+    """Make the streams again that a server loses with its memory, as soon as it answers."""
+    lost = [stream for stream in STREAMS if stream.get("storage") == "memory"]
+    while lost:
+        try:
+            await _ensure_stream(client, lost[0])
+        except NatstuiError:
+            await asyncio.sleep(_BREATH_S)
+        else:
+            del lost[0]
+
+
 async def run_shop(client: Client) -> None:
     """Keep the shop busy until cancelled; whoever stumbles over an outage starts again."""
     tasks = {asyncio.create_task(_again_and_again(actor)) for actor in _actors(client)}

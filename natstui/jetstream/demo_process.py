@@ -23,8 +23,8 @@ if sys.platform != "win32":
 from natstui.config import Connection
 from natstui.errors import BrokerFailed, NatstuiError
 from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.jetstream.demo import open_shop, run_shop
+from natstui.jetstream.client import Client, connect
+from natstui.jetstream.demo import open_shop, reopen_shop, run_shop
 
 _LOOK_AGAIN_S = 1.0
 
@@ -81,7 +81,10 @@ async def _serve(store: Path | None) -> None:
         try:
             await open_shop(client)
             _say({"url": broker.url})
-            work = {ended, *map(asyncio.ensure_future, (run_shop(client), _keep_alive(broker)))}
+            work = {
+                ended,
+                *map(asyncio.ensure_future, (run_shop(client), _keep_alive(broker, client))),
+            }
             done, rest = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
             for one in rest:
                 one.cancel()
@@ -100,12 +103,13 @@ async def _end_of_stdin() -> None:
     await reader.read()
 
 
-async def _keep_alive(broker: Broker) -> None:
-    """Start the broker again when somebody ended it."""
+async def _keep_alive(broker: Broker, client: Client) -> None:
+    """Start the broker again when somebody ended it, and make what it had in memory only."""
     while True:
         await asyncio.sleep(_LOOK_AGAIN_S)
         if not broker.is_running:
             broker.start()
+            await reopen_shop(client)
 
 
 def _say(line: dict[str, str]) -> None:

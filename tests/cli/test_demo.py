@@ -87,7 +87,7 @@ def test_a_demo_whose_shop_is_killed_says_so_and_leaves_nothing(running: Demo) -
     running.assert_nothing_is_left()
 
 
-async def test_a_killed_broker_comes_back_with_its_messages_and_its_traffic(
+async def test_a_killed_broker_comes_back_with_its_messages_its_streams_and_its_traffic(
     running: Demo,
 ) -> None:
     verb = "STREAM.INFO.ORDERS"
@@ -100,6 +100,9 @@ async def test_a_killed_broker_comes_back_with_its_messages_and_its_traffic(
     time.sleep(0.5)
     grown = seen["state"]["last_seq"] + 30
     await eventually(running.url, verb, lambda a: a["state"]["last_seq"] > grown)
+    # It was in memory only.
+    telemetry = "STREAM.INFO.TELEMETRY"
+    await eventually(running.url, telemetry, lambda a: a["state"]["messages"] > 0)
 
 
 async def test_a_store_is_kept_from_one_demo_to_the_next(temporary: Path, tmp_path: Path) -> None:

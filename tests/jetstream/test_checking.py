@@ -27,11 +27,14 @@ async def test_a_good_connection_passes_every_step(nats_server: Broker) -> None:
 
 
 async def test_the_failing_step_is_the_last_one(nats_server: Broker) -> None:
-    assert names_of(await steps_of(Connection(servers=("127.0.0.1:1",)))) == ["address", "TCP!"]
+    closed = await steps_of(Connection(servers=("127.0.0.1:1",)))
+    assert names_of(closed) == ["address", "TCP!"] and closed[0].text == "127.0.0.1"
     missing = await steps_of(Connection(servers=("no.such.host.invalid",)))
     assert names_of(missing) == ["address!"]
     plain = Connection(servers=(nats_server.url,), tls_required=True)
-    assert names_of(await steps_of(plain)) == ["address", "TCP", "greeting", "TLS!"]
+    steps = await steps_of(plain)
+    assert names_of(steps) == ["address", "TCP", "greeting", "TLS!"]
+    assert [step.text for step in steps[1:3]] == ["connected", "passed"]
 
 
 async def test_a_refused_user_fails_at_authentication(nats_server_factory: Factory) -> None:

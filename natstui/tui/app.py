@@ -45,7 +45,7 @@ SETTLED_AFTER_S = 5.0
 
 
 _LETTER_ACTIONS = {
-    "switch_mode", "pause", "faster", "slower", "help", "leave", "record", "note",
+    "switch_mode", "pause", "faster", "slower", "help", "leave", "record", "note", "export",
 }  # fmt: skip
 
 

@@ -111,11 +111,7 @@ def _sessions(app: NatstuiApp, _words: list[str]) -> None:
 
 
 def _export(app: NatstuiApp, _words: list[str]) -> None:
-    from natstui.tui.selection import SelectionScreen
-
-    if not isinstance(app.screen, SelectionScreen):
-        raise UsageError("streams and consumers can be exported: open their table first")
-    app.screen.action_export()
+    app.action_export()
 
 
 def _live(app: NatstuiApp, _words: list[str]) -> None:

@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from natstui.model.history import WINDOWS_S
 from natstui.tui.live import LiveScreen
-from natstui.tui.messages import Open
+from natstui.tui.messages import Export, Open
 from natstui.tui.present.sections import Section
 from natstui.tui.text import safe
 from natstui.tui.widgets.chart import Chart, ChartData, Plotter
@@ -31,6 +31,7 @@ class DetailScreen(LiveScreen):
         Binding("w", "window", "Window", id="chart.window"),
         Binding("z", "zoom", "Zoom chart", id="chart.zoom"),
         Binding("y", "raw", "Raw", id="raw"),
+        Binding("E", "export", "Export", show=False, id="export"),
     ]
     CHARTS: ClassVar[int] = 3
 
@@ -103,3 +104,10 @@ class DetailScreen(LiveScreen):
     def action_raw(self) -> None:
         """Show the INFO as the server writes it."""
         self.post_message(Open("raw", self.stream, self.consumer))
+
+    def action_export(self) -> None:
+        """Write the one shown as flat tables."""
+        if self.consumer is None:
+            self.post_message(Export((self.stream,), ()))
+        else:
+            self.post_message(Export((), ((self.stream, self.consumer),)))

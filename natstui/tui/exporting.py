@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import time
-from typing import Literal
+from typing import ClassVar, Literal
 
 from textual import on
+from textual.binding import Binding, BindingType
 
 from natstui.model.recording import ExportSelection
 from natstui.tui.asking import next_command_id
+from natstui.tui.detail_screen import DetailScreen
 from natstui.tui.following import Following
 from natstui.tui.messages import Export, Tend
 from natstui.tui.pick import Pick
 from natstui.tui.prompt import Prompt
+from natstui.tui.selection import SelectionScreen
 
 _FORMATS = (
     ("csv", "comma-separated values, for spreadsheets and databases"),
@@ -20,8 +23,25 @@ _FORMATS = (
 )
 
 
+NOT_HERE = (
+    "streams and consumers are exported from their tables and details; events and benchmarks go "
+    "with the whole recording: natstui export SESSION --to FOLDER"
+)
+
+
 class Exporting(Following):
     """Part of the app: asks for format and folder, then lets the engine write."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("E", "export", "Export", show=False, id="export"),
+    ]
+
+    def action_export(self) -> None:
+        """Export what the screen in view shows, or say where else that can be done."""
+        if isinstance(self.screen, SelectionScreen | DetailScreen):
+            self.screen.action_export()
+        else:
+            self.notify(NOT_HERE, title="nothing to export here", severity="warning", timeout=8)
 
     @on(Export)
     def _ask_format(self, message: Export) -> None:

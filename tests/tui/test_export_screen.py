@@ -97,4 +97,24 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
         await viewer.until(lambda: "is not empty" in viewer.text, "refused")
         await viewer.press("3")
         await viewer.type_command("export")
-        await viewer.until(lambda: "streams and consumers can be" in viewer.text, "told")
+        await viewer.until(lambda: "streams and consumers are exported" in viewer.text, "told")
+
+
+async def test_the_consumer_in_view_is_exported_and_elsewhere_it_is_told_what_can_be(
+    folder: Path, tmp_path: Path
+) -> None:
+    owner, name = (
+        getattr(Scenario(streams=2, consumers=4), them)[1] for them in ("owners", "names")
+    )
+    async with replaying(folder, size=(120, 40)) as viewer:
+        await viewer.type_command("seek +20s")
+        await viewer.press("b")
+        await viewer.until(lambda: "no benchmark has run" in viewer.text)
+        await viewer.press("E")
+        await viewer.until(lambda: "nothing to export here" in viewer.text)
+        assert "natstui export SESSION --to FOLDER" in viewer.text
+        await viewer.type_command(f"consumer {owner} {name}")
+        await viewer.until(lambda: f"{owner}  ›  {name}" in viewer.text)
+        await export_to(viewer, tmp_path / "one")
+    with (tmp_path / "one" / "consumer_sample.csv").open(newline="") as file:
+        assert {(row["stream"], row["name"]) for row in csv.DictReader(file)} == {(owner, name)}

@@ -51,16 +51,14 @@ async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path
 
 async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(80, 24)) as viewer:
-        last = viewer.text.splitlines()[-1].rstrip()
-        keys = offered(viewer)
-        fitting = last.removesuffix(" …")
-        assert fitting != last, "a mark for what is left out"
+        await viewer.until(lambda: last_line(viewer).endswith(" …"), "a mark for what is left out")
+        fitting, keys = last_line(viewer).removesuffix(" …"), offered(viewer)
         # Key by key the line is the beginning of the whole list: nothing is cut in the middle.
         count = [" ".join(keys[:n]) for n in range(len(keys))].index(fitting)
         assert 3 < count < len(keys)
 
         await viewer.pilot.resize_terminal(240, 24)
-        await viewer.until(lambda: viewer.text.splitlines()[-1].rstrip() == " ".join(keys))
+        await viewer.until(lambda: last_line(viewer) == " ".join(keys))
 
         exact = len(" ".join(keys))
         await viewer.pilot.resize_terminal(exact, 24)
@@ -68,4 +66,4 @@ async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew(nats_server: 
 
         await viewer.pilot.resize_terminal(exact - 1, 24)
         expected = " ".join(keys[:-1]) + " …"
-        await viewer.until(lambda: viewer.text.splitlines()[-1].rstrip() == expected, "one less")
+        await viewer.until(lambda: last_line(viewer) == expected, "one less")

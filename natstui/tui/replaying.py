@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from time import monotonic
 from typing import ClassVar
 
 from textual import on
@@ -26,6 +27,7 @@ from natstui.tui.live import LiveScreen
 from natstui.tui.messages import LeaveReplay, Replay
 from natstui.tui.present.moment import moment_us
 
+_TOLD_WITHIN_S = 1.0
 SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 REPLAY_ACTIONS = {"play", "poll", "event", "speed", "seek", "mark_a", "compare"}
 LIVE_ACTIONS = {"pause", "faster", "slower", "poll_now", "record", "note"}
@@ -64,6 +66,8 @@ class Replaying(Exporting):
     ]
     marked_a: State | None = None
     """The moment others are compared with."""
+    _speed_asked = (1.0, float("-inf"))
+    """The speed asked for last, and when."""
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer keys of a replay in a replay, and those of a live server on one."""
@@ -114,11 +118,14 @@ class Replaying(Exporting):
 
     def action_speed(self, steps: int) -> None:
         """Replay slower or faster."""
-        speed = self.position.speed_ratio
+        asked, at_s = self._speed_asked
+        # Keys pressed in a row come before the replay has told of the first.
+        speed = asked if monotonic() - at_s < _TOLD_WITHIN_S else self.position.speed_ratio
         if steps > 0:
             chosen = min((s for s in SPEEDS_RATIO if s > speed), default=SPEEDS_RATIO[-1])
         else:
             chosen = max((s for s in SPEEDS_RATIO if s < speed), default=SPEEDS_RATIO[0])
+        self._speed_asked = (chosen, monotonic())
         self.send(SetSpeed(0, chosen))
 
     def action_seek(self) -> None:
@@ -147,6 +154,7 @@ class Replaying(Exporting):
         while len(self.screen_stack) > 1:
             await self.pop_screen()
         self.marked_a = None
+        self._speed_asked = Replaying._speed_asked
         self.run_worker(self.replay_session(message.folder), group="replay", exclusive=True)
 
     @on(LeaveReplay)

@@ -87,6 +87,14 @@ async def test_a_click_on_the_timeline_goes_there(folder: Path) -> None:
         assert isinstance(viewer.app.state, State)
 
 
+async def test_keys_pressed_in_a_row_all_count(folder: Path) -> None:
+    async with replaying(folder, size=(120, 40)) as viewer:
+        for key, speed in (("full_stop", 64), ("comma", 0.25)):
+            for _ in range(9):
+                viewer.app.simulate_key(key)
+            await viewer.until(lambda at=speed: viewer.app.position.speed_ratio == at, key)  # type: ignore[misc]
+
+
 async def test_two_moments_are_compared(folder: Path) -> None:
     async with replaying(folder, size=(120, 40)) as viewer:
         await viewer.type_command("seek +10s")

@@ -99,6 +99,8 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
         await viewer.press("question_mark")
         assert isinstance(viewer.app.screen, HelpScreen)
         assert "KEYS" in viewer.text
+        await viewer.press("end")
+        await viewer.until(lambda: "those of mirrors and sources included" in viewer.text, "why")
         await viewer.press("escape", "q")
         assert viewer.app.return_code == 0
 

@@ -14,6 +14,18 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 # Only these: an unknown name would end the viewer, and recordings come from anywhere.
 _COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
+STRIP_HELP = (
+    ("rtt", "How long the first request of the newest poll took to the server and back."),
+    ("streams", "The account's own count, and its limit."),
+    (
+        "consumers",
+        "The account's own count, those of mirrors and sources included, which no list shows.",
+    ),
+    ("file, memory", "What the account stores in each of them, and its limits."),
+    ("API", "Requests and errors of everybody in the account since the server started."),
+    ("we ask", "What this monitor adds to them, measured over the polls of the last minute."),
+)
+"""What the strip's figures mean: name, explanation."""
 _LINKS = {
     "connecting": ("◌", "warn"),
     "connected": ("●", "ok"),

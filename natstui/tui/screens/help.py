@@ -12,6 +12,7 @@ from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
 from natstui.tui.commands import COMMANDS
+from natstui.tui.present.strip import STRIP_HELP
 from natstui.tui.table_screen import TableScreen
 
 
@@ -43,12 +44,13 @@ class HelpScreen(ModalScreen[None]):
         return cls([(" ".join(shown), text) for text, shown in keys.items()], columns)
 
     def compose(self) -> ComposeResult:
-        """Keys, then columns, then the words of the command line."""
+        """Keys, then columns and figures, then the words of the command line."""
         words = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
         with VerticalScroll(id="help"):
             yield Static(_section("KEYS", self._keys), markup=False)
             if self._columns:
                 yield Static(_section("COLUMNS", self._columns), markup=False)
+            yield Static(_section("TOP LINES", list(STRIP_HELP)), markup=False)
             yield Static(_section("COMMANDS", words), markup=False)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -29,6 +28,7 @@ from natstui.analysis import (
     gold_verdict,
     silver_tables,
 )
+from natstui.analysis.side_by_side import side_by_side
 from natstui.analysis.silver_layer import Silver, Thresholds
 from natstui.analysis.store import Store
 from natstui.analysis.tables import Table
@@ -58,7 +58,6 @@ TABLES: tuple[Table, ...] = (
 )
 
 Step = Callable[[str], None]
-SIDE_BY_SIDE_COUNT = 3
 
 
 def silver_layer(store: Store, sessions: list[str]) -> Silver:
@@ -79,9 +78,9 @@ def build_gold(
         store.write_gold(answer[0], answer[1]())
         return store.gold(answer[0])
 
-    streams, consumers = _together(write, _rates(silver, thresholds))
+    streams, consumers = side_by_side(write, _rates(silver, thresholds))
     slotted = gold_bench_steady.slots(silver)
-    loads, steady = _together(
+    loads, steady = side_by_side(
         write,
         [
             (gold_load.LOAD, lambda: gold_load.load(streams, consumers)),
@@ -94,21 +93,12 @@ def build_gold(
     answers += _of_benchmarks(silver, slotted, steady)
     answers.append((gold_compare.COMPARISON, lambda: gold_compare.comparison(
         spark, block_values.reduce(values), thresholds.baseline)))  # fmt: skip
-    _together(write, answers)
+    side_by_side(write, answers)
     write((gold_verdict.VERDICT, lambda: gold_verdict.verdict(lambda n: store.gold(_named(n)))))
 
 
 def _named(name: str) -> Table:
     return next(table for table in TABLES if table.name == name)
-
-
-def _together(write: Callable[[Answer], DataFrame], answers: list[Answer]) -> list[DataFrame]:
-    """Write tables a few at a time: most are small, and Spark plans them one after the other."""
-    pool = ThreadPoolExecutor(SIDE_BY_SIDE_COUNT)
-    try:
-        return list(pool.map(write, answers))
-    finally:
-        pool.shutdown(cancel_futures=True)
 
 
 def _rates(silver: Silver, thresholds: Thresholds) -> list[Answer]:

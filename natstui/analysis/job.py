@@ -36,7 +36,7 @@ from natstui.analysis.store import Store
 from natstui.errors import AnalysisError, NatstuiError
 
 CANCELLED = 130
-_SILVER_STEPS = 8
+_SILVER_STEPS = 5
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis import gold
+from natstui.analysis.side_by_side import side_by_side
 from natstui.analysis.store import Store
 from natstui.analysis.tables import Table
 
@@ -35,12 +35,8 @@ _ORDER: dict[str, tuple[str, ...]] = {
 
 def collect(store: Store, rows_count: int) -> dict[str, Any]:
     """Return the tables of this run, at most `rows_count` rows of each."""
-    pool = ThreadPoolExecutor(gold.SIDE_BY_SIDE_COUNT)
-    try:
-        found = pool.map(lambda table: _collected(store, table, rows_count), gold.TABLES)
-        tables = {table.name: rows for table, rows in zip(gold.TABLES, found, strict=True)}
-    finally:
-        pool.shutdown(cancel_futures=True)
+    found = side_by_side(lambda table: _collected(store, table, rows_count), gold.TABLES)
+    tables = {table.name: rows for table, rows in zip(gold.TABLES, found, strict=True)}
     return {"format_version": FORMAT_VERSION, "tables": tables}
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis import schema, silver_bench, silver_events, silver_index, silver_samples
 from natstui.analysis.bronze import read_lines, read_segments
+from natstui.analysis.side_by_side import side_by_side
 from natstui.analysis.silver_bench_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.silver_event_tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
 from natstui.analysis.silver_tables import CONSUMER_SAMPLE, POLL, SEGMENT, STREAM_SAMPLE
@@ -27,6 +29,7 @@ MANIFEST = Table(
 )
 
 Step = Callable[[str], None]
+_Part = tuple[Table, Callable[[], DataFrame]]
 
 _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
@@ -57,32 +60,41 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
 
 
 def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) -> None:
+    def write(part: _Part) -> None:
+        store.write_silver(part[0], part[1]())
+
     index = silver_index.index_lines(lines).persist()
     try:
         step("reading the lines")
         store.write_silver(SEGMENT, silver_index.segments(index, files))
         poll = silver_index.polls(index)
         step("polls")
-        store.write_silver(POLL, poll)
-        kinds = silver_index.kinds(index)
-        step("events")
-        for table, needed, rows in _EVENTS:
-            if kinds.intersection(needed):
-                store.write_silver(table, rows(index))
-        step("benchmarks")
-        if "benchmark_report" in kinds:
-            reports = silver_bench.reports(index)
-            store.write_silver(BENCH_INTERVAL, silver_bench.bench_intervals(reports))
-            store.write_silver(BENCH_LATENCY, silver_bench.bench_latencies(reports))
-        if "benchmark_finished" in kinds:
-            store.write_silver(BENCH_RESULT, silver_bench.bench_results(index))
+        write((POLL, lambda: poll))
         gap_ends = silver_index.gap_ends(poll)
-        step("stream samples")
-        store.write_silver(STREAM_SAMPLE, silver_samples.stream_samples(lines, gap_ends))
+        parts: list[_Part] = [
+            (STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends))
+        ]
+        step("stream samples and events")
+        side_by_side(write, parts + _of_kinds(index, silver_index.kinds(index)))
         step("consumer samples")
-        store.write_silver(CONSUMER_SAMPLE, silver_samples.consumer_samples(lines, gap_ends))
+        write((CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)))
     finally:
         index.unpersist()
+
+
+def _of_kinds(index: DataFrame, kinds: set[str]) -> list[_Part]:
+    """Return the small tables for which there are lines."""
+    parts: list[_Part] = [
+        (table, partial(rows, index)) for table, needed, rows in _EVENTS
+        if kinds.intersection(needed)
+    ]  # fmt: skip
+    if "benchmark_report" in kinds:
+        reports = silver_bench.reports(index)
+        parts.append((BENCH_INTERVAL, lambda: silver_bench.bench_intervals(reports)))
+        parts.append((BENCH_LATENCY, lambda: silver_bench.bench_latencies(reports)))
+    if "benchmark_finished" in kinds:
+        parts.append((BENCH_RESULT, lambda: silver_bench.bench_results(index)))
+    return parts
 
 
 def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:

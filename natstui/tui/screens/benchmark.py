@@ -120,10 +120,8 @@ class BenchmarkScreen(LiveScreen):
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read, and the charts."""
         self.caption.update(safe(present.title_text(view, self.size.width)), layout=False)
-        none = "no benchmark has run"
-        if self.state.replay is None:
-            none += ": b picks a scenario"
-        self.summary.show(view.summed, none if view.planned is None else "")
+        none = "no benchmark has run: b picks a scenario" if view.planned is None else ""
+        self.summary.show(view.summed, none)
         self.crew.show(present.worker_sections(view, self.crew.content_size.width))
         # Also when there is nothing: a replay goes back to before the first run.
         self.cumulative.show(present.cumulative_chart(view))

@@ -12,6 +12,7 @@ from time import monotonic
 from rich.console import RenderableType
 from textual import events
 from textual.app import App
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
 
@@ -36,6 +37,16 @@ class GuardedApp(App[int]):
         self._last_words = ""
         self._toasts: dict[str, float] = {}
         register_themes(self)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return Textual's driver, but ours where that is the one of a Unix terminal."""
+        chosen = super().get_driver_class()
+        if chosen.__name__ != "LinuxDriver":
+            return chosen
+        # It cannot be imported everywhere.
+        from natstui.tui.terminal_driver import TerminalDriver
+
+        return TerminalDriver
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's filters and, after them, ours."""

@@ -28,6 +28,8 @@ class OnTerminal:
             stderr=slave,
             env=environ,
             start_new_session=True,
+            # Only to its own terminal's programs does the system tell that it hung up.
+            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
         os.close(slave)
         self.output = b""
@@ -44,7 +46,7 @@ class OnTerminal:
         if self.process.poll() is None:
             self.process.kill()
         self.process.wait()
-        os.close(self.master)
+        self.hang_up()
 
     def read(self, until: bytes, within_s: float = 30) -> bytes:
         """Read until the output contains `until`, the program ends, or time is up."""
@@ -61,6 +63,12 @@ class OnTerminal:
     def type(self, keys: str) -> None:
         """Press keys."""
         os.write(self.master, keys.encode())
+
+    def hang_up(self) -> None:
+        """Close the terminal, as somebody who closes its window."""
+        if self.master >= 0:
+            os.close(self.master)
+            self.master = -1
 
     def wait(self) -> int:
         """Read to the end and return the exit code."""

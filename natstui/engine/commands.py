@@ -144,6 +144,8 @@ class Commands:
 
     async def _record(self, command: StartRecording | StopRecording) -> Answer:
         if isinstance(command, StartRecording):
+            # In a thread: a folder of many sessions takes longer than the loop may stand still.
+            await asyncio.to_thread(self._recorder.prepare)
             return f"recording into {self._recorder.start(command.name).folder}", None
         return f"recorded into {(await self._recorder.stop()).folder}", None
 

@@ -67,6 +67,7 @@ async def record_server(
     feed = Feed([recorder, told])
     # Before the folder is made, so that its first line knows who records.
     feed.add(started_of(settings, connection))
+    recorder.prepare()
     on_folder(str(recorder.start(recording.name).folder))
     try:
         await _watch(settings, connection, feed, duration_s)

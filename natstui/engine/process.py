@@ -159,6 +159,7 @@ class _Engine:
 def _start(recorder: EngineRecorder, viewer: Sink) -> None:
     """Record from the beginning; what hinders it is told, and everything else goes on."""
     try:
+        recorder.prepare()
         recorder.start("")
     except NatstuiError as error:
         now_us = time.time_ns() // 1000

@@ -56,6 +56,7 @@ class RecordedRuns:
         )
         self.feed = Feed([self._recorder, viewer])
         self.feed.add(started_of(settings, connection))
+        self._recorder.prepare()
         self.folder: Path = self._recorder.start(name).folder
         """Of the session."""
 

@@ -12,8 +12,8 @@ from natstui.model.record import Record
 from natstui.model.recording import RecordingChanged
 from natstui.session.disk import RecorderSettings
 from natstui.session.keyframe import Memory
+from natstui.session.library import seal_left_open
 from natstui.session.recorder import Recorder
-from natstui.session.start import start_recording
 
 
 class EngineRecorder:
@@ -45,11 +45,16 @@ class EngineRecorder:
         """Return what is known now: configurations, and every row as last seen."""
         return self._memory.keyframe(time.time_ns() // 1000).records()
 
+    def prepare(self) -> None:
+        """Finish what killed recorders left; takes as long as there is left."""
+        seal_left_open(self.sessions)
+
     def start(self, name: str) -> Recorder:
         """Record from now on; Refused while a recording runs, SessionError when it cannot be."""
         if self._recorder is not None:
             raise Refused(f"already recording into {self._recorder.folder}")
-        self._recorder = start_recording(self._settings(name), self._memory, self._on_change)
+        first = self._memory.keyframe(time.time_ns() // 1000)
+        self._recorder = Recorder(self._settings(name), first, self._on_change)
         return self._recorder
 
     async def stop(self) -> Recorder:

@@ -19,10 +19,11 @@ from pathlib import Path
 
 from natstui.model.record import Noted
 from natstui.model.recording import RecordingChanged
+from natstui.session.clock import wall_us
 from natstui.session.disk import RecorderSettings
 from natstui.session.keyframe import Memory
+from natstui.session.library import seal_left_open
 from natstui.session.recorder import Recorder
-from natstui.session.start import start_recording
 from tests.session.making import wait_until
 
 NOBODY = 65_534
@@ -98,7 +99,8 @@ def main(hurdle: str) -> None:
         subprocess.run(["mount", "-t", "tmpfs", *size, "tmpfs", str(folder)], check=True)
     small = 60_000 if hurdle == "segment_end" else 32 << 20
     settings = RecorderSettings(folder, segment_bytes=small)
-    recorder = start_recording(settings, Memory(), tell)
+    seal_left_open(settings.sessions)
+    recorder = Recorder(settings, Memory().keyframe(wall_us()), tell)
     globals()[hurdle](recorder)
     wait_until(lambda: not in_trouble())
     record(recorder, "after", 3)

@@ -10,9 +10,11 @@ import time
 from pathlib import Path
 
 from natstui.model.record import Noted
+from natstui.session.clock import wall_us
 from natstui.session.disk import RecorderSettings
 from natstui.session.keyframe import Memory
-from natstui.session.start import start_recording
+from natstui.session.library import seal_left_open
+from natstui.session.recorder import Recorder
 from tests.session.scenario import Scenario
 
 
@@ -20,7 +22,8 @@ def main(sessions: str, per_s: int) -> None:
     scenario = Scenario(streams=10, consumers=300)
     polls = [scenario.poll(second) for second in range(20)]
     settings = RecorderSettings(Path(sessions), segment_s=0.3)
-    recorder = start_recording(settings, Memory(), lambda change: None)
+    seal_left_open(settings.sessions)
+    recorder = Recorder(settings, Memory().keyframe(wall_us()), lambda change: None)
     print(recorder.folder, flush=True)
     number = 0
     while True:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 import pytest
 
@@ -253,10 +254,13 @@ def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:
 def test_adding_never_waits_for_the_disk(start: Start) -> None:
     recorded = start()
     poll = Scenario(streams=10, consumers=2000).poll(0)
-    began_s = time.perf_counter()
+    took_s = []
     for _ in range(150):
+        began_s = time.perf_counter()
         recorded.recorder.add(poll)
-    assert (time.perf_counter() - began_s) / 150 < 0.002
+        took_s.append(time.perf_counter() - began_s)
+    # Not the mean: the machine may stop us at any of them.
+    assert median(took_s) < 0.002
     recorded.recorder.stop()
     assert verify(recorded.recorder.folder).polls_count == 150
 

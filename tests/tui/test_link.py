@@ -15,12 +15,14 @@ from pathlib import Path
 from natstui.lines import encode_record
 from natstui.model.record import Noted
 lines, told, written = encode_record(Noted(1, "x" * 20_000)) * 50, Path(sys.argv[1]), 0
+aside = told.with_suffix(".part")
 while written < 200_000_000:
     left = memoryview(lines)
     while left:
         left = left[os.write(1, left):]
     written += len(lines)
-    told.write_text(str(written))
+    aside.write_text(str(written))
+    aside.replace(told)
 """
 
 
@@ -30,6 +32,8 @@ async def test_what_a_slow_viewer_has_not_folded_stays_with_the_engine(tmp_path:
     records = link.records()
     try:
         assert await anext(records) == Noted(1, "x" * 20_000)
+        while not told.exists():
+            await asyncio.sleep(0.05)
         before = 0
         # Until the engine is held up by us, or has written everything.
         while (written := int(told.read_text())) != before:

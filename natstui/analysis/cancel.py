@@ -7,6 +7,7 @@ import signal
 import threading
 from types import FrameType
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 _AGAIN_S = 0.2
@@ -52,6 +53,13 @@ class Cancel:
             else:
                 self._spark.interruptAll()
             self._ended.wait(_AGAIN_S)
+
+
+def end_jvm() -> None:
+    """End a JVM that we started and that has stopped working, without what it does at its end."""
+    jvm = getattr(SparkContext._gateway, "proc", None)
+    if jvm is not None:
+        jvm.kill()
 
 
 def end_starting() -> None:

@@ -22,7 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from natstui.analysis import gold, result, silver
-from natstui.analysis.cancel import Cancel, end_starting
+from natstui.analysis.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.explain import explain
 from natstui.analysis.java import check_java
 from natstui.analysis.made_of import made_of
@@ -61,7 +61,13 @@ def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
     sessions = check_sessions(words.sessions)
     out = prepare_out(words.out)
     settings = SparkSettings(
-        scratch, words.master or "local[*]", words.remote, words.memory, words.partitions, words.ui
+        scratch,
+        words.master or "local[*]",
+        words.remote,
+        words.memory,
+        words.partitions,
+        words.ui,
+        words.classes,
     )
     # spark-submit starts the JVM itself and leaves the port of it here.
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
@@ -114,6 +120,8 @@ def _analysed(
         progress.end()
         store.discard()
         spark.stop()
+        if cancel.asked:
+            end_jvm()
 
 
 def analyse(
@@ -163,6 +171,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--bucket", type=int, default=60, help="seconds per bucket")
     add("--stuck-after", type=float, default=30.0, help="seconds until a floor is stuck")
     add("--baseline", action="append", default=[], help="session to compare the others with")
+    add("--classes", type=Path, help="folder that keeps Spark's classes for the next start")
     add("--rows", type=int, default=200, help="rows of each table in the result")
     add("--pipe", action="store_true", help="speak lines of JSON")
     add("--log", help="file for what Spark prints")

@@ -41,6 +41,8 @@ class Wish:
     baseline: tuple[str, ...] = ()
     rows_count: int = 200
     log: str | None = None
+    classes: str | None = None
+    """Folder that keeps Spark's classes for the next start."""
 
 
 class Failed(AnalysisError):
@@ -69,6 +71,7 @@ def command(wish: Wish) -> list[str]:
         "--stuck-after": wish.stuck_after_s,
         "--rows": wish.rows_count,
         "--log": wish.log,
+        "--classes": wish.classes,
     }
     for name, value in options.items():
         if value is not None:

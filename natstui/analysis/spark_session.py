@@ -8,6 +8,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from natstui.analysis.class_archive import archive_options
+
 APP_NAME = "natstui-analysis"
 _JVM = (
     "-XX:+UseParallelGC -XX:MaxDirectMemorySize=256m -XX:Tier4InvocationThreshold=100000 "
@@ -33,6 +35,8 @@ class SparkSettings:
     partitions_count: int = 4
     """Parts a sort is cut into; more of them need less memory at a time."""
     ui: bool = False
+    classes: Path | None = None
+    """A folder that keeps Spark's classes for the next start; None keeps nothing."""
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
@@ -59,10 +63,11 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
+    kept = archive_options(settings.classes) if settings.classes else ""
     return {
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
-        "spark.driver.extraJavaOptions": _JVM,
+        "spark.driver.extraJavaOptions": f"{_JVM} {kept}",
         "spark.ui.enabled": "true" if settings.ui else "false",
         "spark.ui.showConsoleProgress": "false",
         # Else every expression tells the JVM the line of Python it comes from.

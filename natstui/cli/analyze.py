@@ -18,10 +18,10 @@ from natstui.errors import AnalysisError
 INTERRUPTED = 130
 
 
-def _default_out() -> str:
+def _cache() -> Path:
     import platformdirs
 
-    return str(platformdirs.user_cache_path("natstui") / "analysis")
+    return platformdirs.user_cache_path("natstui")
 
 
 def _found(words: tuple[str, ...]) -> tuple[str, ...]:
@@ -86,7 +86,8 @@ def analyze(
     """
     # Asked now: a page that cannot be written is no news to get after minutes of work.
     _check_page(page_file)
-    wish = Wish(_found(sessions), out or _default_out(), **options)
+    classes = str(_cache() / "spark")
+    wish = Wish(_found(sessions), out or str(_cache() / "analysis"), classes=classes, **options)
     show = _Bar(sys.stderr.isatty())
     try:
         result = run_job(wish, show.update)

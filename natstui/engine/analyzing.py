@@ -106,11 +106,11 @@ class Analyzing:
 
 def start_child(folder: Path) -> subprocess.Popen[bytes]:
     """Start the analysis of one session; raise AnalysisError when no process can be started."""
-    out = user_cache_path("natstui") / "analysis"
+    cache = user_cache_path("natstui")
     words = [sys.executable, "-P", "-m", "natstui.analysis.job", str(folder), "--pipe"]
     try:
         child = subprocess.Popen(
-            [*words, f"--out={out}"],
+            [*words, f"--out={cache / 'analysis'}", f"--classes={cache / 'spark'}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

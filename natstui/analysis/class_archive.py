@@ -28,8 +28,8 @@ def archive_options(folder: Path) -> str:
     if any(os.environ.get(name) for name in _OWN_OPTIONS):
         # Under other options the classes may not fit, and whoever sets them has reasons.
         return ""
-    archive = folder / f"{_fingerprint()}.jsa"
     try:
+        archive = folder / f"{_fingerprint()}.jsa"
         folder.mkdir(parents=True, exist_ok=True)
         under_way = _put_in_place(archive)
         if archive.exists():
@@ -37,7 +37,7 @@ def archive_options(folder: Path) -> str:
         if under_way or not os.access(folder, os.W_OK):
             return ""
     except OSError:
-        # A cache that cannot be had is no reason not to analyse.
+        # Neither a cache that cannot be had nor an unusual Spark is a reason not to analyse.
         return ""
     return f'-XX:ArchiveClassesAtExit="{archive}.{os.getpid()}.part" {_QUIET}'
 

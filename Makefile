@@ -1,9 +1,13 @@
 # Every check has one definition: here. Hooks and CI call make.
 PYTHON ?= python
 
-.PHONY: check format lint types contracts test bench
+.PHONY: check quick format lint types contracts test bench
 
 check: lint types contracts test
+
+# What neither a server nor Java is needed for: while you work, before `check`.
+quick: lint types contracts
+	$(PYTHON) -m pytest -q -n 2 --quick
 
 format:
 	$(PYTHON) -m ruff format .

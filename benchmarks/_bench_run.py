@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
-from natstui.model.benchmark_counts import Counts, Latencies, total_counts
-from natstui.model.benchmark_result import Accounting, BenchmarkResult
-from natstui.model.latency import LatencyCounts, from_latencies
-from natstui.model.record import Record
+from natstui.model.bench.counts import Counts, Latencies, total_counts
+from natstui.model.bench.latency import LatencyCounts, from_latencies
+from natstui.model.bench.result import Accounting, BenchmarkResult
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
+from natstui.model.records.record import Record
 
 WARM_S, STEADY_S, COOL_S = 5, 40, 3
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 from textual.pilot import Pilot
 
-from natstui.model.stored import MessagePage
-from natstui.tui.app import NatstuiApp
-from natstui.tui.link import Link
-from natstui.tui.message_pages import MessagePages
+from natstui.model.records.messages import MessagePage
+from natstui.tui.app.app import NatstuiApp
+from natstui.tui.app.link import Link
+from natstui.tui.messages.pages import MessagePages
 
 _PATIENCE_S = 10.0
 _KEYS = {
@@ -32,15 +32,15 @@ class Walker:
         self._drawn = asyncio.Event()
         draw = MessagePages._draw
 
-        def drawn(screen: MessagePages, page: MessagePage) -> None:
-            draw(screen, page)
-            screen.call_after_refresh(self._render, screen)
+        def drawn(pages: MessagePages, page: MessagePage) -> None:
+            draw(pages, page)
+            pages.call_after_refresh(self._render, pages)
 
         MessagePages._draw = drawn  # type: ignore[method-assign]
 
-    def _render(self, screen: MessagePages) -> None:
+    def _render(self, pages: MessagePages) -> None:
         # Without a terminal Textual lays out only: make the lines it would write, too.
-        screen._compositor.render_strips()
+        pages.screen._compositor.render_strips()
         self._drawn.set()
 
     async def until_rows(self) -> None:
@@ -92,7 +92,7 @@ async def measure_screen(url: str, count: int, middle_time: str, rounds: int = 5
     """Print what each jump takes, five times each, and what memory both processes gain."""
     argv = (sys.executable, "-P", "-m", "natstui", "engine", "--server", url)
     link = Link(argv)
-    app = NatstuiApp(link.wait_started(), lambda: Link(argv), link)
+    app = NatstuiApp(link.wait_started(), lambda *words: Link((*argv, *words)), link)
     try:
         async with app.run_test(size=(120, 40), notifications=True) as pilot:
             walker = Walker(app, pilot)

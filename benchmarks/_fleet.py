@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
-from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.record import Record
-from natstui.model.snapshot import (
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.live.snapshot import (
     Account,
     ConsumerColumns,
     Peer,
@@ -18,13 +18,12 @@ from natstui.model.snapshot import (
     Snapshot,
     StreamColumns,
 )
-
-if TYPE_CHECKING:
-    from benchmarks._sessions import Plan
+from natstui.model.records.record import AckSample, Advisory, Record
 
 _KINDS = ("ORDERS", "EVENTS", "METRICS", "AUDIT", "JOBS", "KV_sessions", "LOGS", "BILLING")
 _WORK = ("billing", "mailer", "indexer", "archiver", "fraud", "search", "report", "webhook")
 MAX_ACK_PENDING = 1000
+START_AT_US = 1_790_000_000_000_000
 CREATED_BEFORE_US = 86_400_000_000
 
 
@@ -43,6 +42,29 @@ class Fault:
     def on(self, tick: int) -> bool:
         """Return whether it is active."""
         return self.from_tick <= tick < self.to_tick
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to simulate."""
+
+    streams_count: int = 200
+    consumers_count: int = 1000
+    ticks_count: int = 3600
+    interval_s: float = 1.0
+    seed: int = 1
+    rtt_us: int = 900
+    """Median round trip of the API."""
+    rate_factor: float = 1.0
+    """All publish rates are multiplied by this."""
+    faults: tuple[Fault, ...] = ()
+    gaps: tuple[tuple[int, int], ...] = ()
+    """Ticks [from, to) that nobody polled."""
+    started_at_us: int = START_AT_US
+    extra: tuple[Record, ...] = ()
+    """Records to write as they are, by their `at_us`."""
+    replicas_share: float = 0.1
+    """Share of streams with two more replicas."""
 
 
 class Fleet:
@@ -99,7 +121,7 @@ class Fleet:
         self.redelivered = np.where(free, noisy, self.redelivered)
         self.delivered_at[moved > 0] = at_us
         self.acked_at[free & (acks > 0)] = at_us
-        yield from self._strike(tick, at_us)
+        yield from self._faults_now(tick, at_us)
 
     def _halted(self, tick: int) -> tuple[Any, Any]:
         halted = np.zeros(len(self.owner), bool)
@@ -124,9 +146,7 @@ class Fleet:
                 capacity[fault.index] = self.rate[self.owner[fault.index]] * 0.5
         return capacity
 
-    def _strike(self, tick: int, at_us: int) -> Iterator[Record]:
-        from benchmarks._sessions import advisory
-
+    def _faults_now(self, tick: int, at_us: int) -> Iterator[Record]:
         for fault in self._plan.faults:
             index = fault.index
             if fault.kind == "recreate_stream" and tick == fault.from_tick:
@@ -143,8 +163,6 @@ class Fleet:
                 yield self._poisoned(fault, tick, at_us)
 
     def _poisoned(self, fault: Fault, tick: int, at_us: int) -> Record:
-        from benchmarks._sessions import advisory
-
         last = tick + 2 >= fault.to_tick
         return advisory(at_us, "max_deliver" if last else "nak", self._owners[fault.index],
                         self._names[fault.index], stream_seq=int(self.floor[fault.index]) + 1,
@@ -165,8 +183,6 @@ class Fleet:
 
     def events(self, tick: int, at_us: int) -> Iterator[Record]:
         """Yield acknowledgement samples: one a second, of a consumer drawn at random."""
-        from benchmarks._sessions import ack_sample
-
         who = int(self._random.integers(len(self.owner)))
         seq = max(int(self.floor[who]), 1)
         yield ack_sample(at_us + 300_000, self._owners[who], self._names[who], seq, 1)
@@ -253,3 +269,15 @@ def _peers(lag_msgs: int) -> tuple[Peer, ...]:
         Peer("n2", lag_msgs == 0, False, 150_000_000, lag_msgs),
         Peer("n3", True, False, 140_000_000, 0),
     )
+
+
+def ack_sample(at_us: int, stream: str, consumer: str, seq: int, deliveries: int) -> AckSample:
+    """Return one sampled acknowledgement of 2 ms."""
+    return AckSample(at_us, stream, consumer, seq, seq + deliveries - 1, deliveries, 2_000_000)
+
+
+def advisory(at_us: int, kind: str, stream: str, consumer: str | None, **body: object) -> Advisory:
+    """Return an advisory with its body."""
+    name = {"type": f"io.nats.jetstream.advisory.v1.{kind}", "stream": stream}
+    text = json.dumps({**name, "consumer": consumer, **body})
+    return Advisory(at_us, kind, stream, consumer, f"{kind} on {stream}", text)

@@ -10,9 +10,9 @@ import threading
 import time
 
 from natstui.lines import SCHEMA_VERSION, encode_record
-from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.record import Configured, EngineStarted, LinkChanged
-from natstui.model.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.records.record import Configured, EngineStarted, LinkChanged
 
 Record = EngineStarted | LinkChanged | Configured | Snapshot
 

@@ -7,18 +7,16 @@ follows from the seed. `python -m benchmarks._sessions DIR --hours 1` makes the 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 
-from benchmarks._fleet import Fault, Fleet
+from benchmarks._fleet import Fleet, Plan
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.record import (
-    AckSample,
-    Advisory,
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import (
     Configured,
     EngineStarted,
     LinkChanged,
@@ -27,38 +25,13 @@ from natstui.model.record import (
     Restored,
     Unavailable,
 )
-from natstui.model.snapshot import Snapshot
-from natstui.session.entry import Splitter, encode_keyframe
-from natstui.session.folder import segment_path
-from natstui.session.info import new_info, write_info
-from natstui.session.keyframe import Keyframe
-from natstui.session.seal import seal
+from natstui.session.files.entry import Splitter, encode_keyframe
+from natstui.session.files.folder import segment_path
+from natstui.session.files.info import new_info, write_info
+from natstui.session.files.keyframe import Keyframe
+from natstui.session.write.seal import seal
 
-START_AT_US = 1_790_000_000_000_000
 _MONO_US = 5_000_000_000
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What to simulate."""
-
-    streams_count: int = 200
-    consumers_count: int = 1000
-    ticks_count: int = 3600
-    interval_s: float = 1.0
-    seed: int = 1
-    rtt_us: int = 900
-    """Median round trip of the API."""
-    rate_factor: float = 1.0
-    """All publish rates are multiplied by this."""
-    faults: tuple[Fault, ...] = ()
-    gaps: tuple[tuple[int, int], ...] = ()
-    """Ticks [from, to) that nobody polled."""
-    started_at_us: int = START_AT_US
-    extra: tuple[Record, ...] = ()
-    """Records to write as they are, by their `at_us`."""
-    replicas_share: float = 0.1
-    """Share of streams with two more replicas."""
 
 
 def records(plan: Plan) -> Iterator[Record]:
@@ -123,18 +96,6 @@ def _at_us(record: Record) -> int:
 def _chunks(many: Iterator[Record], size: int) -> Iterator[list[Record]]:
     while chunk := list(islice(many, size)):
         yield chunk
-
-
-def ack_sample(at_us: int, stream: str, consumer: str, seq: int, deliveries: int) -> AckSample:
-    """Return one sampled acknowledgement of 2 ms."""
-    return AckSample(at_us, stream, consumer, seq, seq + deliveries - 1, deliveries, 2_000_000)
-
-
-def advisory(at_us: int, kind: str, stream: str, consumer: str | None, **body: object) -> Advisory:
-    """Return an advisory with its body."""
-    name = {"type": f"io.nats.jetstream.advisory.v1.{kind}", "stream": stream}
-    text = json.dumps({**name, "consumer": consumer, **body})
-    return Advisory(at_us, kind, stream, consumer, f"{kind} on {stream}", text)
 
 
 def main() -> None:

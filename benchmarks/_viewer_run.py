@@ -14,8 +14,8 @@ from pathlib import Path
 
 from textual.screen import Screen
 
-from natstui.tui.app import NatstuiApp
-from natstui.tui.link import Link
+from natstui.tui.app.app import NatstuiApp
+from natstui.tui.app.link import Link
 
 WARM_UP_S = 6.0
 
@@ -25,7 +25,7 @@ def main() -> None:
     streams, consumers, keys, seconds, file = sys.argv[1:]
     argv = (sys.executable, "-m", "benchmarks._made_engine", streams, consumers)
     link = Link(argv)
-    app = NatstuiApp(link.wait_started(), lambda: Link(argv), link)
+    app = NatstuiApp(link.wait_started(), lambda *words: Link((*argv, *words)), link)
     frames_ms: list[float] = []
     draw = Screen._on_timer_update
 

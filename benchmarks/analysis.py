@@ -16,7 +16,8 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks._sessions import Plan, write_session
+from benchmarks._fleet import Plan
+from benchmarks._sessions import write_session
 
 TICK_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -123,9 +124,9 @@ _BRONZE = """
 import os
 from pathlib import Path
 import tempfile
-from natstui.analysis import schema
-from natstui.analysis.bronze import exploded, parse, read_lines
-from natstui.analysis.spark_session import SparkSettings, open_session
+from natstui.analysis.silver import schema
+from natstui.analysis.silver.bronze import exploded, parse, read_lines
+from natstui.analysis.spark.session import SparkSettings, open_session
 spark = open_session(SparkSettings(Path(tempfile.mkdtemp()), "local[2]"))
 pid = spark.sparkContext._gateway.proc.pid
 def cpu():

@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from benchmarks.server_share import cpu_s
-from natstui.bench.controller import Benchmark
+from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark_role import BenchmarkPlan, ClientKind, Pattern, Role, StreamPlan
-from natstui.model.record import Record
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import BenchmarkPlan, ClientKind, Pattern, Role, StreamPlan
+from natstui.model.records.record import Record
 from natstui.units import rate_text
 
 ROUNDS = 3

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.viewer import drain, in_terminal
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from natstui.units import rate_text
 
 ROUNDS = 3

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from benchmarks._browse_screen import measure_screen
 from natstui.config import Connection
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.browse import browse
-from natstui.jetstream.client import Client, connect
-from natstui.model.stored import BrowseMessages
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.messages.browse import browse
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.messages import BrowseMessages
 
 COUNT = 1_000_000
 PAYLOAD = (

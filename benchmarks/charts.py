@@ -12,9 +12,9 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict
 
-from natstui.tui.spark import braille_strip, sparkline
-from natstui.tui.widgets.plot_frame import ChartData, Series, plot_frame
-from natstui.tui.widgets.plotter import Plotter, parse_line
+from natstui.tui.kit.chart.frame import ChartData, Series, plot_frame
+from natstui.tui.kit.chart.plotter import Plotter, parse_line
+from natstui.tui.kit.spark import braille_strip, sparkline
 
 ROUNDS = 20
 
@@ -72,7 +72,7 @@ def built_ms(frame: object) -> float:
     """Return what plotext needs for a frame, measured in a process of its own."""
     code = (
         "import json, sys, time\n"
-        "from natstui.tui.widgets.plot_process import draw\n"
+        "from natstui.tui.kit.chart.process import draw\n"
         "frame = json.loads(sys.stdin.read()); draw(frame); best = 1e9\n"
         "for _ in range(10):\n"
         "    t = time.process_time(); draw(frame); best = min(best, time.process_time() - t)\n"

@@ -10,10 +10,10 @@ from collections.abc import Callable
 from queue import Queue
 from statistics import median
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record
-from natstui.model.record import EngineStarted, LinkChanged, Record, Unavailable
-from natstui.model.snapshot import Snapshot
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import EngineStarted, LinkChanged, Record, Unavailable
 
 ROUNDS_COUNT = 5
 OUTAGE_S = 3

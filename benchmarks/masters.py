@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks.analysis import measured
-from natstui.analysis.spark_session import SparkSettings, open_session
+from natstui.analysis.spark.session import SparkSettings, open_session
 from tests.analysis.alike import Row, assert_alike
 from tests.analysis.cluster import Cluster
 from tests.analysis.test_cluster import recorded, tables

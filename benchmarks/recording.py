@@ -14,16 +14,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.server_share import cpu_s
-from natstui.model.record import Record
-from natstui.model.recording import ReplayPosition, SeekTo
-from natstui.session.clock import Clock
-from natstui.session.disk import RecorderSettings
-from natstui.session.folder import folder_size_bytes, segments
-from natstui.session.keyframe import Memory
-from natstui.session.recorder import Recorder
-from natstui.session.recording import Recording
-from natstui.tui.follower import Follower
-from natstui.tui.link import Link
+from natstui.model.records.record import Record
+from natstui.model.records.recording import ReplayPosition, SeekTo
+from natstui.session.files.folder import folder_size_bytes, segments
+from natstui.session.files.keyframe import Memory
+from natstui.session.read.recording import Recording
+from natstui.session.write.clock import Clock
+from natstui.session.write.disk import RecorderSettings
+from natstui.session.write.recorder import Recorder
+from natstui.tui.app.follower import Follower
+from natstui.tui.app.link import Link
 from tests.session.making import Maker, wait_until
 from tests.session.scenario import START_US, Scenario
 
@@ -158,7 +158,7 @@ async def _seeks(
 
 async def _until_whole(follower: Follower, records: AsyncIterator[Record]) -> None:
     async for record in records:
-        if follower.take(record) and isinstance(record, ReplayPosition):
+        if follower.fold(record) and isinstance(record, ReplayPosition):
             return
     raise AssertionError("the replay ended")
 

@@ -15,11 +15,11 @@ from typing import Any
 import nats
 from nats.aio.client import Client
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record, encode_command
-from natstui.model.record import Record, Watch
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import State
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.record import Record, Watch
 
 STREAMS_COUNT = 1000
 CONSUMERS_PER_STREAM_COUNT = 5

@@ -15,7 +15,7 @@ import sys
 import time
 
 from benchmarks.viewer import drain, in_terminal
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 
 RUNS = 5
 

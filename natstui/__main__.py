@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 from natstui import __version__
@@ -21,8 +22,20 @@ def _names_a_command(arguments: list[str]) -> bool:
     return False
 
 
+def _prepare() -> None:
+    """Set what every process that we start inherits."""
+    # Whatever the shell allows, nobody else shall write into files and folders of ours.
+    os.umask(os.umask(0o077) | 0o002)
+    root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    if sys.path[0] == root and root not in sys.path[1:]:
+        # A checkout that is not installed: our own processes do not search the current folder.
+        known = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{known}" if known else root
+
+
 def main() -> None:
     """Run the command line; `--version` and the viewer do without parsing flags here."""
+    _prepare()
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.stdout.write(f"natstui {__version__}\n")

@@ -1,11 +1,12 @@
-"""Text from the server, made harmless: no control, escape, bidi or invisible character survives.
+"""Text from the server, made harmless: no control, escape, bidi or invisible character is left.
 
 Names, descriptions, headers and payloads are hostile until they went through here. Every visible
-character stays; what would steer a terminal becomes a visible stand-in of the same width.
+character stays; a character that controls a terminal is replaced by a visible one of its width.
 """
 
 from __future__ import annotations
 
+import json
 import re
 
 _INVISIBLE = (
@@ -16,7 +17,7 @@ _UNSAFE = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE}]")
 
 
 def _stand_in(match: re.Match[str]) -> str:
-    """Return a visible stand-in for one unsafe character."""
+    """Return the visible replacement of one unsafe character."""
     code = ord(match[0])
     if code < 0x20:
         return chr(0x2400 + code)
@@ -36,3 +37,24 @@ def clean_text(text: str) -> str:
     """Return `text` harmless, keeping its line feeds; tabs become four spaces."""
     text = text.replace("\r\n", "\n").replace("\t", "    ")
     return "\n".join(map(clean_line, text.split("\n")))
+
+
+_UNSAFE_IN_JSON = re.compile(f"[\x7f-\x9f{_INVISIBLE}]")
+_UNSAFE_OR_BACKSLASH = re.compile(f"[\x00-\x1f\x7f-\x9f\ud800-\udfff{_INVISIBLE}\\\\]")
+
+
+def _escape(match: re.Match[str]) -> str:
+    # JSON does not escape DEL (0x7f).
+    return "\\u007f" if match[0] == "\x7f" else json.dumps(match[0])[1:-1]
+
+
+def clean_json(text: str) -> str:
+    """Return the same JSON with everything that controls a terminal escaped."""
+    return text if text.isascii() and "\x7f" not in text else _UNSAFE_IN_JSON.sub(_escape, text)
+
+
+def escaped(text: str) -> str:
+    r"""Return `text` as one harmless line that loses nothing, as in JSON: `\n`, `\u001b`, `\\`."""
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
+    return _UNSAFE_OR_BACKSLASH.sub(_escape, text)

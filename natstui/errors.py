@@ -4,18 +4,20 @@ NatstuiError (1)
 ├── UsageError (2)            the words of a command, a setting or a file are wrong
 │   └── MissingExtra (2)      the command needs an optional part that is not installed
 ├── ConnectionFailed (3)      no usable connection: address, TCP, TLS, time-out
-│   ├── AuthenticationFailed  the server refused who we say we are
-│   └── ServerGone            it was there and went away
-├── RequestFailed (4)         the server answered, and the answer is no
+│   ├── AuthenticationFailed  the server refused the credentials
+│   └── ServerGone            the connection was lost
+├── RequestFailed (4)         the server answered with an error
 │   ├── PermissionDenied      the user may not do this; names the subject
 │   ├── JetStreamUnavailable  no JetStream for this server, domain or account
 │   ├── NotFound              no such stream, consumer or message
-│   ├── Conflict              somebody changed it meanwhile, or it exists already
-│   ├── RequestTimedOut       nobody answered in time
+│   ├── Conflict              it was changed meanwhile, or it exists already
+│   ├── RequestTimedOut       no answer came in time
 │   └── OutcomeUnknown        a write was sent, and no answer says whether it was done
-├── Refused (5)               natstui itself declines: read-only, not confirmed
+├── Refused (5)               natstui itself refuses: read-only
+│   └── NotConfirmed          removes for good, or is in production; names what to type
 ├── AssertionFailed (1)       a check the user asked for does not hold
-├── RunFailed (1)             a benchmark ended before its time; carries its partial result
+├── RunFailed (1)             a benchmark ended early; carries its partial result
+├── Interrupted (130, 143)    a signal ended a run early; without a result
 ├── BrokerFailed (1)          the embedded nats-server does not run
 ├── SessionError (6)          a recording cannot be read or written
 └── AnalysisError (7)         Java, Spark or the data of an analysis
@@ -103,11 +105,11 @@ class NotFound(RequestFailed):
 
 
 class Conflict(RequestFailed):
-    """It exists already, or somebody changed it meanwhile."""
+    """It exists already, or it was changed meanwhile."""
 
 
 class RequestTimedOut(RequestFailed):
-    """Nobody answered a request in time."""
+    """No answer to a request came in time."""
 
     def __init__(self, subject: str, timeout_s: float) -> None:
         super().__init__(f'no answer on "{subject}" within {timeout_s:g} s')
@@ -120,9 +122,18 @@ class OutcomeUnknown(RequestFailed):
 
 
 class Refused(NatstuiError):
-    """The tool itself declines: read-only, production not confirmed."""
+    """natstui itself refuses: read-only, or production not confirmed."""
 
     exit_code = 5
+
+
+class NotConfirmed(Refused):
+    """Something is removed for good, or this is production, and its name was not typed."""
+
+    def __init__(self, sentence: str, name: str) -> None:
+        super().__init__(sentence)
+        self.name = name
+        """What has to be typed."""
 
 
 class AssertionFailed(NatstuiError):
@@ -130,12 +141,20 @@ class AssertionFailed(NatstuiError):
 
 
 class RunFailed(NatstuiError):
-    """A benchmark ended before its time; what it measured until then was saved."""
+    """A benchmark ended early; what it measured until then was saved."""
 
     def __init__(self, sentence: str, summary: str) -> None:
         super().__init__(sentence)
         self.summary = summary
         """The partial result as text for people."""
+
+
+class Interrupted(NatstuiError):
+    """Ctrl-C or SIGTERM ended a run early."""
+
+    def __init__(self, sentence: str, signal_number: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = 128 + signal_number
 
 
 class BrokerFailed(NatstuiError):

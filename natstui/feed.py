@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Protocol
 
-from natstui.model.record import Record
+from natstui.model.records.record import Record
 
 
 class Sink(Protocol):
     """Takes records, in order, and never blocks."""
 
     def add(self, record: Record) -> None:
-        """Take one record. Must return at once: slow work is the sink's own affair."""
+        """Take one record and return at once: a sink does slow work elsewhere."""
 
 
 class Feed:

@@ -15,16 +15,16 @@ from typing import Any, get_args
 import msgspec
 
 from natstui.errors import NatstuiError
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
-from natstui.model.benchmark_counts import LATENCY_FIELDS, Latencies
-from natstui.model.history import CONSUMER_COLUMNS, STREAM_COLUMNS
-from natstui.model.packed import PackedSnapshot, unpack
-from natstui.model.past import PastPolls
-from natstui.model.record import Command, Record
-from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.bench.counts import LATENCY_FIELDS, Latencies
+from natstui.model.live.column_differences import SnapshotAsDifferences, from_differences
+from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS
+from natstui.model.live.past_polls import PastPolls
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
+from natstui.model.records.record import Command, Record
 
 SCHEMA_VERSION = 2
-"""Of the records; a reader checks it before it reads. Version 1 had no packed polls."""
+"""Of the records; a reader checks it before it reads. Version 1 had no polls with differences."""
 
 _SIGNED_MAX = 2**63 - 1
 _BUCKETS = 8192
@@ -38,11 +38,11 @@ _LATER: dict[str, Any] = {
     for column in fields(table)
     if not str(column.type).startswith(("tuple[int,", "tuple[str,"))
 }
-"""Column → what it holds where it was not recorded; counters and names have no such value."""
+"""Column → its value where it was not recorded yet; counters and names have no such value."""
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
 _CONSUMERS = tuple(field.name for field in fields(ConsumerColumns))
-_ONLY_PACKED = b'"ack_floor_stream_behind_seq":'
-"""Stands in every packed poll, and in no string: there its quotes would be escaped."""
+_ONLY_WITH_DIFFERENCES = b'"ack_floor_stream_behind_seq":'
+"""Is in every poll with differences, and in no string: there its quotes would be escaped."""
 _STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 
@@ -51,7 +51,7 @@ class BadLine(NatstuiError):
 
 
 def _kind(cls: type) -> str:
-    """Return the tag of a class: `LinkChanged` → `link_changed`."""
+    """Return the kind of a class: `LinkChanged` → `link_changed`."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
@@ -59,7 +59,7 @@ def _may_hold_huge(value: Any) -> bool:
     """Tell cheaply whether an integer beyond 64 signed bits may be inside."""
     if isinstance(value, PastPolls):
         return False
-    if not isinstance(value, Snapshot | PackedSnapshot):
+    if not isinstance(value, Snapshot | SnapshotAsDifferences):
         return True
     columns = [value.streams.last_seq]
     if isinstance(value, Snapshot):
@@ -68,7 +68,7 @@ def _may_hold_huge(value: Any) -> bool:
 
 
 def _ragged(value: Any) -> bool:
-    """Tell whether columns that belong together differ in length, which none of ours do."""
+    """Tell whether columns that belong together differ in length; we never write such columns."""
     if isinstance(value, Snapshot):
         tables: list[tuple[Any, tuple[str, ...]]] = [
             (value.streams, _STREAMS),
@@ -88,7 +88,7 @@ def _ragged(value: Any) -> bool:
 
 
 def _with_later_columns(snapshot: Snapshot) -> Snapshot:
-    """Fill in columns that an older recording does not have yet, with what says nothing."""
+    """Fill in the columns that an older recording does not have, with their unknown value."""
     streams = _filled(snapshot.streams, _STREAMS)
     consumers = _filled(snapshot.consumers, _CONSUMERS)
     if streams is snapshot.streams and consumers is snapshot.consumers:
@@ -129,7 +129,7 @@ def _uncountable(poll: Snapshot) -> bool:
 
 
 def check_sound(value: Any, kind: str) -> None:
-    """Raise BadLine for what can be decoded and yet would break whoever folds it."""
+    """Raise BadLine for a value that was decoded but would break the fold into a state."""
     if _ragged(value):
         raise BadLine(f"a {kind} line has columns of different lengths")
     if isinstance(value, BenchmarkReport) and _impossible(value.latencies):
@@ -137,7 +137,7 @@ def check_sound(value: Any, kind: str) -> None:
     if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
         raise BadLine(f"a {kind} line has impossible latencies")
     if isinstance(value, Snapshot) and _uncountable(value):
-        raise BadLine(f"a {kind} line has counters that are none")
+        raise BadLine(f"a {kind} line has impossible counters")
 
 
 def _quote_huge(match: re.Match[bytes]) -> bytes:
@@ -152,7 +152,7 @@ class Codec:
 
     def __init__(self, union: Any) -> None:
         self._heads = {cls: b'{"kind":"%s",' % _kind(cls).encode() for cls in get_args(union)}
-        self._heads[PackedSnapshot] = b'{"kind":"%s",' % _kind(Snapshot).encode()
+        self._heads[SnapshotAsDifferences] = b'{"kind":"%s",' % _kind(Snapshot).encode()
         self._classes = {_kind(cls).encode(): cls for cls in get_args(union)}
         # Made when first used: all of them at once would delay every start.
         self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
@@ -183,8 +183,8 @@ class Codec:
             raise BadLine(f"a line does not start with its kind: {line[:60]!r}")
         try:
             decoder = self._decoder(kind)
-            if kind == b"snapshot" and _ONLY_PACKED in line:
-                value = unpack(_packed_decoder().decode(line))
+            if kind == b"snapshot" and _ONLY_WITH_DIFFERENCES in line:
+                value = from_differences(_difference_decoder().decode(line))
             else:
                 value = decoder.decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -201,8 +201,8 @@ def _decoder_of(cls: Any) -> msgspec.json.Decoder[Any]:
 
 
 @cache
-def _packed_decoder() -> msgspec.json.Decoder[PackedSnapshot]:
-    return _decoder_of(PackedSnapshot)
+def _difference_decoder() -> msgspec.json.Decoder[SnapshotAsDifferences]:
+    return _decoder_of(SnapshotAsDifferences)
 
 
 _RECORDS = Codec(Record)
@@ -214,8 +214,8 @@ def encode_record(record: Record) -> bytes:
     return _RECORDS.encode(record)
 
 
-def encode_poll(poll: Snapshot | PackedSnapshot) -> bytes:
-    """Return the line of a poll, packed or not, newline included."""
+def encode_poll(poll: Snapshot | SnapshotAsDifferences) -> bytes:
+    """Return the line of a poll, with differences or without, newline included."""
     return _RECORDS.encode(poll)
 
 

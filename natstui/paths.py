@@ -1,4 +1,4 @@
-"""Paths as people write them."""
+"""Paths as people write them, and folders that only their owner may enter."""
 
 from __future__ import annotations
 
@@ -13,3 +13,16 @@ def user_path(text: str) -> Path:
         return Path(text).expanduser()
     except RuntimeError as error:
         raise UsageError(f"{text}: there is no such user") from error
+
+
+def private_folder(path: Path) -> Path:
+    """Make a folder, and those above it that are missing, for their owner alone; raises OSError.
+
+    `Path.mkdir` gives its mode to the last folder only: under umask 000 everybody could replace
+    the ones above it. A folder that exists keeps its mode.
+    """
+    for folder in reversed(path.parents):
+        if not folder.exists():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    path.mkdir(mode=0o700, exist_ok=True)
+    return path

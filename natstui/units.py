@@ -52,7 +52,7 @@ def rate_text(per_s: float | None) -> str:
         return UNKNOWN
     if per_s == 0:
         return "0"
-    # The borders are where rounding ends, or 0.999 were "1.00" beside "1.0", and 99.97 "100.0".
+    # Limits are those of the rounded value: 0.999 is "1.0", not "1.00", and 99.97 is "100".
     if per_s < 0.995:
         return f"{per_s:.2f}"
     if per_s < 99.95:
@@ -79,7 +79,7 @@ def duration_text(duration_s: float | None) -> str:
 
 
 def moment_text(at_us: int | float | None) -> str:
-    """Return a moment in UTC to the second; unknown for None and what no calendar holds."""
+    """Return a moment in UTC to the second; unknown for None and beyond calendars."""
     if at_us is None:
         return UNKNOWN
     try:
@@ -107,22 +107,43 @@ _DURATION_UNITS_NS = {
     "h": 3_600_000_000_000,
     "d": 86_400_000_000_000,
     "w": 604_800_000_000_000,
+    "M": 2_592_000_000_000_000,
+    "y": 31_536_000_000_000_000,
 }
-_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|ms|s|m|h|d|w)")
+"""A month has 30 days and a year 365, as in the NATS CLI; only days, weeks and years have a large
+letter too, because M is not m."""
+_DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ns|us|µs|μs|ms|s|m|h|d|D|w|W|M|y|Y)")
+_LARGEST = 2**63 - 1
 
 
 def parse_duration_ns(text: str) -> int:
-    """Return nanoseconds of `1d3h`, `1.5s`, `250ms`, `0`; raise ValueError with a sentence."""
-    compact = text.strip().replace(" ", "").lower()
+    """Return nanoseconds of `1d3h`, `1.5s`, `250ms`, `2M`, `0`; raise ValueError with a sentence.
+
+    The units are those of the NATS CLI: ns us ms s m h d w M y.
+    """
+    compact = text.strip().replace(" ", "")
     if compact == "0":
         return 0
     parts = _DURATION_PART.findall(compact)
     if not parts or "".join(number + unit for number, unit in parts) != compact:
-        raise ValueError(f"{text!r} is not a duration: write it as 1d3h, 1.5s or 250ms")
-    return sum(round(float(number) * _DURATION_UNITS_NS[unit]) for number, unit in parts)
+        raise ValueError(f"{text!r} is not a duration: write it as 1d3h, 1.5s, 250ms or 2M")
+    total_ns = sum(_times(number, _duration_unit_ns(unit)) for number, unit in parts)
+    if total_ns > _LARGEST:
+        raise ValueError(f"{text!r} is too long: no server counts beyond 292 years")
+    return total_ns
 
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgtpe]?)(i?)b?")
+def _duration_unit_ns(unit: str) -> int:
+    known = unit.replace("μ", "µ") if unit == "M" else unit.replace("μ", "µ").lower()
+    return _DURATION_UNITS_NS[known]
+
+
+def _times(number: str, unit: int) -> int:
+    """Return a product; exactly, where a float would lose the last digits."""
+    return int(number) * unit if number.isdigit() else round(float(number) * unit)
+
+
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtpe])i?)?b?")
 
 
 def parse_bytes(text: str) -> int:
@@ -134,7 +155,10 @@ def parse_bytes(text: str) -> int:
     if not match:
         raise ValueError(f"{text!r} is not a size: write it as 128, 64KB or 1.5GiB")
     power: int = " kmgtpe".index(match[2]) if match[2] else 0
-    return round(float(match[1]) * float(1024**power))
+    size_bytes = _times(match[1], int(1024**power))
+    if size_bytes > _LARGEST:
+        raise ValueError(f"{text!r} is too large: no server counts beyond 8 EiB")
+    return size_bytes
 
 
 def parse_count(text: str) -> int:
@@ -143,7 +167,7 @@ def parse_count(text: str) -> int:
     if not match:
         raise ValueError(f"{text!r} is not a number: write it as 1000, 15k or 1.5M")
     power = {"": 0, "k": 1, "m": 2, "g": 3, "b": 3}[match[2]]
-    return round(float(match[1]) * float(1000**power))
+    return _times(match[1], int(1000**power))
 
 
 def quantity_text(name: str, value: int | float) -> str:
@@ -168,7 +192,7 @@ _TEXTS: tuple[tuple[tuple[str, ...], Callable[[int | float], str]], ...] = (
     (("p_value",), lambda value: f"{value:.2g}"),
     (("_seq", "_id", "_count"), lambda value: f"{value:.0f}"),
 )
-"""How a column's name ends, and how its numbers read; the first that fits."""
+"""How a column's name ends → how its numbers are written; the first that fits."""
 
 
 _UNIT_ENDS = ("_at_us", "_us", "_s", "_bytes", "_msgs", "_count", "_share", "_change", "_ratio")

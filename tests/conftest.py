@@ -9,8 +9,24 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.broker_cluster import Cluster
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from tests.quick import is_quick
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--quick` is for people at work; `make check` runs everything."""
+    parser.addoption("--quick", action="store_true", help="only tests without server and Java")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out with `--quick` what starts a server, a JVM or a process."""
+    if not config.getoption("--quick"):
+        return
+    chosen = [it for it in items if is_quick(it.path, getattr(it, "fixturenames", ()))]
+    config.hook.pytest_deselected(items=[it for it in items if it not in set(chosen)])
+    items[:] = chosen
+
 
 # Spark's jobs of tests are trivial: most of their time would go into compiling them well.
 os.environ.setdefault(

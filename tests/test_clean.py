@@ -1,11 +1,12 @@
 """Hostile text becomes harmless."""
 
+import json
 import unicodedata
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.clean import clean_line, clean_text
+from natstui.clean import clean_json, clean_line, clean_text, escaped
 
 
 @given(st.text(st.characters(), max_size=50))
@@ -29,3 +30,19 @@ def test_an_escape_sequence_is_shown_and_not_obeyed() -> None:
 
 def test_line_feeds_stay_in_text() -> None:
     assert clean_text("a\r\nb\tc\x00") == "a\nb    c␀"
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_json_stays_the_same_and_steers_no_terminal(text: str) -> None:
+    written = json.dumps({text: [text]}, ensure_ascii=False)
+    assert json.loads(clean_json(written)) == {text: [text]}
+    if not any("\ud800" <= letter <= "\udfff" for letter in text):
+        assert clean_line(clean_json(written)) == clean_json(written)
+
+
+@given(st.text(st.characters(), max_size=50))
+def test_escaped_text_is_one_harmless_line_and_loses_nothing(text: str) -> None:
+    line = escaped(text)
+    assert clean_line(line) == line
+    quotes = line.replace('"', '\\"')
+    assert json.loads(f'"{quotes}"') == text

@@ -2,15 +2,9 @@
 
 import pytest
 
-from natstui.lines import (
-    BadLine,
-    decode_command,
-    decode_record,
-    encode_command,
-    encode_record,
-)
-from natstui.model.record import AckSample, Noted, SetInterval
-from natstui.model.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.lines import BadLine, decode_command, decode_record, encode_command, encode_record
+from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.records.record import AckSample, Noted, SetInterval
 
 
 def test_a_record_comes_back_from_its_line() -> None:

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.units import bytes_text, counted, quantity_text, rate_text
+from natstui.units import (
+    bytes_text,
+    counted,
+    parse_bytes,
+    parse_count,
+    parse_duration_ns,
+    quantity_text,
+    rate_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -25,3 +33,48 @@ def test_one_thing_is_not_told_as_many() -> None:
     assert said == ["1 message", "at most 1 delivery"]
     said = [counted(0, "message"), counted("at most 21", "delivery")]
     assert said == ["0 messages", "at most 21 deliveries"]
+
+
+DAY_NS = 86_400 * 10**9
+
+
+@pytest.mark.parametrize(
+    ("text", "duration_ns"),
+    [
+        ("1ns", 1), ("1us", 10**3), ("1µs", 10**3), ("1μs", 10**3), ("1ms", 10**6),
+        ("1s", 10**9), ("1m", 60 * 10**9), ("1h", 3600 * 10**9), ("1d", DAY_NS), ("1D", DAY_NS),
+        ("1w", 7 * DAY_NS), ("1W", 7 * DAY_NS), ("2M", 60 * DAY_NS), ("2m", 120 * 10**9),
+        ("1y", 365 * DAY_NS), ("1Y", 365 * DAY_NS), ("1y2M3m", 425 * DAY_NS + 180 * 10**9),
+        ("1.5h", 5400 * 10**9), ("9007199254740993ns", 9_007_199_254_740_993), ("0", 0),
+    ],
+)  # fmt: skip
+def test_a_duration_means_what_it_means_to_the_nats_cli(text: str, duration_ns: int) -> None:
+    assert parse_duration_ns(text) == duration_ns
+
+
+@pytest.mark.parametrize("text", ["1H", "1S", "1MS", "1Ms", "5", "1", "-1s", "1h!", "", "293y"])
+def test_what_is_no_duration_to_the_nats_cli_is_none_here(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_duration_ns(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "size_bytes"),
+    [
+        ("128", 128), ("1K", 1024), ("1kb", 1024), ("1KiB", 1024), ("2M", 2 << 20),
+        ("2mib", 2 << 20), ("1GB", 1 << 30), ("1T", 1 << 40), ("1PB", 1 << 50), ("1E", 1 << 60),
+        ("9007199254740993", 9_007_199_254_740_993), ("1.5GiB", 3 << 29), ("7B", 7),
+    ],
+)  # fmt: skip
+def test_a_size_means_what_it_means_to_the_nats_cli(text: str, size_bytes: int) -> None:
+    assert parse_bytes(text) == size_bytes
+
+
+@pytest.mark.parametrize("text", ["1iB", "5i", "8E", "1X", "-1"])
+def test_what_is_no_size_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        parse_bytes(text)
+
+
+def test_large_counts_are_exact() -> None:
+    assert parse_count("9007199254740993") == 9_007_199_254_740_993

@@ -2,8 +2,8 @@
 
     spark-submit --py-files natstui.zip natstui/analysis/job.py SESSION… --out DIR
 
-With `--pipe` it speaks lines of JSON on stdout, `progress` … then one `result` or `failed`, and
-ends when its stdin ends. Everything Spark prints goes to the log.
+With `--pipe` it writes lines of JSON to stdout, `progress` … then one `result` or `failed`, and
+ends when its stdin ends. What Spark prints goes to the log.
 """
 
 from __future__ import annotations
@@ -21,19 +21,23 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from natstui.analysis import gold, result, silver
-from natstui.analysis.cancel import Cancel, end_jvm, end_starting
-from natstui.analysis.explain import explain
-from natstui.analysis.java import check_java
-from natstui.analysis.made_of import made_of
-from natstui.analysis.pipe import Tell, open_pipe, tell_people
-from natstui.analysis.places import check_remote, check_sessions, held, prepare_out
-from natstui.analysis.progress import Progress
-from natstui.analysis.silver_layer import Thresholds
-from natstui.analysis.sources import find_sources
-from natstui.analysis.spark_session import SparkSettings, open_session, submitted_session
-from natstui.analysis.store import Store
+from natstui.analysis.fingerprint import answers_fingerprint
+from natstui.analysis.gold.answers import TABLES
+from natstui.analysis.gold.build import build_gold
+from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
+from natstui.analysis.places import check_remote, check_sessions, locked, prepare_out
+from natstui.analysis.progress import Progress, Send, open_pipe, send_text
+from natstui.analysis.report import result
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.sources import find_sources
+from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
+from natstui.analysis.spark.failures import explain
+from natstui.analysis.spark.java import check_java
+from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
+from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError, NatstuiError
+from natstui.model.findings.status import STUCK_AFTER_S
 
 CANCELLED = 130
 _SILVER_STEPS = 5
@@ -42,22 +46,25 @@ _SILVER_STEPS = 5
 def main(arguments: list[str] | None = None) -> int:
     """Run; return the exit code."""
     words = _parser().parse_args(arguments)
+    if words.remote == FROM_ENVIRONMENT:
+        # Taken out: nothing that this process starts needs it.
+        words.remote = os.environ.pop(REMOTE_VARIABLE, None)
     with tempfile.TemporaryDirectory(prefix="natstui-analysis-", dir=words.scratch) as scratch:
-        tell = open_pipe(Path(words.log or f"{scratch}/spark.log")) if words.pipe else tell_people
+        send = open_pipe(Path(words.log or f"{scratch}/spark.log")) if words.pipe else send_text
         try:
-            tell({"kind": "result", **run(words, Path(scratch), tell)})
+            send({"kind": "result", **run(words, Path(scratch), send)})
         except NatstuiError as error:
-            tell({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
+            send({"kind": "failed", "text": str(error), "exit_code": error.exit_code})
             return error.exit_code
         except KeyboardInterrupt:
-            tell({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
+            send({"kind": "failed", "text": "cancelled", "exit_code": CANCELLED})
             return CANCELLED
     return 0
 
 
-def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
+def run(words: argparse.Namespace, scratch: Path, send: Send) -> dict[str, Any]:
     """Start Spark, analyse, and return the result; raises NatstuiError."""
-    progress = Progress(tell, 2 + _SILVER_STEPS + len(gold.TABLES))
+    progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
     sessions = check_sessions(words.sessions)
     out = prepare_out(words.out)
     settings = SparkSettings(
@@ -76,14 +83,14 @@ def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
             check_remote(words.remote)
         elif not submitted:
             check_java()
-        with held(out, progress.wait) as alone:
+        with locked(out, progress.wait) as alone:
             progress.step("starting Spark")
             try:
                 spark = submitted_session(settings) if submitted else open_session(settings)
             except KeyboardInterrupt:
                 end_starting()
                 raise
-            return _analysed(spark, words, sessions, _Place(out, alone), progress)
+            return _analysed(spark, words, sessions, _Output(out, alone), progress)
     except (PySparkException, Py4JError, OSError, ImportError) as error:
         raise explain(error) from error
     finally:
@@ -91,7 +98,7 @@ def run(words: argparse.Namespace, scratch: Path, tell: Tell) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
+class _Output:
     """Where the tables go, and whether no other run can write there."""
 
     out: str
@@ -102,14 +109,14 @@ def _analysed(
     spark: SparkSession,
     words: argparse.Namespace,
     sessions: list[str],
-    place: _Place,
+    output: _Output,
     progress: Progress,
 ) -> dict[str, Any]:
     cancel = Cancel(spark)
     progress.watch(spark, cancel.check)
-    store = Store(spark, place.out, uuid.uuid4().hex[:8])
+    store = Store(spark, output.out, uuid.uuid4().hex[:8])
     try:
-        if place.alone:
+        if output.alone:
             store.tidy()
         return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
     except (PySparkException, Py4JError):
@@ -139,15 +146,15 @@ def analyse(
     if unknown:
         raise AnalysisError(f"the baseline {', '.join(sorted(unknown))} is not among the sessions")
     read_count = silver.build_silver(spark, store, sources, progress.step)
-    mark = made_of(silver.marks_of(store, names), thresholds)
-    kept = not read_count and store.keep_gold(gold.TABLES, mark)
+    mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
+    kept = not read_count and store.keep_gold(TABLES, mark)
     if not kept:
-        layer = gold.silver_layer(store, names)
-        gold.build_gold(spark, store, layer, thresholds, progress.step)
+        layer = read_silver(store, names)
+        build_gold(spark, store, layer, thresholds, progress.step)
     progress.step("collecting the results")
     collected = result.collect(store, rows_count)
     if not kept:
-        store.publish(gold.TABLES, mark)
+        store.publish(TABLES, mark)
     return {"out": store.root, "sessions": names, "read_sessions_count": read_count, **collected}
 
 
@@ -169,11 +176,11 @@ def _parser() -> argparse.ArgumentParser:
     add("--scratch", default=None, help="folder for what Spark spills")
     add("--ui", action="store_true", help="open Spark's own web page")
     add("--bucket", type=int, default=60, help="seconds per bucket")
-    add("--stuck-after", type=float, default=30.0, help="seconds until a floor is stuck")
+    add("--stuck-after", type=float, default=STUCK_AFTER_S, help="seconds until a floor is stuck")
     add("--baseline", action="append", default=[], help="session to compare the others with")
     add("--classes", type=Path, help="folder that keeps Spark's classes for the next start")
     add("--rows", type=int, default=200, help="rows of each table in the result")
-    add("--pipe", action="store_true", help="speak lines of JSON")
+    add("--pipe", action="store_true", help="write lines of JSON")
     add("--log", help="file for what Spark prints")
     return parser
 

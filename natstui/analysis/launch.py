@@ -1,4 +1,4 @@
-"""Start the pipeline in a process of its own, and hand on what it tells. Imports no Spark.
+"""Run an analysis in a process of its own and pass on what it sends. Imports no Spark.
 
 The child is `python -m natstui.analysis.job … --pipe`. It writes lines of JSON to stdout:
 `{"kind": "progress", "text", "done_count", "steps_count", "tasks_done_count", "tasks_count"}`,
@@ -10,21 +10,25 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import os
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from natstui.errors import AnalysisError, MissingExtra, NatstuiError
+from natstui.children import own_program
+from natstui.errors import AnalysisError, MissingExtra
+from natstui.model.findings.status import STUCK_AFTER_S
 
 CANCEL_WAIT_S = 15.0
 _CONNECT = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")
 """What a Spark Connect client imports beside pyspark."""
+REMOTE_VARIABLE, FROM_ENVIRONMENT = "NATSTUI_SPARK_REMOTE", "-"
+"""The address of a Spark Connect server may hold a token, and everybody reads command lines."""
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class AnalysisRequest:
     """What to analyse, and how."""
 
     sessions: tuple[str, ...]
@@ -37,7 +41,7 @@ class Wish:
     scratch: str | None = None
     ui: bool = False
     bucket_s: int = 60
-    stuck_after_s: float = 30.0
+    stuck_after_s: float = STUCK_AFTER_S
     baseline: tuple[str, ...] = ()
     rows_count: int = 200
     log: str | None = None
@@ -46,38 +50,38 @@ class Wish:
 
 
 class Failed(AnalysisError):
-    """The child said in one sentence why it failed."""
+    """The child failed; its sentence and exit code."""
 
     def __init__(self, text: str, exit_code: int) -> None:
         super().__init__(text)
         self.exit_code = exit_code
 
 
-def command(wish: Wish) -> list[str]:
+def command(request: AnalysisRequest) -> list[str]:
     """Return the command line of the child; raise MissingExtra without pyspark."""
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("analyze", "spark")
-    if wish.remote and not all(map(importlib.util.find_spec, _CONNECT)):
+    if request.remote and not all(map(importlib.util.find_spec, _CONNECT)):
         raise MissingExtra("analyze --remote", "connect")
-    words = [sys.executable, "-m", "natstui.analysis.job", *wish.sessions, "--pipe"]
+    words = own_program("natstui.analysis.job", *request.sessions, "--pipe")
     options: dict[str, Any] = {
-        "--out": wish.out,
-        "--master": wish.master,
-        "--remote": wish.remote,
-        "--memory": wish.memory,
-        "--partitions": wish.partitions_count,
-        "--scratch": wish.scratch,
-        "--bucket": wish.bucket_s,
-        "--stuck-after": wish.stuck_after_s,
-        "--rows": wish.rows_count,
-        "--log": wish.log,
-        "--classes": wish.classes,
+        "--out": request.out,
+        "--master": request.master,
+        "--remote": FROM_ENVIRONMENT if request.remote else None,
+        "--memory": request.memory,
+        "--partitions": request.partitions_count,
+        "--scratch": request.scratch,
+        "--bucket": request.bucket_s,
+        "--stuck-after": request.stuck_after_s,
+        "--rows": request.rows_count,
+        "--log": request.log,
+        "--classes": request.classes,
     }
     for name, value in options.items():
         if value is not None:
             words.append(f"{name}={value}")
-    words += [f"--baseline={name}" for name in wish.baseline]
-    return [*words, "--ui"] if wish.ui else words
+    words += [f"--baseline={name}" for name in request.baseline]
+    return [*words, "--ui"] if request.ui else words
 
 
 def read_line(line: bytes) -> dict[str, Any]:
@@ -85,52 +89,51 @@ def read_line(line: bytes) -> dict[str, Any]:
     try:
         value = json.loads(line)
         if value["kind"] in ("progress", "result", "failed"):
-            told: dict[str, Any] = value
-            return told
+            line_read: dict[str, Any] = value
+            return line_read
     except (ValueError, KeyError, TypeError) as error:
-        raise AnalysisError(f"the analysis said something unexpected: {line[:80]!r}") from error
-    raise AnalysisError(f"the analysis said something unexpected: {line[:80]!r}")
+        raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}") from error
+    raise AnalysisError(f"the analysis wrote an unexpected line: {line[:80]!r}")
 
 
-def run_job(wish: Wish, on_progress: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+def run_job(
+    request: AnalysisRequest, on_progress: Callable[[dict[str, Any]], None]
+) -> dict[str, Any]:
     """Run the child to its end and return the result; raises NatstuiError.
 
     KeyboardInterrupt cancels the child and is passed on.
     """
     child = subprocess.Popen(
-        command(wish),
+        command(request),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        # Ctrl-C shall reach us alone: a JVM that got it too would die before it cleaned up.
+        env={**os.environ, REMOTE_VARIABLE: request.remote} if request.remote else None,
+        # Only this process gets Ctrl-C: a JVM that got it too would end before it cleaned up.
         start_new_session=True,
     )
     try:
-        return _followed(child, on_progress)
+        return _result_of(child, on_progress)
     finally:
         _end(child)
 
 
-def _followed(
+def _result_of(
     child: subprocess.Popen[bytes], on_progress: Callable[[dict[str, Any]], None]
 ) -> dict[str, Any]:
     assert child.stdout is not None
     for line in child.stdout:
-        told = read_line(line)
-        if told["kind"] == "result":
-            return told
-        if told["kind"] == "failed":
-            raise _failure(told)
-        on_progress(told)
+        sent = read_line(line)
+        if sent["kind"] == "result":
+            return sent
+        if sent["kind"] == "failed":
+            raise Failed(str(sent["text"]), int(sent["exit_code"]))
+        on_progress(sent)
     raise AnalysisError("the analysis ended without a result: its process was killed")
 
 
-def _failure(told: dict[str, Any]) -> NatstuiError:
-    return Failed(str(told["text"]), int(told["exit_code"]))
-
-
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """Close its stdin, which ends it, and wait; kill it when it does not obey."""
+    """Close its stdin, which ends it, and wait; kill it when it does not end."""
     assert child.stdin is not None and child.stdout is not None
     child.stdin.close()
     try:

@@ -1,4 +1,4 @@
-"""Local paths, looked at before Spark starts: a wrong one is told at once and not in 10 s."""
+"""Check local paths before Spark starts: a wrong one is reported at once, not after 10 s."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from natstui.errors import AnalysisError
+from natstui.paths import private_folder
 
 CONNECT_PORT = 15002
 CONNECT_WAIT_S = 10.0
@@ -89,7 +90,7 @@ def prepare_out(out: str) -> str:
         return out
     path = Path(out).expanduser().absolute()
     try:
-        path.mkdir(parents=True, exist_ok=True)
+        private_folder(path)
         # The only honest test of a folder is to write into it.
         with tempfile.TemporaryFile(dir=path) as file:
             file.write(b"x")
@@ -99,10 +100,10 @@ def prepare_out(out: str) -> str:
 
 
 @contextmanager
-def held(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
-    """Have the folder of the tables alone, which yields True; wait while another run has it.
+def locked(out: str, on_wait: Callable[[], None]) -> Iterator[bool]:
+    """Lock the folder of the tables and yield True; wait while another run has it locked.
 
-    A URL yields False: object stores have no locks, so one run at a time is up to the user there.
+    A URL yields False: object stores have no locks, so there the user runs one analysis at a time.
     """
     if is_url(out):
         yield False

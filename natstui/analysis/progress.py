@@ -1,21 +1,74 @@
-"""Where a run stands: the step it is at, and how many of Spark's tasks are done."""
+"""Progress and result of a run: lines of JSON for the parent process, or text for people."""
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import sys
 import threading
 from collections.abc import Callable
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 from pyspark.sql import SparkSession
+
+Send = Callable[[dict[str, Any]], None]
+
+
+def open_pipe(log: Path) -> Send:
+    """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends."""
+    ours = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(descriptor, 1)
+    os.dup2(descriptor, 2)
+    os.close(descriptor)
+    stdin = os.dup(0)
+    null = os.open(os.devnull, os.O_RDONLY)
+    # The JVM would inherit our stdin and read from it.
+    os.dup2(null, 0)
+    os.close(null)
+    threading.Thread(target=_interrupt_after, args=(stdin,), daemon=True).start()
+    lock = threading.Lock()
+
+    def send(line: dict[str, Any]) -> None:
+        with lock:
+            _write(ours, line)
+
+    return send
+
+
+def _write(ours: TextIO, line: dict[str, Any]) -> None:
+    try:
+        ours.write(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n")
+        ours.flush()
+    except BrokenPipeError:
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def _interrupt_after(stdin: int) -> None:
+    while os.read(stdin, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+def send_text(line: dict[str, Any]) -> None:
+    """Print a line for a person, or for the log of a cluster."""
+    if line["kind"] == "progress" or line["kind"] == "failed":
+        sys.stderr.write(f"natstui: {line['text']}\n")
+    else:
+        counts = {name: len(table["rows"]) for name, table in line["tables"].items()}
+        sys.stdout.write(json.dumps({"out": line["out"], "rows": counts}) + "\n")
+
 
 EVERY_S = 0.5
 
 
 class Progress:
-    """Tells each new step at once, and a few times a second how far it is."""
+    """Sends each new step at once, and a few times a second how far it is."""
 
-    def __init__(self, tell: Callable[[dict[str, Any]], None], steps_count: int) -> None:
-        self._tell = tell
+    def __init__(self, send: Send, steps_count: int) -> None:
+        self._send = send
         self._steps_count = steps_count
         self._done_count = -1
         self._text = ""
@@ -24,22 +77,22 @@ class Progress:
         self._lock = threading.Lock()
 
     def step(self, text: str) -> None:
-        """Begin a step; raises KeyboardInterrupt when the run shall end."""
+        """Begin a step; raises KeyboardInterrupt when the run was cancelled."""
         self._check()
         with self._lock:
             self._done_count += 1
             self._text = text
-        self._say(0, 0)
+        self._send_progress(0, 0)
 
     def wait(self) -> None:
         """Say that another run has the folder of the tables."""
         self._text = "waiting for another analysis that writes the same tables"
-        self._say(0, 0)
+        self._send_progress(0, 0)
 
     def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
         """Follow Spark's own count of tasks from a thread; a Connect server has none.
 
-        `check` is called before each step and raises when the run shall end.
+        `check` is called before each step and raises when the run was cancelled.
         """
         self._check = check
         context = getattr(spark, "_jsc", None) and spark.sparkContext
@@ -61,11 +114,11 @@ class Progress:
                 sum(stage.numTasks for stage in known),
             )
             if now != before and not self._ended.is_set():
-                self._say(*now)
+                self._send_progress(*now)
             before = now
 
-    def _say(self, tasks_done_count: int, tasks_count: int) -> None:
-        self._tell(
+    def _send_progress(self, tasks_done_count: int, tasks_count: int) -> None:
+        self._send(
             {
                 "kind": "progress",
                 "text": self._text,

@@ -13,7 +13,7 @@ from natstui.cli.options import connection_options
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
-    from natstui.jetstream.checking import Step
+    from natstui.jetstream.connection.check import Step
 
 
 @click.command()
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def check(
     ctx: click.Context, *, settings: Settings, connection: Connection, as_json: bool
 ) -> None:
-    """Try the connection step by step and say what each step found.
+    """Try the connection step by step and print what each step found.
 
     Steps: address, TCP, greeting, TLS, authentication, account, JetStream, permissions. Every
-    address is tried; what fails ends with the exit code of its error.
+    address is tried; the exit code is that of the last step that failed.
     """
     ctx.exit(asyncio.run(_check(connection, as_json=as_json)))
 
@@ -34,7 +34,7 @@ def check(
 async def _check(connection: Connection, *, as_json: bool) -> int:
     """Print every step; return the exit code of the last one that failed."""
     # Imported here for the sake of `--help`.
-    from natstui.jetstream.checking import check as check_steps
+    from natstui.jetstream.connection.check import check as check_steps
 
     code = 0
     async for step in check_steps(connection):

@@ -1,4 +1,4 @@
-"""`natstui config`: the settings that count, and where each came from."""
+"""`natstui config`: the effective settings, and where each came from."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
 @click.option("--example", is_flag=True, help="Print an example file with every setting.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per setting.")
 def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: bool) -> None:
-    """Print the settings that count and where each came from; secrets are masked.
+    """Print the effective settings and where each came from; secrets are masked.
 
     The connection is the one that other commands would make with the same flags.
     """
     # Imported here for the sake of `--help`: reading settings costs a third of a second.
+    from natstui.config.effective import effective
     from natstui.config.example import example_text
-    from natstui.jetstream.effective import effective
 
     if example:
         click.echo(example_text(), nl=False)
@@ -43,6 +43,9 @@ def config(flags: ConnectionFlags, *, wants_path: bool, example: bool, as_json: 
         _print_table(rows)
 
 
+_WIDEST_CELLS = 60
+
+
 def _print_table(rows: Iterable[tuple[str, Any, str]]) -> None:
     """Print key, value and origin in columns."""
     from natstui.config.example import toml_value
@@ -51,6 +54,6 @@ def _print_table(rows: Iterable[tuple[str, Any, str]]) -> None:
         (key, "-" if value in (None, {}) else clean_line(toml_value(value)), clean_line(origin))
         for key, value, origin in rows
     ]
-    widths = [max(len(row[column]) for row in table) for column in (0, 1)]
+    widths = [min(max(len(row[column]) for row in table), _WIDEST_CELLS) for column in (0, 1)]
     for key, value, origin in table:
         click.echo(f"{key:{widths[0]}}  {value:{widths[1]}}  {origin}")

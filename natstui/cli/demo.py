@@ -2,14 +2,102 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import signal
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from natstui.cli.demo_shop import running_shop
-from natstui.errors import BrokerFailed
+from natstui.children import own_program
+from natstui.errors import BrokerFailed, UsageError
+from natstui.jetstream.testbed.broker import server_binary
+from natstui.paths import private_folder
+
+_STOP_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Shop:
+    """A running shop."""
+
+    url: str
+    """Where clients connect."""
+
+
+@contextmanager
+def running_shop(store: Path | None) -> Iterator[Shop]:
+    """Run broker and traffic in a process of their own; stop it and tidy up at the end.
+
+    That process ends with its stdin, so it also ends when this one is killed. Raises MissingExtra
+    without nats-server, UsageError for a store that cannot be written, BrokerFailed else.
+    """
+    server_binary()
+    kept = [] if store is None else [str(_writable(store))]
+    scratch = tempfile.mkdtemp(prefix="natstui-demo-")
+    words = own_program("natstui.jetstream.testbed.shop.process", scratch, *kept)
+    try:
+        with Path(scratch, "demo.log").open("wb") as log:
+            process = subprocess.Popen(
+                words,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                # Everything temporary then lies in one folder, which both processes can remove.
+                env={**os.environ, "TMPDIR": scratch},
+                # Ctrl-C is for the viewer; the child ends with its stdin.
+                start_new_session=True,
+            )
+        try:
+            yield Shop(_url(process, Path(scratch)))
+        finally:
+            _stop(process)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _writable(store: Path) -> Path:
+    """Return the folder of the store, made if need be."""
+    try:
+        private_folder(store)
+        with tempfile.TemporaryFile(dir=store):
+            return store.resolve()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"--store {store}: cannot be written: {reason}") from error
+
+
+def _url(process: subprocess.Popen[bytes], scratch: Path) -> str:
+    """Wait until the shop is open and return its URL; raise BrokerFailed with the reason."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        log = scratch / "demo.log"
+        words = log.read_text(errors="replace").splitlines() if log.exists() else []
+        raise BrokerFailed(f"the demo did not start: {words[-1] if words else 'no reason'}")
+    answer = json.loads(line)
+    if "error" in answer:
+        raise BrokerFailed(answer["error"])
+    return str(answer["url"])
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """Let the process end in order; kill it when that takes too long."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    try:
+        process.wait(_STOP_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    process.stdout.close()
 
 
 @click.command()
@@ -36,7 +124,7 @@ def demo(store: Path | None, headless: bool) -> None:
 
 
 def _forget_other_servers() -> None:
-    """Drop variables that say who to be on another server: the demo's would refuse them."""
+    """Remove variables that name another server or user: the demo's server would refuse them."""
     for name in list(os.environ):
         if name.startswith(("NATS_", "NATSTUI_CONNECTION_")):
             del os.environ[name]
@@ -45,7 +133,7 @@ def _forget_other_servers() -> None:
 def _until_told_to_stop() -> None:
     """Sleep until Ctrl-C, SIGTERM or SIGHUP; raise BrokerFailed when the shop ends by itself."""
     signals = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGCHLD}
-    # Blocked only now: the shop's process must not inherit deaf ears.
+    # Blocked only now: the child must not inherit blocked signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     if signal.sigwait(signals) == signal.SIGCHLD:
         raise BrokerFailed("the demo's broker or traffic ended by itself")

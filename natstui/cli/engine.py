@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -14,9 +15,15 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option(
+    "--resume-recording",
+    type=click.Path(path_type=Path),
+    hidden=True,
+    help="Go on with the recording of an engine that was killed.",
+)
 @engine_options
-def engine(settings: Settings, connection: Connection) -> None:
+def engine(settings: Settings, connection: Connection, resume_recording: Path | None) -> None:
     """Watch a server for a viewer: records on stdout, commands on stdin, until stdin ends."""
     from natstui.engine.process import run_engine
 
-    run_engine(settings, connection)
+    run_engine(settings, connection, resume_recording)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
 
+from natstui.children import own_program
 from natstui.clean import clean_text
-from natstui.errors import NatstuiError
+from natstui.errors import NatstuiError, SessionError
 
-ENGINE = (sys.executable, "-P", "-m", "natstui", "engine")
-"""`-P`: a file in the current folder must not stand in for a module of ours."""
+ENGINE = tuple(own_program("natstui", "engine"))
+FROM_STDIN = "-"
+"""In place of a server address: it is the first line on stdin, a JSON string."""
 
 
 def replay_engine(folder: str) -> tuple[str, ...]:
@@ -18,33 +21,62 @@ def replay_engine(folder: str) -> tuple[str, ...]:
     return (*ENGINE[:-1], "replay-engine", folder)
 
 
+def secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
+    """Return a command line without secrets, and the first line of stdin, which has them.
+
+    A server address with a user or token in it goes that way, because every user of a machine
+    can list the command lines of all processes.
+    """
+    others, addresses = [], []
+    words = iter(argv)
+    for word in words:
+        flag, sign, address = word.partition("=")
+        if flag != "--server":
+            others.append(word)
+        elif sign or (address := next(words, "")):
+            addresses.append(address)
+        else:
+            return list(argv), b""
+    if "@" not in "".join(addresses):
+        return list(argv), b""
+    line = json.dumps(",".join(addresses)).encode() + b"\n"
+    return [*others, "--server", FROM_STDIN], line
+
+
 def open_viewer(engine_argv: Sequence[str]) -> None:
-    """Run the viewer on an engine until it is left, and exit with its code."""
-    from natstui.tui.link import Link
-    from natstui.tui.terminal import needs_ascii, require_terminal
+    """Run the viewer on an engine until the user leaves it, and exit with its code."""
+    from natstui.tui.app.link import Link
+    from natstui.tui.kit.terminal import needs_ascii, require_terminal
 
     require_terminal()
-    link = Link(engine_argv)
+    words, first_line = secrets_to_stdin(engine_argv)
+
+    def start_engine(*more: str) -> Link:
+        return Link((*words, *more), first_line)
+
+    link = start_engine()
     try:
-        from natstui.tui.app import NatstuiApp
+        from natstui.tui.app.app import NatstuiApp
 
         started = link.wait_started()
     except BaseException:
         link.close()
         raise
     started = replace(started, ascii_only=started.ascii_only or needs_ascii())
-    app = NatstuiApp(
-        started, lambda: Link(engine_argv), link, lambda folder: Link(replay_engine(folder))
-    )
+    app = NatstuiApp(started, start_engine, link, lambda folder: Link(replay_engine(folder)))
     try:
         code = app.run_guarded(mouse=started.mouse)
     finally:
-        app.link.close()
+        ended = app.link.close()
+    if code == 0 and ended == SessionError.exit_code and app.link.parting_words:
+        # A replay went as far as it can be read: whoever leaves it hears what is damaged.
+        sys.stderr.write(f"natstui: {clean_text(app.link.parting_words)}\n")
+        code = ended
     sys.exit(code)
 
 
 def run_fast(arguments: Sequence[str]) -> None:
-    """Open the viewer without parsing: the engine reads the flags, and complains about them."""
+    """Open the viewer without parsing flags: the engine parses them and reports what is wrong."""
     try:
         open_viewer((*ENGINE, *arguments))
     except NatstuiError as error:

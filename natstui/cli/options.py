@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import functools
+import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
+from natstui.cli.open_viewer import FROM_STDIN
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -17,15 +20,18 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.load import Loaded
     from natstui.config.settings import Settings
-    from natstui.jetstream.target import Named
+    from natstui.config.target import Named
 
 SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
-"""As in the settings, which a command's flag does not pass through."""
+"""As in the settings, which do not check the flag of `watch`."""
+
+
+_SERVER_HELP = "Server address; several with commas, or give it again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionFlags:
-    """Where to connect, as the command line says it, not looked up yet."""
+    """Where to connect, as the command line has it; nothing is resolved yet."""
 
     server: str | None = None
     context: str | None = None
@@ -42,17 +48,17 @@ class ConnectionFlags:
         ]
 
     def resolve(self, overrides: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
-        """Read the settings and look everything up; `overrides` are nested as `config.toml` is.
+        """Read the settings and resolve the connection; `overrides` are nested like `config.toml`.
 
         Raises UsageError for what does not exist or is wrong.
         """
-        from natstui.jetstream.target import resolve
+        from natstui.config.target import resolve
 
         loaded = self.load(overrides)
         return loaded.settings, resolve(loaded, self.named()).connection
 
     def load(self, overrides: Mapping[str, Any] | None = None) -> Loaded:
-        """Read the settings, without looking anything up."""
+        """Read the settings, without resolving a connection."""
         # Imported here, so that a command that only passes its flags on does not pay for pydantic.
         from natstui.config.load import load
 
@@ -60,7 +66,7 @@ class ConnectionFlags:
 
     def named(self) -> Named:
         """Return what the flags say about where to connect."""
-        from natstui.jetstream.target import Named
+        from natstui.config.target import Named
 
         return Named(server=self.server, context=self.context, profile=self.profile)
 
@@ -68,27 +74,28 @@ class ConnectionFlags:
 def connection_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the four flags as one argument, `flags: ConnectionFlags`."""
 
-    @click.option("--server", metavar="URL", help="Server address, or several with commas.")
+    @click.option("--server", metavar="URL", multiple=True, help=_SERVER_HELP)
     @click.option("--context", metavar="NAME", help="NATS CLI context: its name or its file.")
     @click.option("--profile", metavar="NAME", help="Profile of the configuration.")
     @click.option("--config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
     def with_flags(
         *,
-        server: str | None,
+        server: tuple[str, ...],
         context: str | None,
         profile: str | None,
         config: str | None,
         **others: Any,
     ) -> Any:
-        flags = ConnectionFlags(server=server, context=context, profile=profile, config=config)
+        servers = ",".join(server) or None
+        flags = ConnectionFlags(server=servers, context=context, profile=profile, config=config)
         return command(flags=flags, **others)
 
     return with_flags
 
 
 def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command `settings: Settings` and `connection: Connection`, all looked up."""
+    """Give a command `settings: Settings` and `connection: Connection`, all resolved."""
 
     @connection_flags
     @functools.wraps(command)
@@ -100,9 +107,9 @@ def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _VIEWER_FLAGS = (
-    click.option("--interval", metavar="TIME", help="Poll at this rhythm: 500ms, 2s."),
-    click.option("--theme", metavar="NAME", help="Look of the screen."),
-    click.option("--ascii", is_flag=True, default=None, help="Nothing but ASCII on the screen."),
+    click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s."),
+    click.option("--theme", metavar="NAME", help="Colour theme of the screen."),
+    click.option("--ascii", is_flag=True, default=None, help="Draw with ASCII characters only."),
     click.option("--read-only", is_flag=True, default=None, help="Refuse every change."),
 )
 
@@ -156,12 +163,25 @@ def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
             overruling["viewer"]["ascii"] = True
         if read_only:
             overruling["connection"]["read_only"] = True
+        if flags.server == FROM_STDIN:
+            flags = replace(flags, server=_first_line())
         settings, connection = flags.resolve({k: v for k, v in overruling.items() if v})
         return command(settings=settings, connection=connection, **others)
 
     for option in reversed(_VIEWER_FLAGS):
         with_settings = option(with_settings)
     return with_settings
+
+
+def _first_line() -> str:
+    """Return the string of JSON in the first line on stdin, reading no byte beyond it."""
+    line = bytearray()
+    while not line.endswith(b"\n") and (byte := os.read(0, 1)):
+        line += byte
+    try:
+        return msgspec.json.decode(bytes(line), type=str)
+    except msgspec.DecodeError as error:
+        raise UsageError("--server -: the first line on stdin holds no address") from error
 
 
 def interval_seconds(text: str) -> float:

@@ -15,22 +15,22 @@ from natstui.errors import NatstuiError, UsageError
 
 COMMANDS: dict[str, str] = {
     # command → "module:function". Loaded when used, so that no command pays for another's imports.
-    "analyze": "natstui.cli.analyze:analyze",
-    "bench": "natstui.cli.bench:bench",
+    "analyze": "natstui.cli.sessions.analyze:analyze",
+    "bench": "natstui.cli.bench.command:bench",
     "check": "natstui.cli.check:check",
     "config": "natstui.cli.config:config",
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
-    "watch": "natstui.cli.watch:watch",
-    "export": "natstui.cli.export:export",
-    "record": "natstui.cli.record:record",
-    "replay": "natstui.cli.replay:replay",
-    "replay-engine": "natstui.cli.replay:replay_engine",
-    "sessions": "natstui.cli.sessions:sessions",
-    "stream": "natstui.cli.stream:stream",
-    "consumer": "natstui.cli.consumer:consumer",
-    "journal": "natstui.cli.journal:journal",
-    "undo": "natstui.cli.journal:undo",
+    "watch": "natstui.cli.watch.command:watch",
+    "export": "natstui.cli.sessions.export:export",
+    "record": "natstui.cli.sessions.record:record",
+    "replay": "natstui.cli.sessions.replay:replay",
+    "replay-engine": "natstui.cli.sessions.replay:replay_engine",
+    "sessions": "natstui.cli.sessions.command:sessions",
+    "stream": "natstui.cli.manage.stream:stream",
+    "consumer": "natstui.cli.manage.consumer:consumer",
+    "journal": "natstui.cli.manage.journal:journal",
+    "undo": "natstui.cli.manage.journal:undo",
 }
 
 
@@ -52,7 +52,7 @@ class LazyGroup(click.Group):
 
 def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from natstui.tui.terminal import reset_terminal
+        from natstui.tui.kit.terminal import reset_terminal
 
         reset_terminal()
         ctx.exit()
@@ -61,7 +61,7 @@ def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: boo
 @click.group(cls=LazyGroup, invoke_without_command=True)
 @click.version_option(__version__, prog_name="natstui")
 @click.option(
-    "--engine", metavar="COMMAND", help="Start the engine so, as by ssh on another host."
+    "--engine", metavar="COMMAND", help="Command that starts the engine, for example with ssh."
 )
 @click.option(
     "--reset-terminal",
@@ -69,7 +69,7 @@ def _reset_terminal(ctx: click.Context, _parameter: click.Parameter, wanted: boo
     is_eager=True,
     expose_value=False,
     callback=_reset_terminal,
-    help="Set a terminal right that a killed viewer left behind, and exit.",
+    help="Restore a terminal after a viewer was killed, and exit.",
 )
 @viewer_flags
 @click.pass_context
@@ -80,7 +80,7 @@ def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
     """
     if ctx.invoked_subcommand:
         if engine or arguments:
-            # Dropped, they would send a command to another server than the one that was typed.
+            # If they were ignored, the command would go to another server than the one typed.
             name = ctx.invoked_subcommand
             raise UsageError(f"flags belong behind the command: natstui {name} --server ...")
         return
@@ -90,7 +90,7 @@ def root(ctx: click.Context, engine: str | None, arguments: list[str]) -> None:
 
 
 def _words(engine: str) -> list[str]:
-    """Return the words of a command line; raise UsageError for one that is none."""
+    """Return the words of a command line; raise UsageError for one that cannot be parsed."""
     try:
         words = shlex.split(engine)
     except ValueError as error:
@@ -105,6 +105,6 @@ def run() -> None:
     try:
         root(prog_name="natstui")
     except NatstuiError as error:
-        # What a server, a file or a recording says may be part of it.
+        # The message may hold text from a server, a file or a recording.
         click.echo(f"natstui: {clean_text(str(error))}", err=True)
         sys.exit(error.exit_code)

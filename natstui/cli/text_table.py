@@ -13,17 +13,19 @@ from natstui.clean import clean_line
 
 _GAP = "  "
 _NARROWEST_CELLS = 8
+_WIDEST_CELLS = 255
+"""No name of a stream or consumer is longer; one long value must not pad every other row."""
 
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column: what it is called, and what happens to it where space is short."""
+    """A column: its title, and what happens to it where space is short."""
 
     title: str
     numeric: bool = True
-    """Numbers stand to the right."""
-    sheds: int = 0
-    """The column with the highest number goes first; one with 0 never goes."""
+    """Numbers are aligned to the right."""
+    drop_order: int = 0
+    """The column with the highest number is left out first; one with 0 never is."""
     shrinks: bool = False
     """It may be cut, ending in `…`."""
 
@@ -34,7 +36,7 @@ def stdout_width() -> int | None:
 
 
 def hanging(text: str, width_cells: int | None, indent_cells: int) -> str:
-    """Return lines, those too long for a width continued below their value."""
+    """Return the lines of a text; a line too long for the width continues below its value."""
     if width_cells is None:
         return text
     indent = " " * indent_cells
@@ -69,12 +71,12 @@ def cut(text: str, most_cells: int) -> str:
 def table(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], width_cells: int | None
 ) -> list[str]:
-    """Return the lines of a table, its titles first; None for a width is as wide as it takes.
+    """Return the lines of a table, its titles first; None for a width is that of a pipe.
 
-    Every cell becomes one harmless line.
+    Every cell becomes one harmless line of bounded length.
     """
     grid = [[column.title for column in columns]]
-    grid += [[clean_line(text) for text in row] for row in rows]
+    grid += [[cut(clean_line(text), _WIDEST_CELLS) for text in row] for row in rows]
     widths = [max(cells_count(row[place]) for row in grid) for place in range(len(columns))]
     if width_cells is not None:
         _narrow(columns, widths, width_cells)
@@ -87,9 +89,9 @@ def _total(widths: Sequence[int]) -> int:
 
 def _narrow(columns: Sequence[Column], widths: list[int], width_cells: int) -> None:
     """Drop columns, then cut those that may be cut, until the table fits. Dropped: width 0."""
-    places = sorted(range(len(columns)), key=lambda place: -columns[place].sheds)
+    places = sorted(range(len(columns)), key=lambda place: -columns[place].drop_order)
     for place in places:
-        if _least(columns, widths) <= width_cells or not columns[place].sheds:
+        if _least(columns, widths) <= width_cells or not columns[place].drop_order:
             break
         widths[place] = 0
     while _total(widths) > width_cells:

@@ -1,6 +1,8 @@
-"""What the user wants: settings (`settings.py`, `load.py`) and a connection they resolve to.
+"""Settings, contexts and flags, and the one `Connection` that they resolve to.
 
-Importing this package is cheap; only `settings` and `load` import pydantic.
+Import `Connection` and `Secret` from here, `load.load` for settings, `target.resolve` for the
+connection. This room imports the model only, and never nats-py. Importing it is cheap: pydantic
+comes with `settings`, `load` and `target`.
 """
 
 from natstui.config.connection import Connection, Secret

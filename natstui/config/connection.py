@@ -1,4 +1,4 @@
-"""How to reach a server and who to be there: what settings, contexts and flags resolve to."""
+"""One connection to a NATS system: its addresses, identity, encryption and time-outs."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ class Connection:
     """Where advisories and metrics come from, when it is not `$JS.EVENT`."""
 
     client_name: str = "natstui"
-    """How the server's list of connections shows us."""
+    """The name that the server's list of connections shows."""
     connect_timeout_s: float = 8.0
-    """For everything until the connection is usable, over all addresses."""
+    """Until the connection is usable, all addresses together."""
     request_timeout_s: float = 5.0
     list_timeout_s: float = 6.0
     """For STREAM.LIST and CONSUMER.LIST, which a server with a node down answers after 4 s."""
 
     label: str | None = None
-    """The context or profile this came from, for people."""
+    """Name of the context or profile it came from, shown to people."""
     read_only: bool = False
     """Refuse everything that changes the server."""
     production: bool = False

@@ -16,7 +16,7 @@ _HEAD = """\
 # `natstui config --path` says where this file is read from. A setting behind a "# " is not set:
 # the line shows how it is written. The environment wins over this file (interval_s of [monitor]
 # is NATSTUI_MONITOR_INTERVAL_S there), and flags win over the environment. `natstui config` shows
-# what counts at the moment, and where it came from.
+# the effective values and where each came from.
 # Secrets may be references: env://NAME, file://PATH, data:;base64,..., op://... and nsc://...
 """
 _UNITS = {"_per_s": "per second", "_s": "seconds", "_bytes": "bytes", "_percent": "percent"}

@@ -39,7 +39,7 @@ def default_file() -> Path:
 
 
 def load(file: Path | None = None, flags: Mapping[str, Any] | None = None) -> Loaded:
-    """Return the settings; `flags` are nested as the file is, and win.
+    """Return the settings; `flags` are nested like the file and override it.
 
     A file that is named must exist; the default one need not. Raises UsageError naming the file
     or variable, the key, and the nearest valid name.
@@ -79,7 +79,7 @@ def variable(key: str) -> str:
 
 
 def _refuse_unknown_variables() -> None:
-    """Refuse NATSTUI_* that mean nothing: a typing error must not pass for a setting."""
+    """Raise UsageError for a NATSTUI_* variable that is no setting: it may be a typing error."""
     known = {FILE_VARIABLE}
     for part, field in Settings.model_fields.items():
         known.add(variable(part))

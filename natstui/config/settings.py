@@ -19,7 +19,7 @@ class Part(BaseModel):
 class ConnectionPart(Part):
     """Where to connect and who to be.
 
-    None is undecided: the context or profile beneath decides, else what the examples show.
+    None is not set: the context or profile decides, else the default that the example shows.
     Secrets may be references: `env://NAME`, `file://PATH`, `data:;base64,…`, `op://…`, `nsc://…`.
     """
 
@@ -86,7 +86,7 @@ class Profile(ConnectionPart):
 
 
 class Monitor(Part):
-    """How often the server is asked, and how hard."""
+    """How often the server is polled, and with how many requests."""
 
     interval_s: float = Field(default=1.0, ge=0.1, le=3600)
     """From one poll to the next."""
@@ -106,7 +106,7 @@ class Viewer(Part):
     mouse: bool = True
     """React to the mouse."""
     keys: dict[str, str] = Field(default_factory=dict, examples=[{"quit": "q,ctrl+q"}])
-    """Action → its keys, separated by commas, for actions that shall have others."""
+    """Action → its keys, separated by commas; they replace the default keys."""
 
 
 class Session(Part):
@@ -115,7 +115,7 @@ class Session(Part):
     folder: str | None = Field(default=None, examples=["~/nats-sessions"])
     """Folder of the recordings; without it, natstui's data folder of this platform."""
     record: bool = False
-    """Record whatever the viewer watches, from its first moment on."""
+    """Record what the viewer watches, from its start on."""
 
 
 class BenchmarkLibrary(Part):
@@ -144,7 +144,7 @@ class Settings(BaseSettings):
     """Named connections, for `--profile NAME`; each may have every key of [connection] but
     profile and the time-outs, and a label."""
     monitor: Monitor = Monitor()
-    """How often the server is asked, and how hard."""
+    """How often the server is polled, and with how many requests."""
     viewer: Viewer = Viewer()
     """How the screen looks and behaves."""
     session: Session = Session()

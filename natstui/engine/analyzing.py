@@ -1,4 +1,4 @@
-"""Analyses in the engine: one at a time, in a process of its own, and told to the viewer.
+"""Analyses in the engine: one at a time, in a process of its own, reported to the viewer.
 
 The child is a program of its own (`python -m natstui.analysis.job … --pipe`) that writes lines of
 JSON and ends with its stdin; nothing of Spark is imported here.
@@ -10,7 +10,6 @@ import importlib.util
 import json
 import os
 import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -18,16 +17,17 @@ from typing import Any, Literal
 
 from platformdirs import user_cache_path
 
+from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra, NatstuiError, Refused, UsageError
 from natstui.feed import Sink
-from natstui.model.analysis_run import (
+from natstui.model.records.analysis import (
     AnalysisCommand,
     AnalysisFinished,
     AnalysisProgress,
     AnalysisRecord,
     StartAnalysis,
 )
-from natstui.model.tail import Answered
+from natstui.model.records.messages import Answered
 from natstui.session.library import find, session_folders
 
 _LARGEST_LINE_BYTES = 32 * 1024 * 1024
@@ -40,7 +40,7 @@ class Analyzing:
     """Runs what the viewer asks for; the child ends with the engine, whose pipe it reads."""
 
     def __init__(self, sessions: Path, viewer: Sink, newest: Path | None = None) -> None:
-        """`viewer` is told from a thread. `newest` is what an unnamed session means, if known."""
+        """`viewer` gets records from a thread. `newest` is what no name means, if known."""
         self._sessions = sessions
         self._viewer = viewer
         self._newest = newest
@@ -48,7 +48,7 @@ class Analyzing:
         self._stopping = False
 
     def obey(self, command: AnalysisCommand) -> None:
-        """Start or stop; what becomes of it is told as records, a refusal as an answer."""
+        """Start or stop; progress and result are added as records, a refusal as an answer."""
         try:
             if isinstance(command, StartAnalysis):
                 self._start(command)
@@ -88,11 +88,11 @@ class Analyzing:
         self._child.stdin.close()
 
     def _follow(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
-        """Tell what the child tells, in a thread, until it has ended."""
+        """Add a record for each line of the child, in a thread, until it has ended."""
         assert child.stdout is not None and child.stdin is not None
         ended: AnalysisFinished | None = None
         while (line := child.stdout.readline(_LARGEST_LINE_BYTES)).endswith(b"\n"):
-            record = told(run_id, session, line)
+            record = record_of(run_id, session, line)
             if isinstance(record, AnalysisFinished):
                 ended = record
             else:
@@ -107,7 +107,7 @@ class Analyzing:
 def start_child(folder: Path) -> subprocess.Popen[bytes]:
     """Start the analysis of one session; raise AnalysisError when no process can be started."""
     cache = user_cache_path("natstui")
-    words = [sys.executable, "-P", "-m", "natstui.analysis.job", str(folder), "--pipe"]
+    words = own_program("natstui.analysis.job", str(folder), "--pipe")
     try:
         child = subprocess.Popen(
             [*words, f"--out={cache / 'analysis'}", f"--classes={cache / 'spark'}"],
@@ -122,8 +122,8 @@ def start_child(folder: Path) -> subprocess.Popen[bytes]:
     return child
 
 
-def told(run_id: int, session: str, line: bytes) -> AnalysisRecord:
-    """Return the record of one line of the child; what is no such line is a failure."""
+def record_of(run_id: int, session: str, line: bytes) -> AnalysisRecord:
+    """Return the record of one line of the child; any other line is a failure."""
     now_us = time.time_ns() // 1000
     try:
         said: dict[str, Any] = json.loads(line)
@@ -137,7 +137,7 @@ def told(run_id: int, session: str, line: bytes) -> AnalysisRecord:
         status: Literal["cancelled", "failed"] = "cancelled" if cancelled else "failed"
         return AnalysisFinished(now_us, run_id, session, status, str(said["text"]))
     except (ValueError, KeyError, TypeError):
-        reason = f"the analysis said something unexpected: {line[:80]!r}"
+        reason = f"the analysis wrote an unexpected line: {line[:80]!r}"
         return _failed(run_id, session, reason)
 
 
@@ -145,7 +145,7 @@ _COUNTS = ("done_count", "steps_count", "tasks_done_count", "tasks_count")
 
 
 def _unfinished(run_id: int, session: str, *, cancelled: bool) -> AnalysisFinished:
-    """Return the end of a run whose process said nothing more."""
+    """Return the last record of a run whose process ended without one."""
     if cancelled:
         return AnalysisFinished(time.time_ns() // 1000, run_id, session, "cancelled", "cancelled")
     reason = "the analysis ended without a result: its process was killed"

@@ -1,4 +1,4 @@
-"""Benchmarks in the engine: one at a time, steered by commands, saved when it ends."""
+"""Benchmarks in the engine: one at a time, controlled by commands, saved when it ends."""
 
 from __future__ import annotations
 
@@ -7,20 +7,21 @@ import time
 from dataclasses import asdict
 from typing import assert_never
 
-from natstui.bench import library
-from natstui.bench.compare import compare
-from natstui.bench.controller import Benchmark
-from natstui.bench.environment import environment
-from natstui.bench.overrides import overridden
-from natstui.bench.scenario import find_scenario, read_scenario, ready_scenarios
-from natstui.bench.text import comparison_text, summary_text
+from natstui.bench.plan.flags import overridden
+from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.bench.result import library
+from natstui.bench.result.compare import compare
+from natstui.bench.result.environment import environment
+from natstui.bench.result.text import comparison_text, summary_text
+from natstui.bench.run.controller import Benchmark
 from natstui.config import Connection
 from natstui.errors import NatstuiError, Refused, RunFailed
 from natstui.feed import Sink
-from natstui.model.benchmark import BenchmarkSummed
-from natstui.model.benchmark_command import (
+from natstui.model.bench.result import BenchmarkResult
+from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkCommand,
+    BenchmarkSummed,
     ChangeRate,
     CompareRuns,
     KillWorker,
@@ -29,7 +30,6 @@ from natstui.model.benchmark_command import (
     StartBenchmark,
     StopBenchmark,
 )
-from natstui.model.benchmark_result import BenchmarkResult
 
 Answer = tuple[str, str | None]
 RUNS_LISTED = 200
@@ -46,22 +46,22 @@ class Benchmarking:
         self._running: Benchmark | None = None
 
     async def obey(self, command: BenchmarkCommand) -> Answer:
-        """Do what a command says; a start answers when the run is over, with its summary."""
+        """Obey a command; a start answers when the run is over, with its summary."""
         match command:
             case StartBenchmark():
-                return await self._told(command)
+                return await self._run_and_report(command)
             case StopBenchmark():
-                self._present().stop()
+                self._current().stop()
                 return "the benchmark ends", None
             case ChangeRate():
-                sentence = self._present().change_rate(
+                sentence = self._current().change_rate(
                     factor=command.factor_ratio, per_s=command.rate_per_s, role=command.role
                 )
                 return sentence, None
             case KillWorker():
-                return self._present().kill_worker(command.role, command.worker_id), None
+                return self._current().kill_worker(command.role, command.worker_id), None
             case AddWorker():
-                return await self._present().add_worker(command.role), None
+                return await self._current().add_worker(command.role), None
             case ListBenchmarks():
                 return self._list()
             case CompareRuns():
@@ -69,13 +69,13 @@ class Benchmarking:
             case _:
                 assert_never(command)
 
-    def _present(self) -> Benchmark:
+    def _current(self) -> Benchmark:
         if self._running is None:
             raise Refused("no benchmark runs")
         return self._running
 
-    async def _told(self, command: StartBenchmark) -> Answer:
-        """Run a benchmark, and tell what came of it to everyone who looks at its screen."""
+    async def _run_and_report(self, command: StartBenchmark) -> Answer:
+        """Run a benchmark, and add its summary or failure as a record."""
         try:
             sentence, summary = await self._start(command)
         except RunFailed as error:

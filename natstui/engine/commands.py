@@ -1,4 +1,4 @@
-"""Obeys commands: one handler each; every command gets its Outcome, but for mere hints."""
+"""Obeys commands, one handler each; every command but a hint as Watch gets its Outcome."""
 
 from __future__ import annotations
 
@@ -7,15 +7,16 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, assert_never
 
-from natstui.engine.managing import Managing
 from natstui.engine.recording import EngineRecorder
+from natstui.engine.server_commands import ServerCommands
 from natstui.errors import NatstuiError, Refused, ServerGone
 from natstui.feed import Sink
-from natstui.jetstream.client import Client
-from natstui.jetstream.poll_control import PollControl
-from natstui.model.benchmark_command import BenchmarkCommand
-from natstui.model.managing import ManagingCommand
-from natstui.model.record import (
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.polling.control import PollControl
+from natstui.model.records.benchmark import BenchmarkCommand
+from natstui.model.records.managing import ManagingCommand
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import (
     Describe,
     EngineCommand,
     Noted,
@@ -26,7 +27,7 @@ from natstui.model.record import (
     Watch,
     WriteNote,
 )
-from natstui.model.recording import (
+from natstui.model.records.recording import (
     ChangeSession,
     ExportSelection,
     ListSessions,
@@ -39,10 +40,8 @@ from natstui.model.recording import (
     Step,
     StopRecording,
 )
-from natstui.model.tail import Answered
-from natstui.session.export import obey_export
-from natstui.session.library import listed_json
-from natstui.session.tending import obey_change
+from natstui.session.library import listed_json, obey_change
+from natstui.session.share.export import obey_export
 from natstui.units import duration_text
 
 if TYPE_CHECKING:
@@ -66,35 +65,42 @@ class Commands:
         viewer: Sink,
         benchmarking: Callable[[], Awaitable[Benchmarking]],
     ) -> None:
-        """`client` returns the present connection, or None before there is one.
+        """`client` returns the connection, or None before there is one.
 
-        `viewer` takes what must not be recorded, as payloads.
+        `viewer` takes what must not be recorded, such as payloads.
         """
         self._recorder = recorder
         self._benchmarking = benchmarking
         self._viewer = viewer
-        self._managing = Managing(sink, viewer, client)
+        self._server = ServerCommands(sink, viewer, client)
         self._control = control
         self._sink = sink
         self._client = client
 
     async def obey(self, command: EngineCommand | ManagingCommand) -> None:
-        """Do what a command says, and add its Outcome."""
+        """Obey a command, and add its Outcome."""
         if isinstance(command, ManagingCommand):
-            await self._managing.obey(command)
+            await self._server.obey(command)
             return
         try:
             answer = await self._do(command)
         except Refused as error:
-            self._tell(command, "refused", str(error))
+            self._report(command, "refused", str(error))
         except NatstuiError as error:
-            self._tell(command, "failed", str(error))
+            self._report(command, "failed", str(error))
         else:
             if answer is not None:
-                self._tell(command, "done", *answer)
+                self._report(command, "done", *answer)
+
+    def fail(self, command: EngineCommand | ManagingCommand, text: str) -> None:
+        """Answer a command that could not be obeyed."""
+        if isinstance(command, ManagingCommand):
+            self._server.fail(command, text)
+        else:
+            self._report(command, "failed", text)
 
     async def _serve_viewer(self, command: ViewerCommand) -> None:
-        """Do what is no news: an Outcome of every hint a screen sends would bury the events."""
+        """Obey without an Outcome, which would be an event: screens send many of these."""
         if isinstance(command, Watch):
             self._control.look_at(command.streams, command.consumers)
             return
@@ -108,7 +114,7 @@ class Commands:
         now_us = time.time_ns() // 1000
         self._viewer.add(Answered(now_us, command.command_id, "done", text, body_json))
 
-    def _tell(
+    def _report(
         self, command: EngineCommand, status: Status, text: str, body_json: str | None = None
     ) -> None:
         now_us = time.time_ns() // 1000
@@ -144,7 +150,7 @@ class Commands:
 
     async def _record(self, command: StartRecording | StopRecording) -> Answer:
         if isinstance(command, StartRecording):
-            # In a thread: a folder of many sessions takes longer than the loop may stand still.
+            # In a thread: a folder of many sessions takes longer than the loop may be blocked.
             await asyncio.to_thread(self._recorder.prepare)
             return f"recording into {self._recorder.start(command.name).folder}", None
         return f"recorded into {(await self._recorder.stop()).folder}", None

@@ -1,11 +1,13 @@
-"""Recording without a viewer, as a service: until it is told to stop, or the time is up."""
+"""Recording without a viewer: as a service, or around benchmarks."""
 
 from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from natstui.config import Connection
 from natstui.config.settings import Settings
@@ -13,24 +15,26 @@ from natstui.engine.live import watch_server
 from natstui.engine.process import started_of
 from natstui.engine.recording import EngineRecorder
 from natstui.errors import ConnectionFailed
-from natstui.feed import Feed
-from natstui.jetstream.poll_control import PollControl
-from natstui.model.record import LinkChanged, Record, Restored, Unavailable
-from natstui.model.recording import RecordingChanged
-from natstui.session.disk import RecorderSettings
+from natstui.feed import Feed, Sink
+from natstui.jetstream.polling.control import PollControl
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
+from natstui.model.records.recording import RecordingChanged
+from natstui.session.library import sessions_folder
+from natstui.session.write.disk import RecorderSettings
 
 
 @dataclass(slots=True)
-class Told:
-    """A sink that tells people what they should know, one sentence at a time."""
+class ConnectionLog:
+    """A sink that logs each change of the connection and each failed read in one sentence."""
 
     tell: Callable[[str], None]
     was_connected: bool = False
     reason: str = "it was stopped before there was a connection"
-    trouble: str | None = None
+    problem: str | None = None
 
     def add(self, record: Record) -> None:
-        """Tell what a record says about the connection or about what cannot be read."""
+        """Log a record about the connection, or about what cannot be read."""
         match record:
             case LinkChanged():
                 self.was_connected |= record.state == "connected"
@@ -43,9 +47,9 @@ class Told:
                 self.tell(f"{record.what} can be read again")
 
     def change(self, change: RecordingChanged) -> None:
-        """Tell trouble of the recorder, and its end."""
-        if change.reason != self.trouble:
-            self.trouble = change.reason
+        """Log a problem of the recorder, and its end."""
+        if change.reason != self.problem:
+            self.problem = change.reason
             self.tell(change.reason or "recording goes on")
         if not change.on:
             self.tell(f"recorded {change.size_bytes} bytes into {change.folder}")
@@ -56,15 +60,15 @@ async def record_server(
     connection: Connection,
     recording: RecorderSettings,
     duration_s: float | None,
-    told: Told,
+    log: ConnectionLog,
     on_folder: Callable[[str], None],
 ) -> None:
-    """Record until SIGTERM, SIGINT, or the time is up; goes on whatever server and disk do.
+    """Record until SIGTERM, SIGINT, or the time is up; goes on when server or disk fail.
 
     Raises SessionError when it cannot begin, ConnectionFailed when there never was a connection.
     """
-    recorder = EngineRecorder(recording.sessions, lambda _name: recording, told.change)
-    feed = Feed([recorder, told])
+    recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.change)
+    feed = Feed([recorder, log])
     # Before the folder is made, so that its first line knows who records.
     feed.add(started_of(settings, connection))
     recorder.prepare()
@@ -73,8 +77,8 @@ async def record_server(
         await _watch(settings, connection, feed, duration_s)
     finally:
         await recorder.close()
-    if not told.was_connected:
-        raise ConnectionFailed(f"nothing was recorded: {told.reason}")
+    if not log.was_connected:
+        raise ConnectionFailed(f"nothing was recorded: {log.reason}")
 
 
 async def _watch(
@@ -100,3 +104,72 @@ async def _watch(
     await asyncio.wait(going)
     for work in ended:
         work.result()
+
+
+_FIRST_POLL_S = 5.0
+
+
+class _FirstPoll:
+    """A sink that knows when the first poll came."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+
+    def add(self, record: Record) -> None:
+        if isinstance(record, Snapshot):
+            self.came.set()
+
+
+class RecordedRuns:
+    """One session for every repetition of a benchmark; `feed` takes what is recorded."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        connection: Connection,
+        name: str,
+        tell: Callable[[str], None],
+        viewer: Sink,
+    ) -> None:
+        """`tell` gets each problem of the recorder, `viewer` every record too.
+
+        Raises SessionError when it cannot begin.
+        """
+        sessions = sessions_folder(settings.session)
+        self._settings, self._connection = settings, connection
+        self._recorder = EngineRecorder(
+            sessions, lambda name: RecorderSettings(sessions, name), ConnectionLog(tell).change
+        )
+        self.feed = Feed([self._recorder, viewer])
+        self.feed.add(started_of(settings, connection))
+        self._recorder.prepare()
+        self.folder: Path = self._recorder.start(name).folder
+        """The folder of the session."""
+
+    @asynccontextmanager
+    async def watching(self) -> AsyncIterator[None]:
+        """Poll the server inside the block; the first poll is over when it begins."""
+        monitor, first = self._settings.monitor, _FirstPoll()
+        control, requests_per_s = PollControl(monitor.interval_s), int(monitor.max_requests_per_s)
+        watched = watch_server(
+            self._connection, control, self.feed, requests_per_s, lambda _client: None
+        )
+        self.feed.join(first)
+        watch, poll = asyncio.ensure_future(watched), asyncio.ensure_future(first.came.wait())
+        try:
+            # When the server does not answer, the benchmark itself reports it.
+            await asyncio.wait(
+                (watch, poll), timeout=_FIRST_POLL_S, return_when=asyncio.FIRST_COMPLETED
+            )
+            yield
+        finally:
+            self.feed.leave(first)
+            watch.cancel()
+            poll.cancel()
+            await asyncio.wait((watch, poll))
+        if not watch.cancelled():
+            watch.result()
+
+    def close(self) -> None:
+        """Seal the session and end it."""
+        asyncio.run(self._recorder.close())

@@ -15,12 +15,12 @@ from natstui.errors import (
     ServerGone,
 )
 from natstui.feed import Sink
-from natstui.jetstream.client import Client, connect
-from natstui.jetstream.events import listen
-from natstui.jetstream.link import OnLink
-from natstui.jetstream.poll_control import PollControl
-from natstui.jetstream.poller import poll
-from natstui.model.record import LinkChanged, Unavailable
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.link import OnLink
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.poller import poll
+from natstui.model.records.record import LinkChanged, Unavailable
 
 _RETRY_S = 1.0
 _RETRY_REFUSED_S = 3.0
@@ -36,16 +36,16 @@ async def watch_server(
 ) -> None:
     """Connect, for as long as it takes, then poll and listen until cancelled.
 
-    `on_client` gets the connection once it stands. Raises UsageError for a connection that
+    `on_client` gets the connection once there is one. Raises UsageError for a connection that
     cannot even be tried.
     """
-    greetings: list[Callable[[], None]] = []
+    on_connected: list[Callable[[], None]] = []
 
     def on_link(change: LinkChanged) -> None:
         sink.add(change)
         if change.state == "connected":
-            for greet in greetings:
-                greet()
+            for call in on_connected:
+                call()
 
     # Outside the group, which would wrap the error of a connection that cannot be tried.
     client = await _connect(connection, sink, on_link)
@@ -53,23 +53,23 @@ async def watch_server(
         on_client(client)
         async with asyncio.TaskGroup() as tasks:
 
-            def greet_again() -> None:
+            def connected_again() -> None:
                 control.poll_soon()
-                tasks.create_task(_tell_permitted(client, sink))
+                tasks.create_task(_report_permissions(client, sink))
 
-            greetings.append(greet_again)
+            on_connected.append(connected_again)
             try:
-                tasks.create_task(_tell_permitted(client, sink))
+                tasks.create_task(_report_permissions(client, sink))
                 tasks.create_task(listen(client, sink))
                 await poll(client, control, sink, requests_per_s)
             finally:
-                greetings.clear()
+                on_connected.clear()
     finally:
         await client.close()
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:
-    """Try until there is a connection; tell each new reason why there is none."""
+    """Try until there is a connection; report each new reason why there is none."""
     sink.add(LinkChanged(_now_us(), "connecting", None))
     reason = None
     while True:
@@ -83,8 +83,8 @@ async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Clien
         await asyncio.sleep(_RETRY_REFUSED_S if refused else _RETRY_S)
 
 
-async def _tell_permitted(client: Client, sink: Sink) -> None:
-    """Tell what the user may do; a user that may not ask this is told so."""
+async def _report_permissions(client: Client, sink: Sink) -> None:
+    """Report what the user may do, or that the user may not ask for it."""
     try:
         sink.add(await client.permissions())
     except (RequestFailed, ServerGone) as error:

@@ -7,38 +7,41 @@ import signal
 import sys
 import time
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from natstui import __version__
 from natstui.config import Connection
 from natstui.config.settings import Settings
-from natstui.engine.input import read_lines
-from natstui.engine.output import LineWriter
+from natstui.defects import contained
+from natstui.engine.pipes import LineWriter, read_lines
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
-from natstui.model.analysis_run import AnalysisCommand
-from natstui.model.record import EngineStarted
-from natstui.model.recording import RecordingChanged
+from natstui.model.records.analysis import AnalysisCommand
+from natstui.model.records.managing import ManagingCommand
+from natstui.model.records.record import EngineCommand, EngineStarted
+from natstui.model.records.recording import RecordingChanged
 
 if TYPE_CHECKING:
     from natstui.engine.analyzing import Analyzing
     from natstui.engine.benchmarking import Benchmarking
     from natstui.engine.commands import Commands
     from natstui.engine.recording import EngineRecorder
-    from natstui.jetstream.client import Client
+    from natstui.jetstream.connection.client import Client
 
 _STDIN, _STDOUT = 0, 1
 _LAST_WORDS_S = 1.0
 
 
-def run_engine(settings: Settings, connection: Connection) -> None:
+def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
     """Run until stdin ends, nobody reads stdout any more, or SIGTERM or SIGINT comes.
 
-    Raises UsageError for a connection that cannot even be tried.
+    `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
+    connection that cannot even be tried.
     """
     with asyncio.Runner() as runner:
-        runner.run(_Engine(settings, connection).run())
+        runner.run(_Engine(settings, connection, unfinished).run())
 
 
 def started_of(settings: Settings, connection: Connection) -> EngineStarted:
@@ -61,8 +64,11 @@ def started_of(settings: Settings, connection: Connection) -> EngineStarted:
 
 
 class _Engine:
-    def __init__(self, settings: Settings, connection: Connection) -> None:
+    def __init__(
+        self, settings: Settings, connection: Connection, unfinished: Path | None
+    ) -> None:
         self._settings = settings
+        self._unfinished = unfinished
         self._connection = connection
         self._client: Client | None = None
         self._stop = asyncio.Event()
@@ -72,7 +78,7 @@ class _Engine:
         loop = asyncio.get_running_loop()
         writer = LineWriter(_STDOUT, lambda: self._stop_from_thread(loop))
         feed = Feed([writer])
-        # Said before anything slow is imported: the viewer waits for it to draw itself.
+        # Sent before anything slow is imported: the viewer cannot draw its screen without it.
         started = started_of(self._settings, self._connection)
         feed.add(started)
         for number in (signal.SIGTERM, signal.SIGINT):
@@ -85,23 +91,24 @@ class _Engine:
             writer.close(_LAST_WORDS_S)
 
     def _recorder(self, started: EngineStarted, feed: Feed, writer: LineWriter) -> EngineRecorder:
-        """Let a recorder take part; it speaks to the viewer from its own thread."""
+        """Add a recorder to the feed; it reports to the viewer from its own thread."""
         from natstui.engine.recording import EngineRecorder
-        from natstui.session.disk import RecorderSettings
-        from natstui.session.place import sessions_folder
+        from natstui.session.library import sessions_folder
+        from natstui.session.write.disk import RecorderSettings
 
         folder = sessions_folder(self._settings.session)
         recorder = EngineRecorder(folder, lambda name: RecorderSettings(folder, name), writer.add)
         recorder.add(started)
         feed.join(recorder, first=True)
-        if self._settings.session.record:
+        resumed = self._unfinished is not None and _resume(recorder, self._unfinished, writer)
+        if self._settings.session.record and not resumed:
             _start(recorder, writer)
         return recorder
 
     async def _bench(self, feed: Feed) -> Benchmarking:
         """Return what runs benchmarks, imported when the first one is asked for."""
         if self._benchmarking is None:
-            # In a thread: numpy takes longer to import than the loop may stand still.
+            # In a thread: numpy takes longer to import than the loop may be blocked.
             module = await asyncio.to_thread(import_module, "natstui.engine.benchmarking")
             named = self._settings.benchmark.folder
             self._benchmarking = module.Benchmarking(self._connection, feed, named)
@@ -118,8 +125,8 @@ class _Engine:
         from natstui.engine.analyzing import Analyzing
         from natstui.engine.commands import Commands
         from natstui.engine.live import watch_server
-        from natstui.jetstream.poll_control import PollControl
-        from natstui.session.place import sessions_folder
+        from natstui.jetstream.polling.control import PollControl
+        from natstui.session.library import sessions_folder
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
@@ -156,8 +163,19 @@ class _Engine:
         self._client = client
 
 
+def _resume(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:
+    """Continue the recording of a killed engine; return whether it worked, and report why not."""
+    try:
+        recorder.resume(folder)
+    except NatstuiError as error:
+        reason = f"the recording cannot be continued: {error}"
+        viewer.add(RecordingChanged(time.time_ns() // 1000, False, str(folder), None, reason))
+        return False
+    return True
+
+
 def _start(recorder: EngineRecorder, viewer: Sink) -> None:
-    """Record from the beginning; what hinders it is told, and everything else goes on."""
+    """Record from the start; a failure is reported, and everything else goes on."""
     try:
         recorder.prepare()
         recorder.start("")
@@ -177,6 +195,17 @@ async def _obey(commands: Commands, analyzing: Analyzing, lines: asyncio.Queue[b
                 sys.stderr.write(f"natstui engine: {error}\n")
                 continue
             if isinstance(command, AnalysisCommand):
-                analyzing.obey(command)
+                with contained("the analysis", _complain):
+                    analyzing.obey(command)
             else:
-                tasks.create_task(commands.obey(command))
+                tasks.create_task(_obey_one(commands, command))
+
+
+def _complain(sentence: str) -> None:
+    sys.stderr.write(f"natstui engine: {sentence}\n")
+
+
+async def _obey_one(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
+    """Obey a command; a defect in it is its answer, and the engine goes on."""
+    with contained("the command", lambda sentence: commands.fail(command, sentence)):
+        await commands.obey(command)

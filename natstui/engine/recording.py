@@ -8,12 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 from natstui.errors import Refused
-from natstui.model.record import Record
-from natstui.model.recording import RecordingChanged
-from natstui.session.disk import RecorderSettings
-from natstui.session.keyframe import Memory
+from natstui.model.records.record import Record
+from natstui.model.records.recording import RecordingChanged
+from natstui.session.files.keyframe import Memory
 from natstui.session.library import seal_left_open
-from natstui.session.recorder import Recorder
+from natstui.session.write.disk import RecorderSettings
+from natstui.session.write.recorder import Recorder
 
 
 class EngineRecorder:
@@ -46,23 +46,29 @@ class EngineRecorder:
         return self._memory.keyframe(time.time_ns() // 1000).records()
 
     def prepare(self) -> None:
-        """Finish what killed recorders left; takes as long as there is left."""
+        """Seal what killed recorders left open, which may take long."""
         seal_left_open(self.sessions)
 
     def start(self, name: str) -> Recorder:
-        """Record from now on; Refused while a recording runs, SessionError when it cannot be."""
+        """Record from now on; raises Refused while a recording runs, or SessionError."""
         if self._recorder is not None:
             raise Refused(f"already recording into {self._recorder.folder}")
         first = self._memory.keyframe(time.time_ns() // 1000)
         self._recorder = Recorder(self._settings(name), first, self._on_change)
         return self._recorder
 
+    def resume(self, folder: Path) -> Recorder:
+        """Continue a recording that a killed engine left; raises SessionError when it cannot."""
+        first = self._memory.keyframe(time.time_ns() // 1000)
+        self._recorder = Recorder(self._settings(""), first, self._on_change, unfinished=folder)
+        return self._recorder
+
     async def stop(self) -> Recorder:
-        """Seal the recording and end it; Refused when there is none."""
+        """Seal the recording and end it; raises Refused when there is none."""
         recorder, self._recorder = self._recorder, None
         if recorder is None:
             raise Refused("nothing is being recorded")
-        # Sealing takes a moment, in which polls go on.
+        # In a thread: polls go on while it seals.
         await asyncio.to_thread(recorder.stop)
         return recorder
 

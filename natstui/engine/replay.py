@@ -12,12 +12,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from natstui.config.settings import Viewer
+from natstui.defects import contained
 from natstui.engine.analyzing import Analyzing
 from natstui.errors import NatstuiError, Refused
 from natstui.lines import BadLine, decode_command, encode_record
-from natstui.model.analysis_run import AnalysisCommand
-from natstui.model.record import Command, EngineStarted, Record
-from natstui.model.recording import (
+from natstui.model.records.analysis import AnalysisCommand
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Command, EngineStarted, Record
+from natstui.model.records.recording import (
     ChangeSession,
     ExportSelection,
     ListSessions,
@@ -28,12 +30,10 @@ from natstui.model.recording import (
     SetSpeed,
     Step,
 )
-from natstui.model.tail import Answered
-from natstui.session.export import obey_export
-from natstui.session.library import listed_json
-from natstui.session.player import Player
-from natstui.session.recording import Recording
-from natstui.session.tending import obey_change
+from natstui.session.library import listed_json, obey_change
+from natstui.session.read.player import Player
+from natstui.session.read.recording import Recording
+from natstui.session.share.export import obey_export
 
 _STDIN, _STDOUT = 0, 1
 _TICK_S = 0.1
@@ -42,7 +42,7 @@ _BATCH_BYTES = 256 * 1024
 
 
 def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
-    """Return what the viewer waits for: the recorded engine, read-only, in the user's colours."""
+    """Return the first record: the recorded engine, read-only, with the user's screen settings."""
     info = recording.info
     return EngineStarted(
         at_us=recording.start_us,
@@ -62,12 +62,12 @@ def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
 class ReplayProcess:
     """Obeys commands and lets time pass.
 
-    A command is answered by the `ReplayPosition` it leads to, an `Answered` comes before it only
-    when there is something to say: an Outcome would stand among the events of the recording.
+    The answer to a command is the `ReplayPosition` it leads to; an `Answered` precedes it only
+    when there is something to report. An Outcome would appear among the events of the recording.
     """
 
     def __init__(self, recording: Recording, viewer: Viewer, sessions: Path) -> None:
-        """`viewer` says how the screen shall look here, whatever it looked like there.
+        """`viewer` are the user's screen settings, which replace the recorded ones.
 
         `sessions` is the folder of all recordings.
         """
@@ -77,7 +77,7 @@ class ReplayProcess:
         self._player = Player(recording)
         self._commands: queue.SimpleQueue[Command | None] = queue.SimpleQueue()
         self._waiting: list[Command] = []
-        self._told: queue.SimpleQueue[Record] = queue.SimpleQueue()
+        self._from_threads: queue.SimpleQueue[Record] = queue.SimpleQueue()
         self._analyzing = Analyzing(sessions, self, newest=recording.folder)
         self._shown_at_s = 0.0
         self._refreshed_at_s = 0.0
@@ -92,7 +92,7 @@ class ReplayProcess:
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
             self._send(iter([self._player.position()]))
             self._recording.warm_up()
-            # What is kept at hand is not looked through again while somebody waits for a seek.
+            # So that the garbage collector does not scan the loaded recording again during a seek.
             gc.collect()
             gc.freeze()
             self._shown_at_s = self._refreshed_at_s = time.monotonic()
@@ -103,11 +103,11 @@ class ReplayProcess:
             return
 
     def add(self, record: Record) -> None:
-        """Take what another thread has to tell; it is sent with the next turn."""
-        self._told.put(record)
+        """Take a record from another thread; it is sent with the next turn."""
+        self._from_threads.put(record)
 
     def _read(self) -> None:
-        """Queue what stdin says, in a thread of its own."""
+        """Queue the commands on stdin, in a thread of its own."""
         rest = b""
         while data := os.read(_STDIN, 65536):
             *lines, rest = (rest + data).split(b"\n")
@@ -119,12 +119,12 @@ class ReplayProcess:
         self._commands.put(None)
 
     def _turn(self) -> None:
-        """Obey what was asked, or let a moment pass."""
+        """Obey one command, or let a moment pass."""
         command = self._next_command(_TICK_S)
         if command is not None:
             self._obey(command)
-        while not self._told.empty():
-            self._send(iter([encode_record(self._told.get())]))
+        while not self._from_threads.empty():
+            self._send(iter([encode_record(self._from_threads.get())]))
         now_s = time.monotonic()
         passed_s, self._shown_at_s = now_s - self._shown_at_s, now_s
         if now_s - self._refreshed_at_s > _REFRESH_S:
@@ -165,15 +165,19 @@ class ReplayProcess:
             self._analyzing.obey(command)
             return
         try:
-            self._send(self._lines(command))
+            with contained("the command", lambda text: self._fail(command, "failed", text)):
+                self._send(self._lines(command))
         except NatstuiError as error:
             status = "refused" if isinstance(error, Refused) else "failed"
-            at_us = time.time_ns() // 1000
-            answer = Answered(at_us, command.command_id, status, str(error))  # type: ignore[arg-type]
-            self._send(iter([encode_record(answer)]))
-        # A seek that was given up leaves half a state behind: the next one tells where it is.
+            self._fail(command, status, str(error))
+        # A seek that was interrupted leaves half a state; the newer one reports the position.
         if not self._waiting:
             self._send(iter([self._player.position()]))
+
+    def _fail(self, command: Command, status: str, text: str) -> None:
+        at_us = time.time_ns() // 1000
+        answer = Answered(at_us, command.command_id, status, text)  # type: ignore[arg-type]
+        self._send(iter([encode_record(answer)]))
 
     def _lines(self, command: Command) -> Iterator[bytes]:
         player = self._player
@@ -188,7 +192,7 @@ class ReplayProcess:
             case Step():
                 return player.step(command.polls_count)
             case SeekTo():
-                return self._unless_asked_again(player.seek(command.at_us))
+                return self._until_newer_seek(player.seek(command.at_us))
             case SeekMark():
                 return player.to_mark(forward=command.forward)
             case ListSessions():
@@ -206,8 +210,8 @@ class ReplayProcess:
             raise Refused(f"{self._recording.folder.name} is shown now: leave its replay first")
         return obey_change(command)
 
-    def _unless_asked_again(self, lines: Iterator[bytes]) -> Iterator[bytes]:
-        """Give a seek up when another one waits already: somebody drags the timeline."""
+    def _until_newer_seek(self, lines: Iterator[bytes]) -> Iterator[bytes]:
+        """Stop a seek when a newer one waits, as while the user drags the timeline."""
         for line in lines:
             yield line
             while not self._commands.empty():
@@ -216,7 +220,7 @@ class ReplayProcess:
                 return
 
     def _send(self, lines: Iterator[bytes]) -> None:
-        """Write lines; a slow reader slows the replay, and loses nothing."""
+        """Write lines; a slow reader slows the replay down and loses nothing."""
         batch: list[bytes] = []
         size_bytes = 0
         for line in lines:

@@ -1,1 +1,5 @@
-"""The server, seen from outside: connecting, asking, decoding, changing."""
+"""The server, seen from outside: connecting, asking, decoding, changing.
+
+Every folder may import `connection`, none another one; `testbed` serves demo and tests. `bench`,
+`engine` and `cli` import this room, never `tui`; only this room and `bench` import nats-py.
+"""

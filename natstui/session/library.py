@@ -1,4 +1,4 @@
-"""All sessions in one folder: find, list, name, annotate, delete, and finish what was cut off."""
+"""All sessions in one folder: find, list, name, annotate, pack, delete, seal what was cut off."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ from collections.abc import Iterator
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
+from typing import assert_never
 
 import msgspec
+from platformdirs import user_data_path
 
+from natstui.config.settings import Session
 from natstui.errors import SessionError, UsageError
-from natstui.model.session_summary import SessionSummary
-from natstui.model.state import State
-from natstui.session.folder import (
+from natstui.model.live.state import State
+from natstui.model.records.recording import ChangeSession, SessionSummary
+from natstui.paths import user_path
+from natstui.session.files.folder import (
     INFO,
     LOCK,
     folder_name,
@@ -23,11 +27,12 @@ from natstui.session.folder import (
     lock,
     segments,
 )
-from natstui.session.info import SessionInfo, read_info, write_info
-from natstui.session.layout import HOUR
-from natstui.session.recording import Recording
-from natstui.session.seal import seal
-from natstui.session.segment import readable
+from natstui.session.files.info import SessionInfo, read_info, write_info
+from natstui.session.files.layout import HOUR
+from natstui.session.files.segment import readable
+from natstui.session.read.recording import Recording
+from natstui.session.share.pack import pack
+from natstui.session.write.seal import seal
 
 
 def session_folders(sessions: Path) -> list[Path]:
@@ -213,3 +218,36 @@ def _sealed(folder: Path) -> bool:
         (folder / LOCK).unlink(missing_ok=True)
         os.close(descriptor)
     return True
+
+
+def sessions_folder(settings: Session) -> Path:
+    """Return the folder of all sessions; it may not exist yet."""
+    if settings.folder is not None:
+        return user_path(settings.folder)
+    return user_data_path("natstui") / "sessions"
+
+
+def obey_change(command: ChangeSession) -> str:
+    """Do what the command asks for, and return a sentence; raises SessionError or UsageError."""
+    folder, text = Path(command.folder), command.text.strip()
+    if not text and command.action != "delete":
+        raise UsageError(f"{command.action} {folder.name} needs a text")
+    match command.action:
+        case "rename":
+            return f"renamed into {rename(folder, text)}"
+        case "note":
+            annotate(folder, text)
+            return f"noted about {folder.name}"
+        case "pack" | "pack redacted":
+            redact = command.action == "pack redacted"
+            target = user_path(text)
+            return f"packed into {pack(folder, target, redact=redact, progress=_no_progress)}"
+        case "delete":
+            delete(folder)
+            return f"deleted {folder}"
+        case _:
+            assert_never(command.action)
+
+
+def _no_progress(_done_count: int, _all_count: int) -> None:
+    """Ignore the progress."""

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis import gold, silver
-from natstui.analysis.silver_layer import Thresholds
-from natstui.analysis.sources import find_sources
-from natstui.analysis.spark_session import SparkSettings, open_session
-from natstui.analysis.store import Store
+from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold.build import build_gold
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.sources import find_sources
+from natstui.analysis.spark.session import SparkSettings, open_session
+from natstui.analysis.spark.store import Store
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
 from tests.analysis.troubled import damage
 
@@ -44,8 +46,8 @@ def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     store = Store(spark, str(tmp_path_factory.mktemp("tables")), "run")
     sources = find_sources(spark, [f"{folder}/*"])
     silver.build_silver(spark, store, sources, str)
-    layer = gold.silver_layer(store, [source.session for source in sources])
-    gold.build_gold(spark, store, layer, Thresholds(), str)
+    layer = read_silver(store, [source.session for source in sources])
+    build_gold(spark, store, layer, Thresholds(), str)
     rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
     return Analysed(folders, records, layer, rows, store)
 

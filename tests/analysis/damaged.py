@@ -7,11 +7,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from benchmarks._sessions import Plan, write_session
-from natstui.analysis import silver_index, silver_samples
-from natstui.analysis.bronze import read_lines, read_segments
-from natstui.analysis.sources import doubled_segments, find_sources
-from natstui.session.segment import read_content
+from benchmarks._fleet import Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.silver import index as silver_index
+from natstui.analysis.silver import samples as silver_samples
+from natstui.analysis.silver.bronze import read_lines, read_segments
+from natstui.analysis.silver.sources import doubled_segments, find_sources
+from natstui.session.files.segment import read_content
 
 NAME = "20260921T141320Z-small"
 

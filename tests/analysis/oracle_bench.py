@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
-from natstui.model.latency import LatencyCounts, bucket_middle_ns
-from natstui.model.record import Record
+from natstui.model.bench.latency import LatencyCounts, bucket_middle_ns
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
+from natstui.model.records.record import Record
 
 Row = dict[str, Any]
 COUNTERS = ("sent", "acked", "received", "acks_sent")

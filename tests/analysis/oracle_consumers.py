@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from natstui.model.record import AckSample, Advisory, Configured, Record
+from natstui.model.records.record import AckSample, Advisory, Configured, Record
 from tests.analysis.oracle_rates import BUCKET_US, bucket, consumer_rate, polls_of, stream_rate
 from tests.analysis.planted import consumer_series
 
@@ -156,19 +156,24 @@ def _stuck_row(run: list[Row], end_us: int, configuration: Any) -> Row:
         "leaderless_share": sum(s["leader"] is None for s in run) / len(run),
         "samples_count": len(run),
     }
-    return row | {"cause": _cause(row, push=bool(configuration) and not configuration.pull)}
+    quiet = [
+        none and (s["delivered_at_us"] is None or s["at_us"] - s["delivered_at_us"] > 10_000_000)
+        for none, s in zip(pulls, run, strict=True)
+    ]
+    push = bool(configuration) and not configuration.pull
+    return row | {"cause": _cause(row, sum(quiet) / len(run), push=push)}
 
 
-def _cause(row: Row, *, push: bool) -> str:
-    limit = row["max_ack_pending_msgs"]
-    idle = row["no_pull_share"] > 0.5
+def _cause(row: Row, quiet_share: float, *, push: bool) -> str:
+    limit, pending = row["max_ack_pending_msgs"], row["pending_max_msgs"] > 0
     causes = {
         "no leader": row["leaderless_share"] > 0.5,
         "paused": row["paused_share"] > 0.5,
         "ack limit": limit is not None and row["ack_pending_max_msgs"] >= limit,
-        "poison": row["delivered_msgs"] > row["fresh_msgs"] and row["redelivered_max_msgs"] > 0,
-        "no subscriber": idle and push,
-        "nobody pulls": idle and row["pending_max_msgs"] > 0,
+        "redelivering": row["delivered_msgs"] > row["fresh_msgs"]
+        and row["redelivered_max_msgs"] > 0,
+        "no subscriber": row["no_pull_share"] > 0.5 and push and pending,
+        "no pulls": quiet_share > 0.5 and not push and pending,
         "not acknowledged": row["ack_pending_max_msgs"] > 0,
         "unknown": True,
     }

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from natstui.model.record import Configured, Record
-from natstui.model.snapshot import Snapshot
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Configured, Record
 from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
@@ -194,6 +194,13 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
             most = getattr(limit, f"max_{what}") if limit else None
             row[f"growth_{what}_per_s"], row[f"max_{what}"] = pace, most
             row[f"{what}_full_in_s"] = full_in_s(most, last[f"stored_{what}"], pace)
+        published = sum(n["last_seq"] - b["last_seq"] for b, n in steps)
+        losing = published > sum(n["stored_msgs"] - b["stored_msgs"] for b, n in steps)
+        if limit and limit.max_bytes is not None:
+            left = limit.max_bytes - last["stored_bytes"]
+            held = losing and last["stored_bytes"] >= 0.98 * limit.max_bytes
+            if held or left < row["message_bytes"]:
+                row["bytes_full_in_s"] = 0.0
         rows.append(row)
     return rows
 
@@ -203,6 +210,9 @@ def account_capacity(session: str, records: list[Record]) -> list[Row]:
     told = [(poll.taken_mono_us / 1e6, poll.account) for poll in polls_of(records) if poll.account]
     (first_s, first), (last_s, last) = told[0], told[-1]
     growth = (last.storage_bytes - first.storage_bytes) / (last_s - first_s)
+    counts = [account.api_errors_count for _, account in told]
+    # A counter that goes back began anew.
+    grown = [b - a if b >= a else b for a, b in itertools.pairwise(counts)]
     return [
         {
             "session": session,
@@ -210,7 +220,7 @@ def account_capacity(session: str, records: list[Record]) -> list[Row]:
             "growth_bytes_per_s": growth,
             "max_storage_bytes": last.max_storage_bytes,
             "full_in_s": full_in_s(last.max_storage_bytes, last.storage_bytes, growth),
-            "api_errors_count": last.api_errors_count - first.api_errors_count,
+            "api_errors_count": sum(grown),
         }
     ]
 

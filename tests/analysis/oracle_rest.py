@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from natstui.model.benchmark import BenchmarkPhase, BenchmarkReport
-from natstui.model.latency import bucket_middle_ns
-from natstui.model.record import LinkChanged, Record, Restored, Unavailable
+from natstui.model.bench.latency import bucket_middle_ns
+from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkReport
+from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
 from tests.analysis.oracle_rates import (
     BUCKET_US,
     LARGEST_PAUSE_US,
@@ -75,7 +75,7 @@ def _disconnected(records: list[Record]) -> Iterator[Row]:
                 detail = _link_detail(lost)
                 yield _row("disconnected", None, lost.at_us, link.at_us, None, detail)
             lost = None
-        elif link.state != "connecting" and lost is None:
+        elif link.state not in ("connecting", "closed") and lost is None:
             lost = link
     if lost:
         yield _row("disconnected", None, lost.at_us, None, None, _link_detail(lost))

@@ -8,14 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks._bench_run import bench_records
-from benchmarks._fleet import Fault
-from benchmarks._sessions import START_AT_US, Plan, write_session
-from natstui.analysis.silver_layer import Silver
-from natstui.analysis.store import Store
-from natstui.model.record import Record
-from natstui.model.snapshot import Snapshot
-from natstui.session.folder import segments
-from natstui.session.segment import read_content
+from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.spark.store import Store
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import LinkChanged, Record
+from natstui.session.files.folder import segments
+from natstui.session.files.segment import read_content
 from tests.analysis.troubled import write_troubled
 
 FIRST, SECOND = "20260921T141320Z-first", "20260928T141320Z-second"
@@ -45,10 +45,16 @@ def write_first(folder: Path) -> Path:
 
 
 def write_second(folder: Path) -> Path:
-    """Write a session without faults, a week later: its API and benchmark are 10 % slower."""
+    """Write a session without faults, a week later: its API and benchmark are 10 % slower.
+
+    It begins and ends as a recorder's does, with the connection made and closed.
+    """
     start = START_AT_US + WEEK_US
     bench = bench_records(start + 410_000_000, "run-2", 12, slower=1.1)
-    plan = Plan(20, 40, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=bench)
+    begins = LinkChanged(start, "connected", None)
+    ends = LinkChanged(max(record.at_us for record in bench) + 1, "closed", None)
+    extra = (begins, *bench, ends)
+    plan = Plan(20, 40, TICKS, seed=2, rtt_us=990, started_at_us=start, extra=extra)
     return write_session(folder / SECOND, plan, records_per_segment=100)
 
 

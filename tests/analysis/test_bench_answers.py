@@ -8,8 +8,8 @@ from collections import defaultdict
 import pytest
 
 from benchmarks._bench_run import COOL_S, STEADY_S, WARM_S
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
-from natstui.model.latency import bucket_middle_ns, merge
+from natstui.model.bench.latency import bucket_middle_ns, merge
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
 from tests.analysis.planted import Analysed
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

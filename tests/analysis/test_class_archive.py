@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from natstui.analysis.class_archive import archive_options
+from natstui.analysis.spark.class_archive import archive_options
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
 SESSION = """
 import sys, time
 from pathlib import Path
-from natstui.analysis.spark_session import SparkSettings, open_session
+from natstui.analysis.spark.session import SparkSettings, open_session
 scratch, classes = map(Path, sys.argv[1:])
 spark = open_session(SparkSettings(scratch, "local[1]", classes=classes))
 jvm = spark.sparkContext._gateway.proc.pid

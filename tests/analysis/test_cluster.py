@@ -14,13 +14,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from benchmarks._bench_run import bench_records
-from benchmarks._fleet import Fault
-from benchmarks._sessions import START_AT_US, Plan, write_session
-from natstui.analysis import gold
+from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.gold import answers as gold
 from natstui.analysis.job import analyse
 from natstui.analysis.progress import Progress
-from natstui.analysis.silver_layer import Thresholds
-from natstui.analysis.store import Store
+from natstui.analysis.silver.layer import Thresholds
+from natstui.analysis.spark.store import Store
 from tests.analysis.alike import assert_alike
 from tests.analysis.cluster import Cluster, submit
 
@@ -59,7 +59,7 @@ def test_spark_submit_to_a_cluster_gives_the_tables_of_a_local_run(
     progress = Progress(lambda _: None, 1)
     analyse(spark, Store(spark, str(here), uuid.uuid4().hex), [pattern], Thresholds(), progress, 5)
     package = tmp_path / "natstui.zip"
-    build = [sys.executable, "-m", "natstui.analysis.package", str(package)]
+    build = [sys.executable, "-m", "natstui.analysis.submit_zip", str(package)]
     assert subprocess.run(build, check=True, capture_output=True).returncode == 0
     with Cluster(tmp_path, workers_count=2) as cluster:
         ran = submit(cluster.url, package, pattern, "--out", str(there))
@@ -72,10 +72,21 @@ def test_spark_submit_to_a_cluster_gives_the_tables_of_a_local_run(
         assert_alike(name, remote[name], rows)
 
 
-def test_the_package_holds_what_the_job_imports_and_nothing_of_the_screen(tmp_path: Path) -> None:
+def test_the_zip_holds_all_that_the_job_imports_and_nothing_of_the_screen(tmp_path: Path) -> None:
     package = tmp_path / "natstui.zip"
-    build = [sys.executable, "-m", "natstui.analysis.package", str(package)]
+    build = [sys.executable, "-m", "natstui.analysis.submit_zip", str(package)]
     assert subprocess.run(build, check=True, capture_output=True).returncode == 0
     names = zipfile.ZipFile(package).namelist()
     assert "natstui/analysis/job.py" in names
     assert not [name for name in names if name.startswith(("natstui/tui", "natstui/jetstream"))]
+    lines = (
+        "import sys",
+        f"sys.path.insert(0, {str(package)!r})",
+        "import natstui.analysis.job",
+        "print(natstui.__file__)",
+    )
+    alone = subprocess.run(
+        [sys.executable, "-I", "-c", "\n".join(lines)], capture_output=True, check=False, text=True
+    )
+    assert alone.returncode == 0, alone.stderr
+    assert alone.stdout.strip() == f"{package}/natstui/__init__.py"

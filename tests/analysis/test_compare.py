@@ -8,9 +8,9 @@ import random
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis import statistics
-from natstui.analysis.block_values import BLOCK_US, Reduced, reduce
-from natstui.analysis.gold_compare import SAME, compare
+from natstui.analysis.gold import statistics
+from natstui.analysis.gold.blocks import BLOCK_US, Reduced, reduce
+from natstui.analysis.gold.compare import SAME, compare
 from tests.analysis.planted import FIRST, SECOND, Analysed
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from benchmarks._sessions import Plan, write_session
+from benchmarks._fleet import Plan
+from benchmarks._sessions import write_session
 from natstui.analysis.job import analyse
-from natstui.analysis.launch import Wish, command
+from natstui.analysis.launch import AnalysisRequest, command
 from natstui.analysis.progress import Progress
-from natstui.analysis.silver_layer import Thresholds
-from natstui.analysis.store import Store
+from natstui.analysis.silver.layer import Thresholds
+from natstui.analysis.spark.store import Store
 from natstui.errors import MissingExtra
 from tests.analysis.alike import assert_alike
 from tests.analysis.cluster import SPARK_HOME, environment, said
@@ -67,7 +68,7 @@ def test_a_connect_server_gives_the_tables_of_a_local_run(
 ) -> None:
     if not has_client():
         with pytest.raises(MissingExtra, match=r"natstui\[connect\]"):
-            command(Wish(("x",), "y", remote="sc://127.0.0.1:1"))
+            command(AnalysisRequest(("x",), "y", remote="sc://127.0.0.1:1"))
         return
     folder = write_session(tmp_path / NAME, Plan(4, 6, 90))
     here, there = tmp_path / "here", tmp_path / "there"

@@ -11,11 +11,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from benchmarks._bench_run import bench_records
-from benchmarks._fleet import Fault
-from benchmarks._sessions import START_AT_US, Plan, write_session
-from natstui.analysis import silver_bench, silver_events, silver_index
-from natstui.analysis.bronze import read_lines
-from natstui.analysis.explain import explain
+from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.silver import bench as silver_bench
+from natstui.analysis.silver import events as silver_events
+from natstui.analysis.silver import index as silver_index
+from natstui.analysis.silver.bronze import read_lines
+from natstui.analysis.spark.failures import explain
+from natstui.model.records.record import AckSample, Advisory
 from tests.analysis.damaged import (
     NAME,
     consumer_rows,
@@ -164,3 +167,22 @@ def test_a_field_of_any_other_record_that_is_renamed_or_null_is_an_error_too(
     with pytest.raises(PySparkException) as caught:
         made(index).collect()
     assert f": {told} in session {NAME}" in str(explain(caught.value))
+
+
+def test_an_absurd_number_is_unknown_and_fails_nothing(
+    spark: SparkSession, sessions: Path
+) -> None:
+    bodies = (f'{{"deliveries":{10**30}}}', '{"deliveries":"many"}', '{"deliveries":3}', "no json")
+    forged = [
+        Advisory(START_AT_US + n, "max_deliver", "S", "C", "said", body)
+        for n, body in enumerate(bodies)
+    ]
+    samples = [AckSample(START_AT_US, "S", "C", 1, 1, n, 5) for n in (10**30, 2**63, 2)]
+    plan = Plan(4, 6, 20, extra=(*forged, *samples))
+    folder = write_session(sessions / NAME, plan, records_per_segment=10_000)
+    index = silver_index.index_lines(read_lines(spark, [str(folder)], []))
+    rows = silver_events.advisories(index).where("text = 'said'").orderBy("at_us").collect()
+    assert [row["deliveries_count"] for row in rows] == [None, None, 3, None]
+    samples_read = silver_events.ack_samples(index).where("stream = 'S'").collect()
+    assert 2 in [row["deliveries_count"] for row in samples_read]
+    assert all(0 < row["deliveries_count"] < 2**63 for row in samples_read)

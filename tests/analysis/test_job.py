@@ -12,8 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._sessions import Plan, write_session
-from natstui.analysis.java import java_version
+from benchmarks._fleet import Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.spark.java import java_version
 from tests.analysis.damaged import NAME, rewritten, small
 from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions, largest_file

@@ -7,10 +7,9 @@ from dataclasses import fields
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis.gold_bench_knee import bench_knee
-from natstui.analysis.gold_bench_steady import slots
-from natstui.analysis.silver_bench_tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
-from natstui.analysis.silver_layer import Silver
+from natstui.analysis.gold.bench import bench_knee, slots
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.tables import Table
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from html.parser import HTMLParser
 from typing import Any
 
-from natstui.analysis.page import page
-from natstui.analysis.phrase import cell_text
-from natstui.analysis.report import SECTIONS, shown
-from natstui.cli.analyze_text import report_lines
+from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.report.page import page
+from natstui.analysis.report.sections import cell_text, heads, sections, shown
+from natstui.cli.sessions.analyze import report_lines
 from natstui.units import title_text
 
 HOSTILE = (
@@ -25,6 +26,7 @@ HOSTILE = (
     "</style></title></script><base href=//evil>",
 )
 NAMES_COUNT = 10_000
+SECTIONS = {answer.table.name: answer.section for answer in ANSWERS if answer.section}
 ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "input", "main",
     "section", "p", "div", "table", "thead", "tbody", "tr", "th", "td", "script", "svg", "path",
@@ -35,11 +37,13 @@ ALLOWED = {
 def result(names_count: int) -> dict[str, Any]:
     """A result in which every text is hostile."""
     tables: dict[str, Any] = {}
-    for section in SECTIONS:
+    for name, section in SECTIONS.items():
         columns = [
             {"name": n, "type": "string", "unit": "", "meaning": ""} for n in section.columns
         ]
-        tables[section.table] = {"meaning": "", "columns": columns, "rows": [], "cut": False}
+        tables[name] = {
+            "meaning": "", "section": asdict(section), "columns": columns, "rows": [], "cut": False
+        }  # fmt: skip
     stuck = tables["stuck"]
     for number in range(names_count):
         name = f"{HOSTILE[number % len(HOSTILE)]}-{number}"
@@ -48,6 +52,7 @@ def result(names_count: int) -> dict[str, Any]:
     rows = [[HOSTILE[0], at * 60_000_000, 1.0 * at, None, 3.0] for at in range(5)]
     tables["load"] = {
         "meaning": "",
+        "section": None,
         "columns": [{"name": n, "type": "", "unit": "", "meaning": ""} for n in load],
         "rows": rows,
         "cut": False,
@@ -84,7 +89,7 @@ def test_ten_thousand_hostile_names_are_text_and_nothing_else() -> None:
     assert (seen.tags["script"], seen.tags["style"]) == (1, 1)
     assert not {name for name in seen.attributes if name.startswith("on")}
     assert not {"src", "href", "action", "style", "srcdoc"} & seen.attributes
-    columns = len(next(s for s in SECTIONS if s.table == "stuck").columns)
+    columns = len(SECTIONS["stuck"].columns)
     assert len(seen.cells) == NAMES_COUNT * columns
     assert seen.cells[0] == "<script>alert(1)</script>-0"
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", document)
@@ -92,9 +97,8 @@ def test_ten_thousand_hostile_names_are_text_and_nothing_else() -> None:
 
 def test_a_session_alone_is_not_named_in_every_row() -> None:
     one = {**result(3), "sessions": ["A"]}
-    stuck = next(section for section in SECTIONS if section.table == "stuck")
-    assert shown(one, stuck).titles == shown(result(3), stuck).titles[1:]
-    assert all(len(row) == len(stuck.columns) - 1 for row in shown(one, stuck).rows)
+    assert shown(one, "stuck").titles == shown(result(3), "stuck").titles[1:]
+    assert all(len(row) == len(SECTIONS["stuck"].columns) - 1 for row in shown(one, "stuck").rows)
 
 
 def test_the_policy_of_the_page_forbids_requests_and_foreign_scripts() -> None:
@@ -135,9 +139,49 @@ def test_titles_leave_the_unit_to_the_cells_but_keep_the_time_of_a_rate() -> Non
 
 def test_cells_carry_the_unit_of_their_column() -> None:
     assert cell_text("duration_s", 192.0) == "3m12s"
-    assert cell_text("stored_bytes", 1536) == "1.5 KiB" or cell_text("stored_bytes", 1536)
+    assert cell_text("stored_bytes", 1536) == "1.50 KiB"
     assert cell_text("p99_us", 409.6) == "410 µs"
     assert cell_text("mean_change", 0.1) == "+10.0 %"
     assert cell_text("drain_s", None) == "–"
     assert cell_text("open", True) == "yes"
     assert cell_text("start_at_us", 0) == "1970-01-01 00:00:00"
+
+
+def test_no_two_columns_of_a_section_have_the_same_head() -> None:
+    for section in SECTIONS.values():
+        titles = heads(section.columns)
+        assert len(set(titles)) == len(titles), section.title
+    assert heads(("stored_msgs", "stored_bytes", "discard")) == (
+        "stored msgs", "stored bytes", "discard",
+    )  # fmt: skip
+
+
+def test_a_recording_shorter_than_one_bucket_shows_its_values_and_no_empty_picture() -> None:
+    told = result(0)
+    names = [column["name"] for column in told["tables"]["load"]["columns"]]
+    bucket = {"session": "B", "bucket_at_us": 60_000_000, "published_per_s": 1234.0,
+              "delivered_per_s": None, "pending_mean_msgs": 3.0}  # fmt: skip
+    told["tables"]["load"]["rows"] = [[bucket[name] for name in names]]
+    document = page(told)
+    assert "<svg" not in document
+    figures = re.findall(r"<figcaption>([^<]*)</figcaption><p>([^<]*)</p>", document)
+    assert [title for title, _ in figures] == ["Messages per second", "Messages pending"]
+    assert figures[0][1].startswith("1970-01-01 00:01:00: published 1234")
+    assert "delivered" not in figures[0][1] and "pending 3" in figures[1][1]
+    lines = report_lines(told, 100)
+    after = lines[lines.index("LOAD OF B") + 1]
+    assert after.startswith("1970-01-01 00:01:00: published/s 1234")
+    # Two moments are a chart again, also where one line is known at one of them only.
+    later = {**bucket, "bucket_at_us": 120_000_000, "delivered_per_s": 7.0}
+    told["tables"]["load"]["rows"].append([later[name] for name in names])
+    assert page(told).count("<svg") == 2
+    assert any("delivered/s" in line for line in report_lines(told, 100))
+
+
+def test_a_report_begins_with_the_verdict_and_leaves_out_benchmarks_without_one() -> None:
+    found = [one.table for one in sections(result(1))]
+    assert found[0] == "verdict"
+    assert found == [name for name, section in SECTIONS.items() if not section.optional]
+    assert {name for name, section in SECTIONS.items() if section.optional} == {
+        "bench_throughput", "bench_latency_summary", "bench_account", "bench_knee",
+    }  # fmt: skip

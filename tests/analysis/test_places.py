@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 
-from natstui.analysis.explain import explain
 from natstui.analysis.places import check_remote, check_sessions, glob_escaped
+from natstui.analysis.spark.failures import explain
 from natstui.errors import AnalysisError, SessionError
 
 
@@ -67,3 +70,53 @@ def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, senten
     with pytest.raises(AnalysisError, match=sentence) as caught:
         check_remote(address)
     assert "token" not in str(caught.value)
+
+
+HOLDER = """
+import sys, time
+from natstui.analysis.places import held
+with held(sys.argv[1], lambda: print("waits", flush=True)) as alone:
+    print("alone" if alone else "shared", flush=True)
+    sys.stdin.read()
+"""
+"""Has the folder of the tables until its stdin ends; Spark is not needed to hold it."""
+
+
+def holder(out: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(out)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def told(child: subprocess.Popen[str]) -> str:
+    assert child.stdout is not None
+    return child.stdout.readline().strip()
+
+
+def test_a_second_analysis_waits_says_so_and_goes_on_when_the_first_is_killed(
+    tmp_path: Path,
+) -> None:
+    with holder(tmp_path) as first:
+        assert told(first) == "alone"
+        with holder(tmp_path) as second:
+            assert told(second) == "waits"
+            with holder(tmp_path) as third:
+                assert told(third) == "waits"
+                first.send_signal(signal.SIGKILL)
+                assert first.wait(60) == -signal.SIGKILL
+                # One of the two goes on, and the other one only when that is done.
+                assert second.stdin is not None and third.stdin is not None
+                second.stdin.close()
+                third.stdin.close()
+                assert (told(second), told(third)) == ("alone", "alone")
+                assert (second.wait(60), third.wait(60)) == (0, 0)
+
+
+def test_other_folders_are_held_at_the_same_time(tmp_path: Path) -> None:
+    for name in "ab":
+        (tmp_path / name).mkdir()
+    with holder(tmp_path / "a") as first, holder(tmp_path / "b") as second:
+        assert (told(first), told(second)) == ("alone", "alone")

@@ -11,12 +11,11 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis import gold
-from natstui.cli.demo_shop import running_shop
-from natstui.model.benchmark import BenchmarkFinished
-from natstui.model.benchmark_command import StartBenchmark
-from natstui.model.recording import RecordingChanged, StartRecording, StopRecording
-from natstui.model.snapshot import Snapshot
+from natstui.analysis.gold import answers as gold
+from natstui.cli.demo import running_shop
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.benchmark import BenchmarkFinished, StartBenchmark
+from natstui.model.records.recording import RecordingChanged, StartRecording, StopRecording
 from tests.analysis.jobs import natstui
 from tests.engine.engine_process import EngineProcess
 

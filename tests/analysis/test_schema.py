@@ -9,18 +9,15 @@ from typing import Any
 
 import pytest
 
-from natstui.analysis import schema
+from natstui.analysis.silver import schema
 from natstui.lines import SCHEMA_VERSION
-from natstui.model import (
-    benchmark,
-    benchmark_counts,
-    benchmark_result,
-    configuration,
-    recording,
-    snapshot,
-)
-from natstui.model import latency as latency_model
-from natstui.model import record as record_model
+from natstui.model.assets import configuration
+from natstui.model.bench import counts as benchmark_counts
+from natstui.model.bench import latency as latency_model
+from natstui.model.bench import result as benchmark_result
+from natstui.model.live import snapshot
+from natstui.model.records import benchmark, recording
+from natstui.model.records import record as record_model
 
 SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
 

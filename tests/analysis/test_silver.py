@@ -10,22 +10,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis import (
-    gold,
-    silver,
-    silver_events,
-    silver_index,
-    silver_samples,
-    silver_tables,
-)
-from natstui.analysis.bronze import read_lines
-from natstui.analysis.gold_consumer_rate import consumer_rate
-from natstui.analysis.silver_layer import Thresholds
-from natstui.analysis.sources import find_sources
-from natstui.analysis.store import Store
+from natstui.analysis.gold import answers as gold
+from natstui.analysis.gold.rates import consumer_rate
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver import events as silver_events
+from natstui.analysis.silver import index as silver_index
+from natstui.analysis.silver import samples as silver_samples
+from natstui.analysis.silver import tables as silver_tables
+from natstui.analysis.silver.bronze import read_lines
+from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.sources import find_sources
+from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
-from natstui.session.recording import Recording
+from natstui.session.read.recording import Recording
 from tests.analysis.damaged import NAME, small
 from tests.analysis.planted import Analysed
 from tests.session.making import made
@@ -55,7 +53,7 @@ def test_new_sessions_are_added_and_the_others_left_alone(
     assert silver.build_silver(spark, store, find_sources(spark, pattern), str) == 1
     after = files(tmp_path / "out")
     assert before.items() <= after.items()
-    samples = gold.silver_layer(store, [NAME, other]).consumer_sample
+    samples = read_silver(store, [NAME, other]).consumer_sample
     counts = {row["session"]: row["count"] for row in samples.groupBy("session").count().collect()}
     assert counts == {NAME: 240, other: 240}
 

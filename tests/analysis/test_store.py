@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis import silver_tables
-from natstui.analysis.made_of import made_of
-from natstui.analysis.silver_layer import Thresholds
-from natstui.analysis.store import Store
+from natstui.analysis.fingerprint import answers_fingerprint
+from natstui.analysis.silver import tables as silver_tables
+from natstui.analysis.silver.layer import Thresholds
+from natstui.analysis.spark.store import Store
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
 
@@ -51,18 +51,21 @@ def test_new_tables_take_the_place_of_the_old_ones(spark: SparkSession, tmp_path
     assert (tmp_path / "gold" / "which").read_text() == "gold.ffffffff"
 
 
-def test_answers_are_kept_when_all_tables_are_there_and_were_made_of_the_same(
+def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprint(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     tables = (silver_tables.POLL, silver_tables.SEGMENT)
-    mark = made_of({"one": "1:abc"}, Thresholds())
+    mark = answers_fingerprint({"one": "1:abc"}, Thresholds())
     first = Store(spark, str(tmp_path), "ffffffff")
     for table in tables:
         first.write_gold(table, spark.createDataFrame([], table.ddl()))
     first.publish(tables, mark)
     assert Store(spark, str(tmp_path), "0").keep_gold(tables, mark)
     assert not Store(spark, str(tmp_path), "0").keep_gold((*tables, silver_tables.EVENT), mark)
-    for other in (made_of({"one": "1:abd"}, Thresholds()), made_of({}, Thresholds())):
+    for other in (
+        answers_fingerprint({"one": "1:abd"}, Thresholds()),
+        answers_fingerprint({}, Thresholds()),
+    ):
         assert not Store(spark, str(tmp_path), "0").keep_gold(tables, other)
-    longer = made_of({"one": "1:abc"}, Thresholds(stuck_after_s=60.0))
+    longer = answers_fingerprint({"one": "1:abc"}, Thresholds(stuck_after_s=60.0))
     assert not Store(spark, str(tmp_path), "0").keep_gold(tables, longer)

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from benchmarks._sessions import START_AT_US
-from natstui.model.record import Advisory
+from benchmarks._fleet import START_AT_US
+from natstui.model.records.record import Advisory
 from tests.analysis.planted import GAP, Analysed, consumer_series
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -56,10 +56,10 @@ def test_each_planted_fault_is_found_with_its_times_and_its_cause(analysed: Anal
     # The gap of the recording hides the end of the first one.
     planted = {
         "archiver-0003": ("ack limit", 100, GAP[1]),
-        "search-0005": ("nobody pulls", 120, 300),
+        "search-0005": ("no pulls", 120, 300),
         "webhook-0007": ("paused", 50, 200),
         "mailer-0001": ("no leader", 150, 260),
-        "mailer-0009": ("poison", 60, 140),
+        "mailer-0009": ("redelivering", 60, 140),
     }
     assert found.keys() == planted.keys()
     for consumer, (cause, start, end) in planted.items():

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from natstui.analysis import gold, silver
-from natstui.analysis.schema import SCHEMA_VERSIONS
-from natstui.analysis.silver_layer import Silver
-from natstui.analysis.sources import find_sources
-from natstui.analysis.store import Store
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver.layer import Silver, read_silver
+from natstui.analysis.silver.schema import SCHEMA_VERSIONS
+from natstui.analysis.silver.sources import find_sources
+from natstui.analysis.spark.store import Store
 from tests.analysis.alike import assert_alike
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
@@ -29,7 +29,7 @@ def layers(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dic
     store = Store(spark, str(tmp_path_factory.mktemp("versions")), "run")
     patterns = [str(DATA / version) for version in VERSIONS]
     silver.build_silver(spark, store, find_sources(spark, patterns), str)
-    return {version: gold.silver_layer(store, [version]) for version in VERSIONS}
+    return {version: read_silver(store, [version]) for version in VERSIONS}
 
 
 def rows(frame: DataFrame) -> list[dict[str, Any]]:

@@ -7,10 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks._bench_run import bench_records
-from benchmarks._sessions import Plan, advisory, records, write_records
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkReport
-from natstui.model.configuration import ConsumerConfiguration
-from natstui.model.record import (
+from benchmarks._fleet import Plan, advisory
+from benchmarks._sessions import records, write_records
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
+from natstui.model.records.record import (
     AckSample,
     Configured,
     LinkChanged,
@@ -18,7 +20,6 @@ from natstui.model.record import (
     Restored,
     Unavailable,
 )
-from natstui.model.snapshot import ConsumerColumns, Snapshot, StreamColumns
 
 SLOW_TICKS = range(220, 280)
 """Exactly one bucket of a minute: the session starts 20 s after a full one."""
@@ -68,7 +69,7 @@ class Trouble:
             poll,
             cost=slow if tick in SLOW_TICKS else poll.cost,
             account=replace(
-                poll.account, max_storage_bytes=20_000_000_000, api_errors_count=7 + tick // 50
+                poll.account, max_storage_bytes=20_000_000_000, api_errors_count=_errors(tick)
             ),
             streams=_streams(poll.streams, tick),
             consumers=self._consumers(poll.consumers, tick, poll.taken_at_us),
@@ -101,6 +102,11 @@ class Trouble:
             delivered_consumer_seq=tuple(delivered),
             next_at_us=tuple(at_us - 250_000 * n if n else None for n in pending),
         )
+
+
+def _errors(tick: int) -> int:
+    """Return the account's API errors so far; another meta leader counted anew in between."""
+    return 7 + tick // 50 if tick < 200 else (tick - 200) // 50
 
 
 def _streams(columns: StreamColumns, tick: int) -> StreamColumns:

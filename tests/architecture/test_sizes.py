@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import statistics
+from collections import Counter
 
 from tests.architecture.source import Function, length_lines, modules
 
@@ -23,12 +24,70 @@ def module_lengths() -> dict[str, int]:
     return {module.name: len(module.text.splitlines()) for module in modules()}
 
 
-def test_no_module_is_longer_than_300_lines() -> None:
-    assert {name: n for name, n in module_lengths().items() if n > 300} == {}
+def classes() -> dict[str, tuple[ast.ClassDef, list[str]]]:
+    """Return `module.class` → its definition and the classes of ours it inherits from."""
+    found = {}
+    for module in modules():
+        places, nodes = {}, list(module.nodes())
+        for node in nodes:
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("natstui"):
+                places |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+            elif isinstance(node, ast.ClassDef):
+                places[node.name] = f"{module.name}.{node.name}"
+        for node in nodes:
+            if isinstance(node, ast.ClassDef):
+                names = [ast.unparse(base).partition("[")[0] for base in node.bases]
+                bases = [places[name] for name in names if name in places]
+                found[f"{module.name}.{node.name}"] = (node, bases)
+    return found
 
 
-def test_the_median_module_fits_in_90_lines() -> None:
-    assert statistics.median(module_lengths().values()) <= 90
+def members(name: str, known: dict[str, tuple[ast.ClassDef, list[str]]]) -> set[str]:
+    """Return methods and properties of a class, those it inherits from us included."""
+    node, bases = known[name]
+    own = {one.name for one in node.body if isinstance(one, Function)}
+    inherited = (members(base, known) for base in bases)
+    return {one for one in own.union(*inherited) if not one.startswith("__")}
+
+
+NOT_YET_COMPOSED = {
+    "natstui.tui.bench.screen.BenchmarkScreen",
+    "natstui.tui.consumers.detail.ConsumerDetail",
+    "natstui.tui.consumers.form.ConsumerForm",
+    "natstui.tui.consumers.screen.ConsumersScreen",
+    "natstui.tui.events.screen.EventsScreen",
+    "natstui.tui.frame.form_screen.FileForm",
+    "natstui.tui.frame.form_screen.FormScreen",
+    "natstui.tui.frame.selection.SelectionScreen",
+    "natstui.tui.frame.table_screen.TableScreen",
+    "natstui.tui.kit.table.big_table.BigTable",
+    "natstui.tui.managing.raw.RawScreen",
+    "natstui.tui.messages.message.MessageScreen",
+    "natstui.tui.sessions.compare.CompareScreen",
+    "natstui.tui.sessions.screen.SessionsScreen",
+    "natstui.tui.streams.detail.StreamDetail",
+    "natstui.tui.streams.form.StreamForm",
+    "natstui.tui.streams.screen.StreamsScreen",
+}
+"""Too large, and about to be split. Take out what is split; nothing may be added."""
+
+
+def test_no_class_has_more_than_30_members_with_what_it_inherits_from_us() -> None:
+    known = classes()
+    counts = {name: len(members(name, known)) for name in known}
+    assert counts["natstui.tui.app.app.NatstuiApp"] > counts["natstui.tui.app.guarded.GuardedApp"]
+    assert {name for name, n in counts.items() if n > 30} - NOT_YET_COMPOSED == set()
+
+
+def test_no_module_is_longer_than_400_lines() -> None:
+    assert {name: n for name, n in module_lengths().items() if n > 400} == {}
+
+
+def test_no_folder_holds_more_than_16_modules() -> None:
+    folders = Counter(m.path.parent for m in modules() if m.path.name != "__init__.py")
+    crowded = {folder.name: n for folder, n in folders.items() if n > 16}
+    assert folders
+    assert crowded == {}
 
 
 def test_no_function_is_longer_than_40_lines() -> None:
@@ -37,22 +96,6 @@ def test_no_function_is_longer_than_40_lines() -> None:
 
 def test_nine_functions_in_ten_fit_in_20_lines() -> None:
     assert statistics.quantiles(function_lengths().values(), n=10)[-1] <= 20
-
-
-def methods_count(node: ast.ClassDef) -> int:
-    """Return how many methods a class adds to those the language asks for."""
-    names = [child.name for child in node.body if isinstance(child, Function)]
-    return sum(not name.startswith("__") for name in names)
-
-
-def test_no_class_has_more_than_15_methods() -> None:
-    methods = {
-        f"{module.name}:{node.name}": methods_count(node)
-        for module in modules()
-        for node in module.nodes()
-        if isinstance(node, ast.ClassDef)
-    }
-    assert {name: n for name, n in methods.items() if n > 15} == {}
 
 
 def test_no_file_is_a_drawer_for_everything() -> None:

@@ -24,7 +24,7 @@ EXCEPTIONS: dict[str, str] = {
 
 def dataclasses_with_numbers() -> Iterator[type]:
     """Yield every dataclass of the model, and of the lines others read."""
-    lines = [module for module in modules("natstui.cli") if "watch_rows" in module.name]
+    lines = [module for module in modules("natstui.cli") if module.name.endswith("watch.rows")]
     for module in modules("natstui.model") + lines:
         for thing in vars(importlib.import_module(module.name)).values():
             defined_here = getattr(thing, "__module__", None) == module.name

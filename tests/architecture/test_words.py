@@ -36,19 +36,46 @@ def catches_everything(handler: ast.ExceptHandler) -> bool:
     return bool(re.search(r"\b(Base)?Exception\b", caught)) and not passes_on
 
 
-def test_no_handler_swallows_every_error() -> None:
+MAY_CONTAIN = {
+    # Where a defect ends one command, one record, one picture or one row, and nothing else.
+    "natstui.engine.process": 2,
+    "natstui.engine.replay": 1,
+    "natstui.tui.app.app": 1,
+    "natstui.tui.app.engines": 1,
+    "natstui.tui.app.guarded": 1,
+    "natstui.tui.frame.live": 1,
+    "natstui.tui.kit.table.lines": 1,
+}
+
+
+def test_no_handler_swallows_every_error_but_the_one_that_reports_and_tells_it() -> None:
     found = [
-        f"{module.name}:{node.lineno}"
+        (module.name, node)
         for module in modules()
         for node in module.nodes()
         if isinstance(node, ast.ExceptHandler) and catches_everything(node)
     ]
-    assert found == []
+    assert [name for name, _ in found] == ["natstui.defects"]
+    called = {
+        call.func.id
+        for call in ast.walk(found[0][1])
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    assert {"write_crash_log", "tell"} <= called
+
+
+def test_only_named_places_contain_what_nobody_foresaw() -> None:
+    used: dict[str, int] = {}
+    for module in modules():
+        for node in module.nodes():
+            if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("contained"):
+                used[module.name] = used.get(module.name, 0) + 1
+    assert used == MAY_CONTAIN
 
 
 def test_only_the_edge_of_the_raw_protocol_is_untyped() -> None:
     """The model, the feed and the screens name every type."""
-    rooms = [*PACKAGE.glob("model/*.py"), PACKAGE / "feed.py", PACKAGE / "errors.py"]
+    rooms = [*PACKAGE.glob("model/**/*.py"), PACKAGE / "feed.py", PACKAGE / "errors.py"]
     assert [path.name for path in rooms if re.search(r"\bAny\b", path.read_text())] == []
 
 

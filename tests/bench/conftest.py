@@ -7,9 +7,9 @@ from collections.abc import Iterator
 import pytest
 
 from natstui.config.connection import Connection
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import Role
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import Role
+from natstui.model.bench.result import BenchmarkResult
 from tests.bench.running import Run, plan, run_plan
 
 

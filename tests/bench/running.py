@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from natstui.bench.controller import Benchmark
+from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.model.benchmark import BenchmarkReport
-from natstui.model.benchmark_counts import Counts, total_counts
-from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import BenchmarkPlan, Role, StreamPlan
-from natstui.model.record import Record
+from natstui.model.bench.counts import Counts, total_counts
+from natstui.model.bench.plan import BenchmarkPlan, Role, StreamPlan
+from natstui.model.bench.result import BenchmarkResult
+from natstui.model.records.benchmark import BenchmarkReport
+from natstui.model.records.record import Record
 
 
 @dataclass

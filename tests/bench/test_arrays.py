@@ -5,12 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from natstui.bench.buckets import Recorder, buckets_of
-from natstui.bench.digits import read_digits, write_digits
-from natstui.bench.seen import Seen, union
-from natstui.bench.seen_seqs import SeenSeqs
-from natstui.bench.stamps import StampPlace, place_for, read_stamps, write_stamps
-from natstui.model import latency
+from natstui.bench.job.digits import read_digits, write_digits
+from natstui.bench.job.seen import Seen, SeenSeqs, union
+from natstui.bench.job.stamps import StampPlace, place_for, read_stamps, write_stamps
+from natstui.bench.job.tally import Recorder, buckets_of
+from natstui.model.bench import latency
 
 
 @settings(deadline=None)

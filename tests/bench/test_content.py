@@ -6,9 +6,9 @@ from itertools import groupby
 
 import numpy as np
 
-from natstui.bench.content import ALIKE_MSGS, Content, which_size
-from natstui.bench.protocol import Orders
-from natstui.model.benchmark_role import Payload, Role
+from natstui.bench.job.content import ALIKE_MSGS, Content, which_size
+from natstui.bench.job.protocol import Orders
+from natstui.model.bench.plan import Payload, Role
 
 RANGE = Role("p", "publish", payload=Payload("range", 30, 330))
 

@@ -13,14 +13,12 @@ from pathlib import Path
 
 import pytest
 
-from natstui.bench.controller import Benchmark
+from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, PermissionDenied, UsageError
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import Client, connect
-from natstui.model.benchmark import BenchmarkPhase, BenchmarkPlanned
-from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import (
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import (
     BenchmarkPlan,
     ClientKind,
     Pattern,
@@ -29,7 +27,9 @@ from natstui.model.benchmark_role import (
     Role,
     StreamPlan,
 )
-from natstui.model.record import Record
+from natstui.model.bench.result import BenchmarkResult
+from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkPlanned
+from natstui.model.records.record import Record
 from tests.bench.running import Records, plan
 
 both = pytest.mark.parametrize("client", ["wire", "nats-py"])
@@ -233,7 +233,7 @@ def _workers() -> set[int]:
     found = set()
     for folder in Path("/proc").glob("[0-9]*"):
         try:
-            if b"natstui.bench.worker" in (folder / "cmdline").read_bytes():
+            if b"natstui.bench.worker.process" in (folder / "cmdline").read_bytes():
                 found.add(int(folder.name))
         except (FileNotFoundError, ProcessLookupError):
             continue

@@ -5,12 +5,11 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from natstui.bench.controller import Benchmark
-from natstui.bench.deliveries import lots
+from natstui.bench.run.controller import Benchmark
+from natstui.bench.wire.deliveries import lots
 from natstui.config.connection import Connection
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark import BenchmarkLog, BenchmarkReport
-from natstui.model.benchmark_role import (
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import (
     BenchmarkPlan,
     ClientKind,
     Fault,
@@ -19,6 +18,7 @@ from natstui.model.benchmark_role import (
     Role,
     StreamPlan,
 )
+from natstui.model.records.benchmark import BenchmarkLog, BenchmarkReport
 from tests.bench.running import Records, Run, check_sums
 
 STREAM = StreamPlan("FAULTS", subjects=("bench",))

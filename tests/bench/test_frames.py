@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from nats.protocol.parser import Parser
 
-from natstui.bench.frames import Framer, ProtocolBroken, Run
+from natstui.bench.wire.frames import Framer, ProtocolBroken, Run
 
 Message = tuple[int, bytes, bytes, bytes, bytes]
 

@@ -9,8 +9,8 @@ import nkeys
 import pytest
 
 from natstui.config.connection import Connection, Secret
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark_role import ClientKind, Role, StreamPlan
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import ClientKind, Role, StreamPlan
 from tests.bench.running import plan, run_plan
 from tests.jetstream.certificates import make_files
 from tests.jetstream.operator_jwts import Operator, Signer, write_creds
@@ -90,7 +90,7 @@ async def _secrets_seen(secret: str) -> tuple[bool, bool]:
         for folder in Path("/proc").glob("[0-9]*"):
             try:
                 command = (folder / "cmdline").read_bytes()
-                if b"natstui.bench.worker" in command:
+                if b"natstui.bench.worker.process" in command:
                     looked = True
                     found |= secret.encode() in command + (folder / "environ").read_bytes()
             except (FileNotFoundError, PermissionError, ProcessLookupError):

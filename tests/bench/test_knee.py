@@ -2,10 +2,10 @@
 
 import pytest
 
-from natstui.bench.knee import Knee
-from natstui.model.benchmark_counts import Latencies
-from natstui.model.benchmark_role import BenchmarkPlan, RateSegment, Role, StreamPlan
-from natstui.model.latency import from_latencies
+from natstui.bench.run.knee import Knee
+from natstui.model.bench.counts import Latencies
+from natstui.model.bench.latency import from_latencies
+from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role, StreamPlan
 from tests.bench.running import Run
 
 STEPS = tuple(RateSegment(2.0, rate, rate) for rate in (1000, 5000, 20_000, 80_000))

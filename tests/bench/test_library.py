@@ -6,18 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from natstui.bench import library
-from natstui.bench.assertions import parse_check
-from natstui.bench.compare import compare, difference
-from natstui.bench.environment import environment
-from natstui.bench.groups import WorkerBook
-from natstui.bench.metrics import metrics, metrics_names
-from natstui.bench.outcome import Ending, WorkerEnd, conclude
+from natstui.bench.result import library
+from natstui.bench.result.accounting import WorkerBook
+from natstui.bench.result.assertions import parse_check
+from natstui.bench.result.compare import compare, difference
+from natstui.bench.result.environment import environment
+from natstui.bench.result.metrics import metrics, metrics_names
+from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
 from natstui.errors import NotFound, SessionError, UsageError
-from natstui.model.benchmark_counts import Counts, Latencies
-from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import BenchmarkPlan, Role
-from natstui.model.latency import from_latencies
+from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.latency import from_latencies
+from natstui.model.bench.plan import BenchmarkPlan, Role
+from natstui.model.bench.result import BenchmarkResult
 
 PLAN = BenchmarkPlan("Some title", "", (Role("p", "publish"),), None, 5.0)
 

@@ -8,13 +8,12 @@ import pytest
 from nats.aio.transport import TcpTransport
 from nats.protocol.parser import Parser
 
-from natstui.bench.frames import Run
-from natstui.bench.link import LibraryChanged, WireLink
-from natstui.bench.link_socket import hold_reading, pause_reading, read_on
+from natstui.bench.wire.frames import Run
+from natstui.bench.wire.link import LibraryChanged, WireLink, hold_reading, pause_reading, read_on
 from natstui.config.connection import Connection
-from natstui.jetstream import open_client
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
+from natstui.jetstream.connection import nats_client
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
 
 
 async def test_the_private_parts_are_where_they_were(broker: Broker) -> None:
@@ -42,19 +41,41 @@ async def test_another_inside_is_refused_loudly() -> None:
 async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_nothing(
     broker: Broker, monkeypatch: pytest.MonkeyPatch, taken_over: bool
 ) -> None:
-    monkeypatch.setattr(open_client, "_PING_S", 0.05)
+    monkeypatch.setattr(nats_client, "_LOOK_S", 0.05)
+    monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 0.2)
     client = await connect(Connection(servers=(broker.url,)))
     link = WireLink(client.nc)
     if taken_over:
         link.take_over()
     hold_reading(link)
     pause_reading(link, 0.1)
-    await asyncio.sleep(0.5)
-    assert client.nc._pings_outstanding > 2
+    arrived_bytes = client.nc.arrived_bytes
+    await asyncio.sleep(1)
+    assert client.nc.arrived_bytes == arrived_bytes
     assert client.nc.stats["reconnects"] == 0
     read_on(link)
     assert b'"streams"' in await client.request("INFO")
-    assert client.nc.options["max_outstanding_pings"] == 2
+    assert client.nc.stats["reconnects"] == 0
+    await link.close()
+    await client.close()
+
+
+async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
+    broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(nats_client, "_LOOK_S", 0.05)
+    monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 1.0)
+    client = await connect(Connection(servers=(broker.url,)))
+    link = WireLink(client.nc)
+    link.take_over()
+    got: list[int] = []
+    await link.subscribe("many", lambda run, _now_ns: got.append(len(run)))
+    for number in range(50):
+        link.write(b"PUB many 2\r\nhi\r\n")
+        await link.flush(10)
+        await asyncio.sleep(0.05)
+        assert client.nc.stats["reconnects"] == link.lost_count == 0, number
+    assert sum(got) == 50
     await link.close()
     await client.close()
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.model.benchmark_role import Acks, ClientKind, Pattern, Payload, Role, StreamPlan
+from natstui.model.bench.plan import Acks, ClientKind, Pattern, Payload, Role, StreamPlan
 from tests.bench.running import Run
 
 STREAM = StreamPlan("PATTERNS", subjects=("bench", "bench.*"), allow_batches=True)

@@ -2,11 +2,10 @@
 
 import pytest
 
-from natstui.bench.overrides import overridden
-from natstui.bench.scenario import find_scenario, read_scenario, ready_scenarios
-from natstui.bench.short import core_plan
+from natstui.bench.plan.flags import core_plan, overridden
+from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
 from natstui.errors import UsageError
-from natstui.model.benchmark_role import RateSegment
+from natstui.model.bench.plan import RateSegment
 
 GOOD = """
 title = "t"

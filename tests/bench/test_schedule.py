@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from natstui.bench.schedule import Schedule, segment_at
-from natstui.model.benchmark_role import RateSegment
+from natstui.bench.job.schedule import Schedule, segment_at
+from natstui.model.bench.plan import RateSegment
 
 SECOND = 1_000_000_000
 _rates = st.floats(1, 5000)

@@ -2,9 +2,9 @@
 
 import socket
 
-from natstui.bench.server_process import ServerProcess
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark_role import Role
+from natstui.bench.result.server_process import ServerProcess
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import Role
 from tests.bench.running import Run
 
 

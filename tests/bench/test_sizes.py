@@ -5,19 +5,13 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.bench.assertions import parse_check
-from natstui.bench.metrics import metrics, metrics_names
+from natstui.bench.result.assertions import parse_check
+from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.config.connection import Connection
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import (
-    WIRE_ONLY,
-    ClientKind,
-    Pattern,
-    Payload,
-    Role,
-    StreamPlan,
-)
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.patterns import traits
+from natstui.model.bench.plan import ClientKind, Pattern, Payload, Role, StreamPlan
+from natstui.model.bench.result import BenchmarkResult
 from tests.bench.running import plan, run_plan
 
 MIB = 1 << 20
@@ -58,7 +52,7 @@ async def test_every_pattern_takes_every_size_with_headers(
         return replace(made, window_msgs=10, **others)  # type: ignore[arg-type]
 
     def usable(patterns: tuple[Pattern, ...], **others: object) -> list[Role]:
-        kept = [one for one in patterns if client == "wire" or one not in WIRE_ONLY]
+        kept = [one for one in patterns if client == "wire" or not traits(one).is_wire_only]
         return [role(one, **others) for one in kept]
 
     publishers = usable(PUBLISHERS, total_msgs=each)

@@ -8,16 +8,14 @@ import numpy as np
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.bench.controller import Benchmark
-from natstui.bench.deliveries import lots
-from natstui.bench.environment import environment
-from natstui.bench.library import saved_run
-from natstui.bench.text import summary_text
+from natstui.bench.result.environment import environment
+from natstui.bench.result.library import saved_run
+from natstui.bench.result.text import summary_text
+from natstui.bench.run.controller import Benchmark
+from natstui.bench.wire.deliveries import lots
 from natstui.config.connection import Connection
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark import BenchmarkPhase
-from natstui.model.benchmark_result import BenchmarkResult
-from natstui.model.benchmark_role import (
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import (
     BenchmarkPlan,
     ClientKind,
     Fault,
@@ -26,7 +24,9 @@ from natstui.model.benchmark_role import (
     Role,
     StreamPlan,
 )
-from natstui.model.record import Record
+from natstui.model.bench.result import BenchmarkResult
+from natstui.model.records.benchmark import BenchmarkPhase
+from natstui.model.records.record import Record
 from tests.bench.calm import Waiting
 from tests.bench.running import Records, check_sums, plan
 

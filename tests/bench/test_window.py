@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from natstui.bench.frames import ProtocolBroken
-from natstui.bench.tally import Tally
-from natstui.bench.window import Window
+from natstui.bench.job.tally import Tally
+from natstui.bench.wire.frames import ProtocolBroken
+from natstui.bench.wire.window import Window
 
 
 def opened(tally: Tally, count: int) -> tuple[Window, np.ndarray]:

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 
 
 def bench(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
@@ -63,9 +63,77 @@ def test_mistakes_are_one_sentence_and_their_exit_code(
         (("js", "consume", *server), 2, "--stream NAME"),
         (("pub", "x", "--assert", "speed > 1", *server), 2, "no metric 'speed'"),
         (("pub", "x", "--msgs", "3", "--server", "nats://127.0.0.1:1"), 3, "127.0.0.1:1"),
+        (("pub", "x", "--msgs", "0", *server), 2, "msgs is 0"),
+        (("sub", "x", "--msgs", "0", *server), 2, "msgs is 0"),
+        (("pub", "x", "--duration", "0s", *server), 2, "the duration is not longer than 0"),
     ]
     for words, exit_code, sentence in cases:
         done = bench(*words, folder=tmp_path)
         assert done.returncode == exit_code, done.stderr
         assert sentence in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_a_run_in_which_no_message_came_says_so_and_is_not_ok(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    words = ("sub", "nobody.sends.here", "--duration", "300ms", "--server", nats_server.url)
+    done = bench(*words, folder=tmp_path)
+    assert done.returncode == 1
+    assert "verdict    incomplete" in done.stdout
+    assert "NOTHING WAS MEASURED" in done.stdout
+    assert "nothing was measured: no message was sent and none received" in done.stderr
+
+
+DEDUPLICATED = """
+title = "twice"
+warmup = "WARMUP"
+[stream]
+name = "TWICE"
+[[role]]
+name = "pubs"
+pattern = "js-publish-async"
+msgs = 1100
+payload = { msg-ids = true, duplicates = 0.1 }
+"""
+
+
+def test_refused_repeats_are_counted_where_the_messages_are(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "twice.toml").write_text(DEDUPLICATED.replace("WARMUP", "0s"))
+    words = (str(tmp_path / "twice.toml"), "--assert", "repeats_refused == 100")
+    done = bench(*words, "--server", nats_server.url, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "sent 1,100, acked 1,000, repeats refused 100, stored 1,000" in " ".join(
+        done.stdout.split()
+    )
+
+
+def test_a_run_that_ends_in_its_warm_up_measured_nothing(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "twice.toml").write_text(DEDUPLICATED.replace("WARMUP", "60s"))
+    done = bench(str(tmp_path / "twice.toml"), "--server", nats_server.url, folder=tmp_path)
+    assert done.returncode == 1
+    assert "every message fell into ramp and warm-up" in done.stderr
+
+
+def test_the_ramp_is_told_as_the_ramp_and_the_warm_up_behind_it(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "ramp.toml").write_text("""
+title = "rising"
+ramp = "300ms"
+warmup = "300ms"
+duration = "300ms"
+[[role]]
+name = "pubs"
+pattern = "publish"
+rate = 500
+""")
+    words = (str(tmp_path / "ramp.toml"), "--server", nats_server.url)
+    done = bench(*words, folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = [line for line in done.stderr.splitlines() if line.startswith("phase ")]
+    assert told == ["phase ramp", "phase warmup", "phase steady", "phase drain"]

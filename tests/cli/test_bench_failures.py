@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.bench.test_failures import _children
 from tests.cli.test_bench import bench
 
@@ -104,13 +104,17 @@ def test_a_worker_that_dies_unasked_leaves_a_saved_partial_result(
     assert saved["metrics"]["lost"] is None
 
 
-def test_an_interrupted_run_is_saved_and_no_failure(nats_server: Broker, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "exit_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_run_is_saved_and_exits_as_an_interrupted_command_does(
+    nats_server: Broker, tmp_path: Path, number: signal.Signals, exit_code: int
+) -> None:
     running = Running(tmp_path, nats_server.url, PACED, "--repeat", "3")
     running.until("phase steady")
     time.sleep(0.5)
-    running.process.send_signal(signal.SIGINT)
-    exit_code, found, _ = running.ends()
-    assert exit_code == 0
+    running.process.send_signal(number)
+    ended, found, err = running.ends()
+    assert ended == exit_code
+    assert err.count("natstui: the run was stopped before its end") == 1
     assert saved_as(tmp_path, found)["results"][0]["verdict"] == "stopped"
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkSummed
-from natstui.model.snapshot import Snapshot
-from natstui.session.recording import Recording
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkSummed
+from natstui.session.read.recording import Recording
 
 COUNTED = ("sent_msgs", "acked_msgs", "received_msgs", "sent_bytes", "acks_sent_msgs")
 

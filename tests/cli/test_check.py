@@ -4,7 +4,7 @@ import json
 import subprocess
 import sys
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 
 
 def run_check(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -79,8 +79,8 @@ def test_a_killed_demo_leaves_neither_process_nor_folder(running: Demo) -> None:
 
 
 def test_a_demo_whose_shop_is_killed_says_so_and_leaves_nothing(running: Demo) -> None:
-    for pid in running.pids("demo_process"):
-        os.kill(pid, signal.SIGKILL)
+    (shop,) = running.pids("testbed.shop.process")
+    os.kill(shop, signal.SIGKILL)
     code, said = running.ended()
     assert code == 1
     assert said.strip().splitlines() == ["natstui: the demo's broker or traffic ended by itself"]

@@ -12,9 +12,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from natstui.clean import clean_line
+from natstui.cli.manage.options import read_config_file
 from natstui.cli.root import root
-from natstui.errors import NatstuiError
-from natstui.jetstream.broker import Broker
+from natstui.errors import NatstuiError, UsageError
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.frame.form_text import config_of_file
+from tests.cli.rewriting import speaking
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,160 @@ class Shell:
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:
     return Shell(nats_server.url, tmp_path)
+
+
+def test_a_word_of_a_newer_server_does_not_hinder_another_change(
+    shell: Shell, nats_server: Broker
+) -> None:
+    shell.ok("stream", "add", "S", "--compression", "none")
+    with speaking(nats_server.url, b'"none"', b'"zst9"') as newer:
+        server = ("--server", newer)
+        assert shell.config("stream", "info", "S", *server)["compression"] == "zst9"
+        shell.ok("stream", "edit", "S", "--description", "mine", *server)
+        config = shell.config("stream", "info", "S", *server)
+        assert (config["description"], config["compression"]) == ("mine", "zst9")
+        refused = shell.run("stream", "edit", "S", "--compression", "lz4", *server)
+        assert "Compression is one of none, s2, not 'lz4'" in refused.stderr
+
+
+@pytest.mark.parametrize("flags", [(), ("--ephemeral",)])
+def test_an_exported_consumer_is_made_again_under_another_name(
+    shell: Shell, flags: tuple[str, ...], tmp_path: Path
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    words = ("--filter", "s.a", "--priority-policy", "overflow", "--priority-groups", "A")
+    shell.ok("consumer", "add", "S", "one", *words, *flags)
+    exported = tmp_path / "one.json"
+    exported.write_text(shell.ok("consumer", "info", "S", "one", "--json"))
+    shell.ok("consumer", "add", "S", "two", "--file", str(exported), *flags)
+    one, two = (shell.config("consumer", "info", "S", name) for name in ("one", "two"))
+    named = {key: value for key, value in one.items() if value == "one"}
+    assert two == {**one, **dict.fromkeys(named, "two")}
+    # What the other is called is no change to this one, and filters of the file replace filters.
+    edited = shell.run("consumer", "edit", "S", "two", "--file", str(exported), "--dry-run")
+    assert (edited.returncode, edited.stdout) == (0, "")
+    (tmp_path / "b.json").write_text('{"filter_subjects": ["s.b"]}')
+    shell.ok("consumer", "edit", "S", "two", "--file", str(tmp_path / "b.json"))
+    assert shell.config("consumer", "info", "S", "two")["filter_subject"] == "s.b"
+
+
+def test_one_long_value_does_not_make_every_row_of_a_list_long(shell: Shell) -> None:
+    many = ",".join(f"subject-number-{number}.of.many" for number in range(2000))
+    shell.ok("stream", "add", "MANY", "--subjects", many)
+    shell.ok("stream", "add", "LONG", "--subjects", "long." + "x" * 3000)
+    for number in range(20):
+        shell.ok("stream", "add", f"S-{number}")
+    listed = shell.ok("stream", "ls")
+    assert max(map(len, listed.splitlines())) < 200
+    assert "subject-number-0.of.many,subject-number-1.of.many +1,998" in listed
+    rows = json.loads(shell.ok("stream", "ls", "--json"))
+    assert max(len(row["config"]["subjects"]) for row in rows) == 2000
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{\n\t"filter_subject": "s.a", "opt_start_time": "TIME"\n}'),
+        ("a.yaml", '{\n\t"filter_subject": "s.a", "opt_start_time": "TIME"\n}'),
+        ("a.yaml", "filter_subject: s.a\nopt_start_time: TIME\nmetadata: {tier: 1}\n"),
+        ("a.toml", 'filter_subject = "s.a"\nopt_start_time = TIME\nmetadata.tier = 1\n'),
+        ("whole", 'config:\n  filter_subject: s.a\n  opt_start_time: "TIME"\n'),
+        ("bare", 'filter_subject = "s.a"\nopt_start_time = TIME\n'),
+    ],
+)
+def test_form_and_command_line_find_the_same_in_a_file(
+    shell: Shell, tmp_path: Path, name: str, text: str
+) -> None:
+    moment = "2026-01-31T12:00:00.123456Z"
+    (tmp_path / name).write_text(text.replace("TIME", moment), encoding="utf-8-sig")
+    of_form = config_of_file(str(tmp_path / name))
+    assert of_form.pop("name") == ""
+    assert of_form == read_config_file(str(tmp_path / name))
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    words = ("--file", str(tmp_path / name), "--deliver-policy", "by_start_time")
+    shell.ok("consumer", "add", "S", "c", *words)
+    config = shell.config("consumer", "info", "S", "c")
+    assert (config["filter_subject"], config["opt_start_time"]) == ("s.a", moment)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "sentence"),
+    [
+        ("a.json", b"{", "cannot be understood: Expecting property name"),
+        ("a.yaml", b"a: [", "cannot be understood: while parsing"),
+        ("a.toml", b"a = ", "cannot be understood: Invalid value"),
+        ("a.yaml", b"a: !!binary aGk=", "cannot be understood: it holds a bytes"),
+        ("a.json", b"[" * 100_000, "cannot be understood: maximum recursion depth"),
+        ("a.json", b"\xff", "cannot be read: it is not text in UTF-8"),
+        ("a.json", b"[1]", "holds no configuration"),
+        ("a.yaml", b"", "holds no configuration"),
+    ],
+)
+def test_a_file_that_is_no_configuration_is_one_sentence_for_both(
+    shell: Shell, tmp_path: Path, name: str, content: bytes, sentence: str
+) -> None:
+    file = tmp_path / name
+    file.write_bytes(content)
+    with pytest.raises(UsageError, match=sentence) as of_form:
+        config_of_file(str(file))
+    done = shell.run("stream", "add", "S", "--file", str(file))
+    assert done.returncode == 2
+    assert str(of_form.value) in done.stderr
+
+
+@pytest.mark.parametrize("text", ['{\t"max_msgs": 5}', "max_msgs: 5", "max_msgs = 5"])
+def test_a_configuration_on_stdin_may_be_in_any_language(shell: Shell, text: str) -> None:
+    shell.ok("stream", "add", "S", "--file", "-", stdin=text)
+    assert shell.config("stream", "info", "S")["max_msgs"] == 5
+
+
+def test_json_of_a_server_is_shown_by_a_terminal_without_obeying_it(shell: Shell) -> None:
+    hostile = "\x1b]52;c;eA==\x07 \x9b31m \u202eevil \x7f"
+    shell.ok("stream", "add", "S", "--description", hostile, "--metadata", f"x={hostile}")
+    shell.ok("consumer", "add", "S", "c", "--description", hostile)
+    for words in (("stream", "info", "S"), ("consumer", "info", "S", "c"), ("stream", "ls")):
+        text = shell.ok(*words, "--json").rstrip("\n")
+        assert clean_line(text.replace("\x7f", "")) == text.replace("\x7f", ""), words
+        assert "u001b]52;c;eA==" in text
+    assert shell.config("stream", "info", "S")["description"] == hostile
+
+
+def test_a_mirror_may_be_written_in_json(shell: Shell) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>")
+    shell.ok("stream", "add", "M", "--mirror", '{"name": "S", "filter_subject": "s.a"}')
+    assert shell.config("stream", "info", "M")["mirror"] == {"name": "S", "filter_subject": "s.a"}
+    refused = shell.run("stream", "add", "N", "--mirror", '{"name": 5}')
+    assert "Mirror: an object needs the name of a stream" in refused.stderr
+    refused = shell.run("stream", "add", "N", "--mirror", '{"name"')
+    assert "Mirror: this is not valid JSON" in refused.stderr
+
+
+def test_flags_that_are_given_again_add_to_the_list(shell: Shell) -> None:
+    for name in ("A", "B"):
+        shell.ok("stream", "add", name)
+    shell.ok(
+        "stream", "add", "ORDERS", "--subjects", "o.>", "--subjects", "p.>,q", "--max-age", "2M",
+        "--source", "A", "--source", '{"name": "B", "filter_subject": "b.>"}',
+        "--metadata", "note=a, b=c", "--metadata", 'rule={"k": [1, 2]}',
+    )  # fmt: skip
+    config = shell.config("stream", "info", "ORDERS")
+    assert config["subjects"] == ["o.>", "p.>", "q"]
+    assert config["max_age"] == 60 * 86_400 * 10**9
+    assert [source["name"] for source in config["sources"]] == ["A", "B"]  # type: ignore[attr-defined]
+    own = {k: v for k, v in config["metadata"].items() if not k.startswith("_nats.")}  # type: ignore[attr-defined]
+    assert own == {"note": "a, b=c", "rule": '{"k": [1, 2]}'}
+    words = ("consumer", "add", "ORDERS", "c", "--filter", "o.a", "--filter", "p.b")
+    shell.ok(*words, "--backoff", "1s", "--backoff", "1m", "--max-deliver", "3")
+    config = shell.config("consumer", "info", "ORDERS", "c")
+    assert config["filter_subjects"] == ["o.a", "p.b"]
+    assert config["backoff"] == [10**9, 60 * 10**9]
+
+
+def test_a_server_that_is_given_again_is_another_address(shell: Shell) -> None:
+    url = shell.environment["NATSTUI_CONNECTION_SERVER"]
+    nobody = "nats://127.0.0.1:1"
+    assert shell.ok("stream", "ls", "--server", url, "--server", nobody).startswith("NAME")
+    assert shell.ok("stream", "ls", "--server", nobody, "--server", url).startswith("NAME")
 
 
 def test_a_stream_is_made_changed_purged_and_deleted(shell: Shell) -> None:
@@ -99,7 +257,7 @@ def test_a_consumer_is_made_paused_changed_and_deleted(shell: Shell) -> None:
     assert shell.config("consumer", "info", "S", "C")["backoff"] == [10**9, 5 * 10**9]
     assert "paused until" in shell.ok("consumer", "pause", "S", "C", "1h")
     shell.ok("consumer", "resume", "S", "C")
-    shell.ok("consumer", "reset", "S", "C", "--seq", "1")
+    shell.ok("consumer", "reset", "S", "C", "--seq", "1", "--yes")
     shell.ok("consumer", "edit", "S", "C", "--description", "edited")
     assert shell.ok("consumer", "ls", "S").splitlines()[1].startswith("C ")
     shell.ok("consumer", "rm", "S", "C", "--yes")

@@ -14,11 +14,12 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.session.folder import segments
-from natstui.session.recording import Recording
+from natstui.jetstream.testbed.broker import Broker
+from natstui.session.files.folder import segments
+from natstui.session.read.recording import Recording
 from tests.session.making import made, wait_until
 from tests.session.scenario import Scenario
+from tests.session.test_damage import cut_off
 
 
 def natstui(*words: str, sessions: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -157,6 +158,71 @@ def test_a_damaged_session_is_exit_code_6_and_says_what_is_missing(library: Path
     verdict = natstui("sessions", "verify", "test", sessions=library)
     assert verdict.returncode == 6
     assert verdict.stdout.startswith("damaged: segment 1 is missing")
+
+
+def _segments(library: Path) -> list[Path]:
+    return sorted(library.glob("*/records-*.jsonl.gz"))
+
+
+def _spoil(path: Path) -> None:
+    """Write over the middle of a file, as a bad disk does."""
+    content = bytearray(path.read_bytes())
+    middle = len(content) // 2
+    content[middle : middle + 40] = b"\x00" * 40
+    path.write_bytes(content)
+
+
+@pytest.mark.parametrize("how", ["spoiled", "missing", "last missing"])
+def test_an_export_of_a_damaged_session_writes_what_can_be_read_and_says_what_cannot(
+    library: Path, tmp_path: Path, how: str
+) -> None:
+    whole = natstui("export", "test", "--to", str(tmp_path / "whole"), sessions=library)
+    assert whole.returncode == 0, whole.stderr
+    sealed = _segments(library)
+    first = sealed[0]
+    if how == "spoiled":
+        _spoil(first)
+    else:
+        (first if how == "missing" else sealed[-1]).unlink()
+    done = natstui("export", "test", "--to", str(tmp_path / "rest"), sessions=library)
+    assert done.returncode == 6
+    assert done.stderr.startswith("damaged: ")
+    gone = 1 if how == "missing" else len(sealed)
+    assert (first.name if how == "spoiled" else f"segment {gone} is missing") in done.stderr
+    assert "is damaged: only what can be read of it was exported" in done.stderr
+    before, after = (
+        {name: int(count) for name, count in (line.split("\t") for line in text.splitlines())}
+        for text in (whole.stdout, done.stdout)
+    )
+    assert 0 < after["stream_sample"] < before["stream_sample"]
+    rows = (tmp_path / "rest" / "stream_sample.csv").read_text().splitlines()
+    assert len(rows) == after["stream_sample"] + 1
+
+
+def test_a_damaged_session_is_not_packed_for_nobody_could_unpack_it(
+    library: Path, tmp_path: Path
+) -> None:
+    _spoil(_segments(library)[1])
+    file = tmp_path / "it.natstui"
+    packed = natstui("sessions", "pack", "test", str(file), sessions=library)
+    assert packed.returncode == 6
+    assert "is damaged and is not packed" in packed.stderr
+    assert not file.exists()
+
+
+def test_a_session_that_was_cut_off_is_exit_code_6_and_is_exported_and_packed_whole(
+    tmp_path: Path,
+) -> None:
+    cut_off(tmp_path / "sessions")
+    sessions = tmp_path / "sessions"
+    verdict = natstui("sessions", "verify", "last", sessions=sessions)
+    assert verdict.returncode == 6
+    assert "the recorder was cut off: the last record is of" in verdict.stdout
+    assert "was cut off; everything that was written can be read" in verdict.stderr
+    exported = natstui("export", "last", "--to", str(tmp_path / "out"), sessions=sessions)
+    assert exported.returncode == 0, exported.stderr
+    packed = natstui("sessions", "pack", "last", str(tmp_path / "it.natstui"), sessions=sessions)
+    assert packed.returncode == 0, packed.stderr
 
 
 def test_the_format_is_printed() -> None:

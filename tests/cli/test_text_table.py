@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.cli.managing import print_rows
+from natstui.cli.manage.writing import print_rows
 from natstui.cli.text_table import hanging
 
 

@@ -17,9 +17,12 @@ import pytest
 from nats.aio.client import Client as Nats
 from nats.js.api import ConsumerConfig, StreamConfig
 
-from natstui.jetstream.broker import Broker
+from natstui.config import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
 from tests.cli.watching import COMMAND, watch, watch_once
 from tests.jetstream.demo_watch import ask
+from tests.jetstream.slow_link import SlowLink, Wire
 
 FIELDS_OF_STREAM = {
     "stored_msgs": "messages",
@@ -262,6 +265,43 @@ async def test_it_goes_on_over_a_restart_and_tells_what_is_gone(nats_server: Bro
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=20)
     assert (process.returncode, err) == (0, "")
+
+
+async def test_rows_that_grow_old_are_said_to_be_stale_and_then_fresh_again(
+    nats_server: Broker,
+) -> None:
+    nc = await busy_stream(nats_server.url)
+    await nc.close()
+    process = start(nats_server.url, "--json", "--interval", "300ms")
+    until(process, kind="consumer", name="billing")
+    nats_server.freeze()
+    for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
+        old = until(process, kind=kind, name=name, stale=True)
+        assert 5 < old["sampled_ago_s"] < 15
+    nats_server.thaw()
+    for kind, name in (("stream", "ORDERS"), ("consumer", "billing")):
+        assert until(process, kind=kind, name=name, stale=False)["sampled_ago_s"] < 5
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=20)
+
+
+async def test_streams_whose_list_takes_longer_than_a_poll_are_written_again_and_again(
+    nats_server: Broker,
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    for number in range(201):
+        name = f"S{number:03}"
+        body = {"name": name, "subjects": [name], "storage": "memory"}
+        await client.request(f"STREAM.CREATE.{name}", body)
+    consumer = {"stream_name": "S000", "config": {"durable_name": "C", "ack_policy": "none"}}
+    await client.request("CONSUMER.DURABLE.CREATE.S000.C", consumer)
+    await client.close()
+    async with SlowLink(nats_server.url, Wire(60_000, 0.02)).listening() as url:
+        process = start(url, "--json")
+        for name in ("S000", "S200", "S000", "S200", "S000"):
+            await asyncio.to_thread(until, process, kind="stream", name=name)
+        process.send_signal(signal.SIGINT)
+        await asyncio.to_thread(process.communicate, timeout=20)
 
 
 def test_a_reader_that_has_enough_ends_it_quietly(nats_server: Broker) -> None:

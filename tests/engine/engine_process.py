@@ -6,12 +6,12 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, Queue
 from typing import Self, TypeVar
 
 from natstui.lines import decode_record, encode_command
-from natstui.model.record import Command, Record
+from natstui.model.records.record import Command, Record
 
 R = TypeVar("R")
 
@@ -19,9 +19,13 @@ R = TypeVar("R")
 class EngineProcess:
     """Starts `natstui engine`, reads its records in a thread, sends it commands."""
 
-    def __init__(self, *arguments: str) -> None:
+    def __init__(
+        self,
+        *arguments: str,
+        start: Sequence[str] = (sys.executable, "-m", "natstui", "engine"),
+    ) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "natstui", "engine", *arguments],
+            [*start, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -11,16 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._sessions import Plan, write_session
-from natstui.engine.analyzing import Analyzing, told
-from natstui.model.analysis_run import (
+from benchmarks._fleet import Plan
+from benchmarks._sessions import write_session
+from natstui.engine.analyzing import Analyzing, record_of
+from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
     StartAnalysis,
     StopAnalysis,
 )
-from natstui.model.record import Record
-from natstui.model.tail import Answered
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Record
 from tests.engine.engine_process import EngineProcess
 
 NOWHERE = "nats://127.0.0.1:1"
@@ -130,6 +131,6 @@ def test_without_java_the_sentence_says_how_to_get_it(
 
 @pytest.mark.parametrize("line", [b"Exception in thread\n", b"[]\n", b'{"kind": "progress"}\n'])
 def test_what_the_child_should_not_say_is_a_failure(line: bytes) -> None:
-    record = told(7, "it", line)
+    record = record_of(7, "it", line)
     assert isinstance(record, AnalysisFinished) and record.status == "failed"
-    assert "something unexpected" in record.text
+    assert "unexpected line" in record.text

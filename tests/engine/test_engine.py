@@ -9,8 +9,9 @@ from collections.abc import Iterator
 import nats
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.model.record import (
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import (
     Configured,
     Describe,
     EngineStarted,
@@ -22,7 +23,6 @@ from natstui.model.record import (
     SetPolling,
     WriteNote,
 )
-from natstui.model.snapshot import Snapshot
 from tests.engine.engine_process import EngineProcess
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.broker_ports import free_ports
-from natstui.model.record import (
+from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import (
     Advisory,
     LinkChanged,
     Outcome,
@@ -25,7 +25,6 @@ from natstui.model.record import (
     Unavailable,
     WriteNote,
 )
-from natstui.model.snapshot import Snapshot
 from tests.engine.engine_process import EngineProcess
 from tests.jetstream.test_broker import is_alive
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from natstui.config import Connection, Secret
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.model.record import LinkChanged, Permitted, Unavailable
-from natstui.model.snapshot import Snapshot
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import LinkChanged, Permitted, Unavailable
 from tests.engine.engine_process import EngineProcess
 from tests.jetstream.accounts import MONITOR
 from tests.jetstream.certificates import make_files

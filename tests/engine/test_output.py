@@ -7,9 +7,9 @@ import threading
 
 import pytest
 
-from natstui.engine.output import LineWriter
+from natstui.engine.pipes import LineWriter
 from natstui.lines import decode_record
-from natstui.model.record import Advisory, Noted, Record, Restored, Unavailable
+from natstui.model.records.record import Advisory, Noted, Record, Restored, Unavailable
 
 
 class Pipe:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.model.record import LinkChanged, Noted, Outcome, WriteNote
-from natstui.model.recording import RecordingChanged, StartRecording, StopRecording
-from natstui.model.snapshot import Snapshot
-from natstui.session.recording import Recording
-from natstui.session.verify import verify
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import LinkChanged, Noted, Outcome, WriteNote
+from natstui.model.records.recording import RecordingChanged, StartRecording, StopRecording
+from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
 from tests.engine.engine_process import EngineProcess
 from tests.session.making import fold
 from tests.session.test_seek import facts, replayed

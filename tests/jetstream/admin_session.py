@@ -7,15 +7,18 @@ import json
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from natstui.config import Connection
-from natstui.jetstream.admin import Changed
-from natstui.jetstream.admin_apply import apply, undo
-from natstui.jetstream.client import connect
-from natstui.jetstream.journal import Journal
-from natstui.jetstream.writer import Writer
-from natstui.model.manage import Action, Change, Undo
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Asset, Writer
+from natstui.jetstream.managing.apply import apply
+from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.jetstream.managing.undo import undo
+from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.managing import Action, Change, Undo
 
 T = TypeVar("T")
 
@@ -39,10 +42,36 @@ class AdminSession:
         consumer: str | None = None,
         seen: dict[str, Any] | None = None,
         confirmed: str | None = None,
+        created_at_us: int | Literal["now"] | None = "now",
     ) -> Changed:
+        """Do a change to what is there now, or to what was made at another time."""
         seen_json = None if seen is None else json.dumps(seen)
-        change = Change(1, action, stream, consumer, json.dumps(body or {}), seen_json, confirmed)
+        if created_at_us == "now":
+            final = action in IRREVERSIBLE
+            created_at_us = self.created_at_us(stream, consumer) if final else None
+        change = Change(
+            1,
+            action,
+            stream,
+            consumer,
+            json.dumps(body or {}),
+            seen_json,
+            confirmed,
+            created_at_us,
+        )
+        return self.do(change)
+
+    def do(self, change: Change) -> Changed:
         return self.run(apply(self.writer, change))
+
+    def asset(self, stream: str) -> Asset:
+        return self.run(read_asset(self.writer, "stream", stream))
+
+    def created_at_us(self, stream: str, consumer: str | None = None) -> int:
+        verb = (
+            f"STREAM.INFO.{stream}" if consumer is None else f"CONSUMER.INFO.{stream}.{consumer}"
+        )
+        return time_us(self.request(verb)["created"])
 
     def undo(self, confirmed: str | None = None, entry: str | None = None) -> Changed:
         return self.run(undo(self.writer, Undo(1, entry, confirmed)))

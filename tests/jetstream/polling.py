@@ -9,12 +9,12 @@ from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from natstui.config import Connection
-from natstui.jetstream.client import Client, connect
-from natstui.jetstream.poll_control import PollControl
-from natstui.jetstream.poller import poll
-from natstui.model.record import Record
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import State
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.poller import poll
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.record import Record
 
 R = TypeVar("R")
 

@@ -13,17 +13,17 @@ from hypothesis import HealthCheck, Phase, given, note, settings
 from hypothesis import strategies as st
 
 from natstui.errors import NotFound, RequestFailed, UsageError
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import Client
-from natstui.model.config_change import AssetKind, changed, differences, normal
-from natstui.model.config_field import Config
-from natstui.model.config_rules import Problem
-from natstui.model.consumer_rules import consumer_problems
-from natstui.model.consumer_spec import CONSUMER_FIELD
-from natstui.model.stream_rules import stream_problems
-from natstui.model.stream_spec import STREAM_FIELD
-from natstui.model.surroundings import Surroundings
-from natstui.tui.present.form import Subject, drafted
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.consumer_rules import consumer_problems
+from natstui.model.assets.differences import AssetKind, changed, differences, normal
+from natstui.model.assets.fields import Config
+from natstui.model.assets.names_in_use import NamesInUse
+from natstui.model.assets.rules import Problem
+from natstui.model.assets.stream_fields import STREAM_FIELD
+from natstui.model.assets.stream_rules import stream_problems
+from natstui.tui.frame.form_text import Subject, drafted
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
 
@@ -91,7 +91,7 @@ class Words:
         problems = refusals(kind, config)
         subject = Subject(kind, "ORIGIN", config, editing=False)
         texts = {} if "durable_name" in config else {"durable_name": "no"}
-        form = drafted(subject, texts, Surroundings(api_level=5))
+        form = drafted(subject, texts, NamesInUse(api_level=5))
         assert form.problems == problems
         sentence = "; ".join(dict.fromkeys(problem.text for problem in problems))
         before, name = len(session.writer.journal.entries()), str(config["name"])
@@ -126,7 +126,7 @@ def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step)
     assert differences("stream", config, made) == ()
     wanted = changed(made, STREAM_FIELD[path], value)
     found = differences("stream", made, wanted)
-    if not found or any(d.refused for d in found) or stream_problems(wanted, 5, creating=False):
+    if not found or any(d.refused for d in found) or stream_problems(wanted, 5, seen=made):
         return False
     session.apply("edit_stream", name, wanted, seen=made)
     assert differences("stream", wanted, session.config(name)) == ()

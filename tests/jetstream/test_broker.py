@@ -15,9 +15,8 @@ import nats
 import pytest
 
 from natstui.errors import BrokerFailed, MissingExtra
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.broker_cluster import Cluster
-from natstui.jetstream.broker_ports import free_ports
+from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.cluster import Cluster
 
 
 async def _stream_names(url: str) -> list[str]:
@@ -127,7 +126,7 @@ def test_a_missing_binary_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_server_dies_with_a_killed_parent() -> None:
     code = (
-        "import time; from natstui.jetstream.broker import Broker\n"
+        "import time; from natstui.jetstream.testbed.broker import Broker\n"
         "b = Broker(); b.start(); print(b.pid, flush=True); time.sleep(60)"
     )
     parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE)

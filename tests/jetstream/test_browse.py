@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from natstui.errors import RequestFailed, UsageError
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.browse import browse, count_subjects, read_message
-from natstui.jetstream.client import Client
-from natstui.jetstream.pulling import pull_next
-from natstui.model.send import PullNext
-from natstui.model.stored import BrowseMessages, MessagePage, ReadMessage
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.messages.browse import browse, count_subjects, read_message
+from natstui.jetstream.messages.pull import pull_next
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.messages import BrowseMessages, MessagePage, PullNext, ReadMessage
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct", "one by one"])

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable
 
 from natstui.config import Connection, Secret
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.checking import Step, check
+from natstui.jetstream.connection.check import Step, check
+from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.accounts import MONITOR
 
 Factory = Callable[..., Broker]

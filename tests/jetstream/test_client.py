@@ -6,9 +6,9 @@ import pytest
 
 from natstui.config import Connection
 from natstui.errors import NotFound, ServerGone
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.model.record import LinkChanged
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.record import LinkChanged
 
 
 async def test_a_connection_tells_server_account_and_api_level(nats_server: Broker) -> None:

@@ -11,7 +11,7 @@ import nats
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.polling import Polled, polling, rows
 
 Counts = tuple[int, int, int, int, str, str]

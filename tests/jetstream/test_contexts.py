@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from natstui.config.contexts import known_contexts, load_context, selected_context
+from natstui.config.references import expand, file_of, nsc_profile, resolve_secret
 from natstui.errors import UsageError
-from natstui.jetstream.contexts import known_contexts, load_context, selected_context
-from natstui.jetstream.secrets import expand, file_of, nsc_profile, resolve_secret
 
 
 @pytest.fixture

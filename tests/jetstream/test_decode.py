@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from natstui.errors import RequestFailed
-from natstui.jetstream.decode_account import read_account
-from natstui.jetstream.decode_advisory import read_ack_sample, read_advisory
-from natstui.jetstream.decode_consumer import read_consumers
-from natstui.jetstream.decode_consumer_columns import consumer_columns
-from natstui.jetstream.decode_consumer_configuration import consumer_configuration
-from natstui.jetstream.decode_stream import read_streams
-from natstui.jetstream.decode_stream_columns import stream_columns
-from natstui.jetstream.decode_stream_configuration import stream_configuration
-from natstui.jetstream.decode_time import time_or_never_us, time_us
-from natstui.model.snapshot import Peer
+from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
+from natstui.jetstream.polling.decode.account import read_account
+from natstui.jetstream.polling.decode.consumers import (
+    consumer_columns,
+    consumer_configuration,
+    read_consumers,
+)
+from natstui.jetstream.polling.decode.streams import (
+    read_streams,
+    stream_columns,
+    stream_configuration,
+)
+from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
+from natstui.lines import check_sound
+from natstui.model.live.snapshot import Peer, PollCost
 
 HUGE = 2**64 - 1
 CREATED = "2026-11-20T20:56:56.25480919Z"
+RECENT = (datetime.now(UTC) - timedelta(minutes=1)).isoformat().replace("+00:00", "Z")
 
 
 @pytest.mark.parametrize(
@@ -176,7 +184,7 @@ def test_account_limits_may_be_unlimited_and_may_come_in_tiers() -> None:
 
 
 def _event(kind: str, **words: Any) -> bytes:
-    head = {"type": f"io.nats.jetstream.advisory.v1.{kind}", "timestamp": CREATED, "stream": "S"}
+    head = {"type": f"io.nats.jetstream.advisory.v1.{kind}", "timestamp": RECENT, "stream": "S"}
     return json.dumps(head | words).encode()
 
 
@@ -200,9 +208,35 @@ def _event(kind: str, **words: Any) -> bytes:
 def test_an_advisory_is_one_sentence(body: bytes, sentence: str) -> None:
     advisory = read_advisory(body)
     assert advisory.text == sentence and advisory.stream == "S"
-    assert advisory.at_us == time_us(CREATED)
+    assert advisory.at_us == time_us(RECENT)
 
 
 def test_an_ack_sample_keeps_its_nanoseconds() -> None:
     body = _event("consumer_ack", consumer="C", ack_time=200737051, stream_seq=2, deliveries=1)
     assert read_ack_sample(body).ack_ns == 200737051
+
+
+@pytest.mark.parametrize("absurd", [10**30, 2**64, -1])
+def test_a_row_with_an_absurd_number_or_time_is_left_out_of_a_poll_and_named(absurd: int) -> None:
+    good, bad = _stream("GOOD"), _stream("BAD")
+    bad["state"]["messages"] = absurd
+    untimely = _stream("UNTIMELY") | {"created": "9999999-01-01"}
+    streams = StreamsSeen(list(read_streams(_streams(good, bad, untimely), 0).rows))
+    few, many = _consumer("FEW"), _consumer("MANY", num_pending=absurd)
+    rows = read_consumers(_consumers(few, many), 0).rows
+    consumers = ConsumersSeen({(row.stream_name, row.name): row for row in rows})
+    poll = snapshot_of(None, streams, consumers, PollCost(0, 0, 0, None, 0, None), "n1")
+    assert poll.streams.name == ("GOOD",)
+    assert poll.unreachable_streams == ("BAD", "UNTIMELY")
+    assert poll.consumers.name == ("FEW",)
+    assert [name for _, name in poll.unreachable_consumers] == ["MANY"]
+    check_sound(poll, "poll")
+
+
+def test_absurd_numbers_of_a_replica_and_of_an_account_are_bounded() -> None:
+    far = {"leader": "n1", "replicas": [{"name": "n2", "lag": 10**30, "active": -(10**30)}]}
+    row = read_streams(_streams(_stream("S") | {"cluster": far}), 0).rows[0]
+    (peer,) = stream_columns([row], "n1").peers[0]
+    assert (peer.lag_msgs, peer.active_ns) == (2**63 - 1, None)
+    with pytest.raises(RequestFailed, match="INFO cannot be read"):
+        read_account(_account(storage=10**30))

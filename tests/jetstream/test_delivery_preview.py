@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.delivery_preview import preview_delivery
-from natstui.model.stored import PreviewDelivery
+from natstui.jetstream.messages.delivery_preview import preview_delivery
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.messages import PreviewDelivery
 from tests.jetstream.admin_session import admin_session
 
 

@@ -11,7 +11,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.jetstream.demo_streams import INVOICES_MAX_BYTES, ORDERS_KEPT_MSGS, STREAMS
+from natstui.jetstream.testbed.shop.assets import INVOICES_MAX_BYTES, ORDERS_KEPT_MSGS, STREAMS
 from tests.jetstream.demo_watch import PATIENCE_S, ask, eventually, headless_demo
 
 Answer = dict[str, Any]

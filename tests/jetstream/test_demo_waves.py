@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from natstui.jetstream.demo_publish import NUMBERS_PER_S, SPEAKERS
-from natstui.jetstream.demo_read import settles
-from natstui.jetstream.demo_waves import Clockwork, Crew, Wave
+from natstui.jetstream.testbed.shop.publishers import NUMBERS_PER_S, SPEAKERS
+from natstui.jetstream.testbed.shop.readers import settles
+from natstui.jetstream.testbed.shop.waves import DueMessages, Pickers, Wave
 
 
 def test_a_wave_swings_around_its_middle() -> None:
@@ -20,18 +20,18 @@ def test_a_burst_comes_on_top_and_goes() -> None:
 
 
 def test_no_message_is_lost_to_rounding() -> None:
-    clockwork = Clockwork(Wave(0.3, swing_ratio=0))
+    clockwork = DueMessages(Wave(0.3, swing_ratio=0))
     assert sum(clockwork.due(tick / 2) for tick in range(1, 2001)) in (299, 300)
 
 
 def test_a_long_sleep_of_the_machine_makes_no_flood() -> None:
-    clockwork = Clockwork(Wave(10, swing_ratio=0))
+    clockwork = DueMessages(Wave(10, swing_ratio=0))
     clockwork.due(1.0)
     assert clockwork.due(10_000.0) <= 21
 
 
 def test_help_comes_when_the_backlog_is_too_long_and_stays_until_it_is_gone() -> None:
-    crew, helped = Crew(too_long_msgs=100, nearly_gone_msgs=10), False
+    crew, helped = Pickers(too_long_msgs=100, nearly_gone_msgs=10), False
     seen = []
     for backlog_msgs in (50, 101, 50, 11, 10, 50):
         helped = crew.hurries(backlog_msgs, helped)

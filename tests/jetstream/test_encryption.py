@@ -13,9 +13,9 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, UsageError
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.model.record import LinkChanged
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.record import LinkChanged
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 
 Factory = Callable[..., Broker]

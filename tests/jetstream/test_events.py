@@ -11,10 +11,10 @@ from typing import Any
 import nats
 
 from natstui.config import Connection
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import Client, connect
-from natstui.jetstream.events import listen
-from natstui.model.record import AckSample, Advisory, Record, Restored, Unavailable
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 
 
 class _Heard:

@@ -9,9 +9,9 @@ import pytest
 
 from natstui.config import Connection
 from natstui.errors import ConnectionFailed
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.jetstream.lookup import lookup
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.transport import lookup
+from natstui.jetstream.testbed.broker import Broker
 
 
 async def test_an_address_is_its_own_answer() -> None:

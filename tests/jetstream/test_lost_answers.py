@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -13,14 +14,15 @@ import pytest
 
 from natstui.config import Connection
 from natstui.errors import OutcomeUnknown, ServerGone
-from natstui.jetstream.admin_apply import apply
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.jetstream.journal import Journal
-from natstui.jetstream.sending import publish
-from natstui.jetstream.writer import Writer
-from natstui.model.manage import Action, Change
-from natstui.model.send import PublishMessage
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.apply import apply
+from natstui.jetstream.messages.publish import publish
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.managing import Action, Change
+from natstui.model.records.messages import PublishMessage
 
 
 class Deafening:
@@ -93,7 +95,8 @@ async def test_a_change_without_an_answer_is_read_again_and_told_as_it_is(
         journal = Journal(tmp_path / "journal.jsonl")
         wire.swallow = f"PUB $JS.API.STREAM.{_VERBS[action]}.".encode()
         name = "T" if action == "create_stream" else "S"
-        change = Change(1, action, name, None, body, None, name)
+        made = time_us(json.loads(await client.request("STREAM.INFO.S"))["created"])
+        change = Change(1, action, name, None, body, None, name, None if name == "T" else made)
         with pytest.raises(OutcomeUnknown) as caught:
             await apply(Writer(client, journal), change)
         sentence = str(caught.value)

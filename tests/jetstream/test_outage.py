@@ -9,11 +9,11 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.errors import ConnectionFailed, RequestTimedOut, ServerGone
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.broker_cluster import Cluster
-from natstui.jetstream.client import Client, connect
-from natstui.jetstream.watchdog import watch_over
-from natstui.model.record import LinkChanged
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.link import keep_alive
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.records.record import LinkChanged
 
 LONG_S = 20.0
 
@@ -151,7 +151,7 @@ async def test_a_stuck_reconnect_is_noticed_and_begun_anew(nats_server: Broker) 
         client.nc._reconnection_task = asyncio.create_task(asyncio.sleep(1000))
         nats_server.start()
         faults: list[str] = []
-        watching = asyncio.create_task(watch_over(client.nc, faults.append, stuck_s=1))
+        watching = asyncio.create_task(keep_alive(client.nc, faults.append, stuck_s=1))
         await until(lambda: changes[-1].state == "connected")
         assert faults == ["reconnecting was stuck"]
         watching.cancel()

@@ -4,8 +4,8 @@ import asyncio
 import json
 
 from natstui.config import Connection
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import Client, connect
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.testbed.broker import Broker
 
 STREAMS = 302
 CONSUMERS = 1100

@@ -12,16 +12,15 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.errors import JetStreamUnavailable, PermissionDenied, RequestFailed
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.browse import browse
-from natstui.jetstream.client import Client, connect
-from natstui.jetstream.journal import Journal
-from natstui.jetstream.pulling import pull_next
-from natstui.jetstream.writer import Writer
-from natstui.model.permissions import READING, may_publish
-from natstui.model.record import LinkChanged
-from natstui.model.send import PullNext
-from natstui.model.stored import BrowseMessages
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.messages.browse import browse
+from natstui.jetstream.messages.pull import pull_next
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.permissions import READING, may_publish
+from natstui.model.records.messages import BrowseMessages, PullNext
+from natstui.model.records.record import LinkChanged
 from tests.jetstream.accounts import MONITOR
 
 Factory = Callable[..., Broker]

@@ -8,11 +8,10 @@ import time
 import nats
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import Client
-from natstui.jetstream.metered import RequestLimiter
-from natstui.jetstream.poll_round import Rhythm
-from natstui.model.snapshot import Snapshot
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.polling.budget import PollInterval, RequestLimiter
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
 from tests.jetstream.polling import api, polling
 
 QUICK_US = 45_000
@@ -95,13 +94,13 @@ async def test_the_limiter_lets_no_second_hold_more_than_its_budget() -> None:
 
 
 def test_a_poll_that_costs_80_ms_is_followed_by_a_pause_of_20_times_that() -> None:
-    rhythm = Rhythm(15)
-    reasons = [rhythm.after(80_000, 1.0) for _ in range(3)]
-    assert rhythm.interval_s == pytest.approx(1.6)
+    interval = PollInterval(15)
+    reasons = [interval.after(80_000, 1.0) for _ in range(3)]
+    assert interval.interval_s == pytest.approx(1.6)
     assert reasons[-1] == "one poll costs the server 80 ms"
 
 
 def test_one_slow_answer_does_not_change_the_rhythm() -> None:
-    rhythm = Rhythm(15)
-    reasons = [rhythm.after(cost_us, 1.0) for cost_us in (1000, 1000, 900_000)]
-    assert rhythm.interval_s == 1.0 and reasons[-1] is None
+    interval = PollInterval(15)
+    reasons = [interval.after(cost_us, 1.0) for cost_us in (1000, 1000, 900_000)]
+    assert interval.interval_s == 1.0 and reasons[-1] is None

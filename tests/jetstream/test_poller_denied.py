@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 import nats
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.events import listen
-from natstui.model.record import Record, Unavailable
-from natstui.model.snapshot import Snapshot
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Record, Unavailable
 from tests.jetstream.polling import Polled, polling, rows
 
 LEAST = [

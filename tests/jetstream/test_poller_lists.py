@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import Client
-from natstui.model.record import Configured
-from natstui.model.snapshot import Snapshot
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Configured
 from tests.jetstream.polling import api, polling, rows
 
 

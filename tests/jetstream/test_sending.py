@@ -10,11 +10,11 @@ import pytest
 from nats.aio.msg import Msg
 
 from natstui.errors import NotFound, Refused, RequestFailed
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.pulling import answer, pull_next
-from natstui.jetstream.sending import publish, request_reply
-from natstui.model.journal import entry_text
-from natstui.model.send import (
+from natstui.jetstream.messages.publish import publish, request_reply
+from natstui.jetstream.messages.pull import answer, pull_next
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.journal import entry_text
+from natstui.model.records.messages import (
     Answer,
     AnswerMessage,
     PublishMessage,

@@ -9,10 +9,10 @@ import pytest
 
 from natstui.config import Connection, Secret
 from natstui.config.load import load
+from natstui.config.target import Named, resolve
 from natstui.errors import UsageError
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.client import connect
-from natstui.jetstream.target import Named, resolve
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
 
 DEFAULT = ("nats://127.0.0.1:4222",)
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from natstui.jetstream.template_files import save_template, templates
+from natstui.config.template_files import save_template, templates
 
 
 def test_what_is_kept_as_a_template_comes_back_as_it_was(tmp_path: Path) -> None:

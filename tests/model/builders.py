@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from natstui.model.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.live.snapshot import ConsumerColumns, PollCost, Snapshot, StreamColumns
 
 COST = PollCost(2, 1000, 5_000, 1_000, 1_000_000, None)
 _DEFAULTS: dict[str, Any] = {

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from natstui.model.state import State
-from natstui.model.tail import ANSWERS_KEPT, Answered
+from natstui.model.live.state import State
+from natstui.model.records.messages import ANSWERS_KEPT, Answered
 
 
 def answer(number: int, size: int = 0) -> Answered:

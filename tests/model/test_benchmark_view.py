@@ -1,18 +1,18 @@
 """The fold of benchmark records, through their lines as a recording holds them."""
 
 from natstui.lines import decode_command, decode_record, encode_command, encode_record
-from natstui.model.benchmark import (
+from natstui.model.bench.counts import Counts, Latencies, total_counts
+from natstui.model.bench.latency import from_latencies
+from natstui.model.bench.plan import BenchmarkPlan, Role
+from natstui.model.live.state import State
+from natstui.model.records.benchmark import (
     BenchmarkLog,
     BenchmarkPhase,
     BenchmarkPlanned,
     BenchmarkReport,
+    StartBenchmark,
 )
-from natstui.model.benchmark_command import StartBenchmark
-from natstui.model.benchmark_counts import Counts, Latencies, total_counts
-from natstui.model.benchmark_role import BenchmarkPlan, Role
-from natstui.model.latency import from_latencies
-from natstui.model.record import Record
-from natstui.model.state import State
+from natstui.model.records.record import Record
 
 PLAN = BenchmarkPlan("t", "", (Role("p", "publish"),), None, 5.0)
 

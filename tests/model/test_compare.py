@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from types import MappingProxyType
 
-from natstui.model.compare import Difference, differences
-from natstui.model.state import State
+from natstui.model.live.compare import Difference, differences
+from natstui.model.live.state import State
 from tests.session.making import fold
 from tests.session.scenario import Scenario
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from natstui.model.compare import Difference, differences
-from natstui.model.record import Configured
-from natstui.model.state import State
+from natstui.model.live.compare import Difference, differences
+from natstui.model.live.state import State
+from natstui.model.records.record import Configured
 from tests.model.builders import snapshot
 from tests.session.scenario import consumer, stream
 

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
-from natstui.model.config_field import Field, read
-from natstui.model.config_text import parsed, shown
-from natstui.model.consumer_spec import CONSUMER_FIELDS, CONSUMER_SECTIONS
-from natstui.model.exact_text import exact_bytes, exact_duration
-from natstui.model.stream_spec import STREAM_FIELD, STREAM_FIELDS
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS, CONSUMER_SECTIONS
+from natstui.model.assets.fields import Field, read
+from natstui.model.assets.stream_fields import STREAM_FIELD, STREAM_FIELDS
+from natstui.model.assets.text import exact_bytes, exact_duration, parsed, parsed_all, shown
 
 S = 1_000_000_000
 
@@ -24,6 +25,15 @@ S = 1_000_000_000
         ("no_ack", "yes", True),
         ("retention", "workqueue", "workqueue"),
         ("metadata", "team=ops, tier=1", {"team": "ops", "tier": "1"}),
+        ("metadata", 'note="a, b=c", x=y=z', {"note": "a, b=c", "x": "y=z"}),
+        ("metadata", '{"a": "b, c", "d": {"e": 1}}', {"a": "b, c", "d": '{"e": 1}'}),
+        (
+            "mirror",
+            '{"name": "ORDERS", "opt_start_seq": 5}',
+            {"name": "ORDERS", "opt_start_seq": 5},
+        ),
+        ("sources", '[{"name": "A"}, {"name": "B"}]', [{"name": "A"}, {"name": "B"}]),
+        ("sources", '{"name": "A", "of_later": {"x": 1}}', [{"name": "A", "of_later": {"x": 1}}]),
         ("mirror", "ORDERS seq=5", {"name": "ORDERS", "opt_start_seq": 5}),
         (
             "sources",
@@ -59,6 +69,16 @@ def test_what_people_type_becomes_what_the_server_takes_and_back(
         ("retention", "queue", "Retention is one of limits, interest, workqueue, not 'queue'"),
         ("no_ack", "maybe", "No acknowledgement is yes or no, not 'maybe'"),
         ("metadata", "team", "Metadata: write 'team' as key=value"),
+        (
+            "metadata",
+            "team=ops, _nats.level=9",
+            "Metadata: '_nats.level' is the server's own: nobody else sets _nats.*",
+        ),
+        (
+            "mirror",
+            '{"seq": 1}',
+            'Mirror: an object needs the name of a stream, as {"name": "ORDERS"}',
+        ),
         ("mirror", "A seq=x", "Mirror: 'x' is not a sequence: write it as seq=100"),
     ],
 )
@@ -96,3 +116,33 @@ def test_every_option_has_words_of_its_own(fields: tuple[Field, ...]) -> None:
 def test_sections_follow_each_other() -> None:
     assert CONSUMER_SECTIONS == ("Consumer", "Start", "Delivery", "Pull", "Push", "Storage")
     assert read({"placement": {"cluster": "x"}}, "placement.cluster") == "x"
+
+
+@given(some.dictionaries(some.text(), some.text(), min_size=1))
+def test_any_metadata_survives_the_line_of_a_form(pairs: dict[str, str]) -> None:
+    field = STREAM_FIELD["metadata"]
+    own = {key: value for key, value in pairs.items() if not key.startswith("_nats.")}
+    assert (parsed(field, shown(field, pairs)) or {}) == own
+
+
+def test_what_the_server_writes_about_itself_is_not_offered_for_editing() -> None:
+    text = shown(STREAM_FIELD["metadata"], {"_nats.level": "0", "team": "ops", "_nats.ver": "2"})
+    assert text == "team=ops"
+
+
+@pytest.mark.parametrize(
+    ("path", "texts", "value"),
+    [
+        ("subjects", ("a", "b,c", "d"), ["a", "b", "c", "d"]),
+        ("placement.tags", ("ssd", "eu"), ["ssd", "eu"]),
+        ("sources", ("A", "B seq=2"), [{"name": "A"}, {"name": "B", "opt_start_seq": 2}]),
+        ("metadata", ("note=a,b=c", "x=1"), {"note": "a,b=c", "x": "1"}),
+        ("metadata", ('{"a": "b"}', 'json={"k": [1, 2]}'), {"a": "b", "json": '{"k": [1, 2]}'}),
+        ("max_msgs", ("1", "2"), 2),
+        ("subjects", ("",), None),
+    ],
+)
+def test_a_flag_that_is_given_again_adds_to_a_list(
+    path: str, texts: tuple[str, ...], value: object
+) -> None:
+    assert parsed_all(STREAM_FIELD[path], texts) == value

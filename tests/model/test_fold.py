@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from natstui.model.fold import folded
-from natstui.model.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
-from natstui.model.recording import ClockStepped, Gap
-from natstui.model.state import EVENTS_KEPT, State
+from natstui.model.live.state import EVENTS_KEPT, State, folded
+from natstui.model.records.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
+from natstui.model.records.recording import ClockStepped, Gap
 
 
 def events(count: int) -> list[Record]:

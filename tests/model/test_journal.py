@@ -4,7 +4,7 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from natstui.model.journal import (
+from natstui.model.records.journal import (
     entry_command,
     entry_text,
     last_undoable,
@@ -12,7 +12,7 @@ from natstui.model.journal import (
     undo_of,
     undo_text,
 )
-from natstui.model.manage import Action, JournalEntry
+from natstui.model.records.managing import Action, JournalEntry
 
 
 def entry(action: Action, request: dict[str, Any] | None = None, **words: Any) -> JournalEntry:

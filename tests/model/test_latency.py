@@ -9,7 +9,7 @@ import zlib
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from natstui.model import latency
+from natstui.model.bench import latency
 
 
 @settings(deadline=None)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from natstui.model.moment import moment_us
-from natstui.model.record import AckSample, Advisory, Noted, Unavailable
-from natstui.model.state import State
+from natstui.model.live.state import State
+from natstui.model.records.record import AckSample, Advisory, Noted, Unavailable, moment_us
 from tests.model.builders import snapshot
 
 SECOND_US = 1_000_000

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shlex
 
-from natstui.model.config_change import changed
-from natstui.model.config_field import Field
-from natstui.model.consumer_spec import CONSUMER_FIELDS
-from natstui.model.nats_command import consumer_command, stream_command
-from natstui.model.stream_spec import STREAM_FIELDS
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.differences import changed
+from natstui.model.assets.fields import Field
+from natstui.model.assets.nats_command import consumer_command, stream_command
+from natstui.model.assets.stream_fields import STREAM_FIELDS
 
 S = 1_000_000_000
 STREAM_ADD = [

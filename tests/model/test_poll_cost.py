@@ -2,9 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.poll_cost import own_requests_per_s
-from natstui.model.snapshot import PollCost
-from natstui.model.state import Cost
+from natstui.model.live.snapshot import PollCost
+from natstui.model.live.state import Cost, own_requests_per_s
 
 
 def polled(second: float, requests_count: int) -> Cost:

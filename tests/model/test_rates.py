@@ -2,19 +2,19 @@
 
 import pytest
 
-from natstui.model.history import Point
-from natstui.model.rates import (
+from natstui.model.live.history import Point
+from natstui.model.live.limits import Fill, time_to_drain_s, time_to_full_s
+from natstui.model.live.rates import (
     counter_per_s,
     rate_column,
     rates_of_series,
     stored_at_mono_us,
+    stream_full_in_s,
     stream_rates,
-    time_to_drain_s,
-    time_to_full_s,
     trend_column,
     trend_per_s,
 )
-from natstui.model.snapshot import Snapshot
+from natstui.model.live.snapshot import Snapshot
 from tests.model.builders import snapshot
 from tests.model.test_state import folded
 
@@ -119,3 +119,29 @@ def test_when_a_sequence_was_stored_is_interpolated_and_unknown_before_the_serie
     assert stored_at_mono_us(series, 250) == 1_500_000
     assert stored_at_mono_us(series, 50) is None
     assert stored_at_mono_us(series, 301) is None
+
+
+def _held(at_s: float, first_seq: int, stored_bytes: int) -> Snapshot:
+    row = {"name": "A", "first_seq": first_seq, "last_seq": first_seq + 99}
+    return snapshot(at_s, [{**row, "stored_msgs": 100, "stored_bytes": stored_bytes}])
+
+
+def test_a_stream_whose_next_message_has_no_room_is_full_now() -> None:
+    state = folded(_held(1, 1, 9_900), _held(2, 1, 9_950))
+    history, key = state.stream_history, ("A", 1)
+    assert stream_full_in_s(history, key, Fill(100, 9_950, None, 10_000)) == 0
+    assert stream_full_in_s(history, key, Fill(100, 9_950, None, 20_000)) == pytest.approx(201)
+
+
+def test_a_stream_that_its_limit_of_bytes_makes_forget_is_full_though_it_wavers() -> None:
+    # Messages of 50 to 150 bytes: after a long one there is room for a short one again.
+    state = folded(_held(1, 1, 9_830), _held(2, 11, 9_880), _held(3, 21, 9_860))
+    history, key = state.stream_history, ("A", 1)
+    assert stream_full_in_s(history, key, Fill(100, 9_860, None, 10_000)) == 0
+
+
+def test_a_stream_that_only_drains_near_its_limit_of_messages_is_not_full() -> None:
+    state = folded(_held(1, 1, 500), _held(2, 11, 500))
+    history, key = state.stream_history, ("A", 1)
+    assert stream_full_in_s(history, key, Fill(100, 500, 1_000, 10_000)) is None
+    assert stream_full_in_s(history, key, Fill(1_000, 500, 1_000, None)) == 0

@@ -3,9 +3,9 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.model.record import Noted, Restored, Unavailable
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import EVENTS_KEPT, State
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import EVENTS_KEPT, State
+from natstui.model.records.record import Noted, Restored, Unavailable
 from tests.model.builders import snapshot
 
 
@@ -124,3 +124,26 @@ def test_rows_and_keys_always_agree(steps: list[tuple[set[str], bool]]) -> None:
         if complete:
             assert set(columns.name) == names
         assert names <= set(columns.name)
+
+
+def test_who_led_what_is_unreachable_leads_it_no_more() -> None:
+    rows = [{"name": "A", "leader": "n2"}, {"name": "B", "leader": "n1"}]
+    consumers = [{"stream": "B", "name": name, "leader": "n2"} for name in "cd"]
+    state = folded(
+        snapshot(1, rows, consumers),
+        snapshot(
+            2,
+            rows[1:],
+            consumers[1:],
+            unreachable_streams=("A",),
+            unreachable_consumers=(("B", "c"),),
+        ),
+    )
+    assert dict(zip(state.streams.columns.name, state.streams.columns.leader, strict=True)) == {
+        "A": None,
+        "B": "n1",
+    }
+    leaders = zip(state.consumers.columns.name, state.consumers.columns.leader, strict=True)
+    assert dict(leaders) == {"c": None, "d": "n2"}
+    back = state.after(snapshot(3, rows, consumers))
+    assert sorted(back.streams.columns.leader) == ["n1", "n2"]

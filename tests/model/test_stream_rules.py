@@ -2,21 +2,43 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.config_change import differences
-from natstui.model.consumer_rules import consumer_problems
-from natstui.model.consumer_warnings import consumer_warnings
-from natstui.model.store_size import size_estimate
-from natstui.model.stream_rules import stream_problems
-from natstui.model.stream_warnings import stream_warnings
-from natstui.model.subjects import mapping_problem, overlap
-from natstui.model.surroundings import Neighbour, Surroundings
-from natstui.model.templates import BUILT_IN, started
+from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
+from natstui.model.assets.differences import differences
+from natstui.model.assets.names_in_use import NamesInUse, OtherStream
+from natstui.model.assets.store_size import size_estimate
+from natstui.model.assets.stream_rules import stream_problems, stream_warnings
+from natstui.model.assets.subjects import mapping_problem, overlap
+from natstui.model.assets.templates import BUILT_IN, started
 
 S = 1_000_000_000
 
 
+def test_a_choice_that_came_later_than_its_option_names_the_server_it_needs() -> None:
+    push = {"name": "C", "deliver_subject": "d", "ack_policy": "flow_control"}
+    assert [one.text for one in consumer_problems(push, api_level=3)] == [
+        "Ack policy flow_control needs server 2.14 or newer"
+    ]
+    assert consumer_problems(push, api_level=4) == ()
+    pull = {"name": "C", "priority_policy": "prioritized", "priority_groups": ["A"]}
+    assert [one.text for one in consumer_problems(pull, api_level=1)] == [
+        "Priority policy prioritized needs server 2.12 or newer"
+    ]
+    assert consumer_problems(pull, api_level=2) == ()
+
+
+def test_what_a_newer_server_has_accepted_stays_when_something_else_is_edited() -> None:
+    seen = {"name": "S", "compression": "zstd9", "no_ack": "sometimes", "max_msgs": 1.5}
+    assert stream_problems({**seen, "description": "d"}, 5, seen=seen) == ()
+    assert [one.path for one in stream_problems({**seen, "compression": "lz4"}, 5, seen=seen)] == [
+        "compression"
+    ]
+    consumer = {"name": "C", "ack_policy": "perhaps"}
+    assert consumer_problems({**consumer, "description": "d"}, None, 5, seen=consumer) == ()
+    assert [one.path for one in consumer_problems(consumer, None, 5)] == ["ack_policy"]
+
+
 def test_an_overlapping_stream_is_named() -> None:
-    around = Surroundings(streams=(Neighbour("ORDERS", ("orders.>",)),), servers_count=1)
+    around = NamesInUse(streams=(OtherStream("ORDERS", ("orders.>",)),), servers_count=1)
     config = {"name": "EU", "subjects": ["orders.eu.*"], "num_replicas": 3, "max_msgs": 5}
     assert stream_warnings(config, around) == (
         "'orders.eu.*' overlaps 'orders.>' of stream ORDERS: it is refused",
@@ -26,7 +48,7 @@ def test_an_overlapping_stream_is_named() -> None:
 
 def test_what_people_regret_is_said_beforehand() -> None:
     config = {"name": "M", "storage": "memory", "discard": "new", "retention": "interest"}
-    assert stream_warnings(config, Surroundings()) == (
+    assert stream_warnings(config, NamesInUse()) == (
         "memory storage: a restart of its server loses every message",
         "discard new without a limit of messages or bytes never refuses anything",
         "interest retention: what is published while there is no consumer is not kept",

@@ -9,10 +9,10 @@ from typing import Any, get_args
 
 from hypothesis import strategies as st
 
-from natstui.model.latency import LatencyCounts
-from natstui.model.record import Record
-from natstui.model.snapshot import ConsumerColumns, StreamColumns
-from natstui.session.privacy import NEVER_RECORDED
+from natstui.model.bench.latency import LatencyCounts
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.records.record import Record
+from natstui.session.write.privacy import NEVER_RECORDED
 
 SIGNED = st.integers(-(2**63), 2**63 - 1)
 SEQUENCES = st.integers(0, 2**64 - 1) | st.sampled_from([0, 2**63 - 1, 2**63, 2**64 - 1])

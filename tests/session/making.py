@@ -6,13 +6,13 @@ import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from natstui.model.record import Record
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import State
-from natstui.session.disk import Disk, RecorderSettings
-from natstui.session.entry import Splitter
-from natstui.session.info import learned
-from natstui.session.keyframe import Memory
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.record import Record
+from natstui.session.files.entry import Splitter
+from natstui.session.files.info import info_after
+from natstui.session.files.keyframe import Memory
+from natstui.session.write.disk import Disk, RecorderSettings
 from tests.session.scenario import START_US
 
 
@@ -43,7 +43,7 @@ class Maker:
             self._begin()
         self._polls += isinstance(record, Snapshot)
         self._memory.add(record)
-        self.disk.tell(learned(self.disk.info, record))
+        self.disk.update_info(info_after(self.disk.info, record))
         self._lines += 1
         self.disk.append(b"".join(self._splitter.lines(record, self._lines)))
 

@@ -9,12 +9,12 @@ import sys
 import time
 from pathlib import Path
 
-from natstui.model.record import Noted
-from natstui.session.clock import wall_us
-from natstui.session.disk import RecorderSettings
-from natstui.session.keyframe import Memory
+from natstui.model.records.record import Noted
+from natstui.session.files.keyframe import Memory
 from natstui.session.library import seal_left_open
-from natstui.session.recorder import Recorder
+from natstui.session.write.clock import wall_us
+from natstui.session.write.disk import RecorderSettings
+from natstui.session.write.recorder import Recorder
 from tests.session.scenario import Scenario
 
 

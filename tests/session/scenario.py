@@ -6,8 +6,9 @@ import random
 from collections.abc import Iterator
 from dataclasses import replace
 
-from natstui.model.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.record import (
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.records.record import (
     AckSample,
     Advisory,
     Configured,
@@ -19,7 +20,6 @@ from natstui.model.record import (
     Restored,
     Unavailable,
 )
-from natstui.model.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
 
 START_US = 1_795_000_000_000_000
 

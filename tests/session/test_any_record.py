@@ -12,14 +12,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from natstui.lines import encode_record
-from natstui.model.packed import PackedSnapshot, pack, unpack
-from natstui.model.record import Outcome, Record
-from natstui.model.recording import Gap
-from natstui.session.entry import Splitter, entry_of, piece_of
-from natstui.session.keyframe import Memory
-from natstui.session.recording import Recording
-from natstui.session.redact import REDACTED, Pseudonyms
-from natstui.session.rows import rows
+from natstui.model.live.column_differences import (
+    SnapshotAsDifferences,
+    as_differences,
+    from_differences,
+)
+from natstui.model.records.record import Record
+from natstui.model.records.recording import Gap
+from natstui.session.files.entry import Splitter, entry_of, piece_of
+from natstui.session.files.keyframe import Memory
+from natstui.session.read.recording import Recording
+from natstui.session.share.tables import rows
 from tests.session.any_record import KINDS, any_record, fields_of
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
@@ -55,14 +58,6 @@ def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataOb
 
 @SLOW
 @given(any_record())
-def test_a_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Record) -> None:
-    redacted = Pseudonyms().value(record)
-    entry = entry_of([piece_of(encode_record(redacted)[:-1], 0)])
-    assert entry is not None and entry.record() == redacted
-
-
-@SLOW
-@given(any_record())
 def test_every_record_fits_the_exported_columns(record: Record) -> None:
     for table, values in rows(record):
         assert len(values) == len(table.columns)
@@ -78,11 +73,11 @@ def test_a_poll_of_many_rows_is_cut_and_joined() -> None:
     assert entry_of([piece_of(line[:-1], 0) for line in lines[:-1]]) is None
 
 
-def test_a_poll_is_packed_and_strange_values_are_kept() -> None:
+def test_a_poll_is_written_as_differences_and_strange_values_are_kept() -> None:
     poll = Scenario(consumers=4).poll(100)
-    packed = pack(poll)
-    assert isinstance(packed, PackedSnapshot) and unpack(packed) == poll
-    consumers = packed.consumers
+    written = as_differences(poll)
+    assert isinstance(written, SnapshotAsDifferences) and from_differences(written) == poll
+    consumers = written.consumers
     assert consumers.ack_floor_stream_behind_seq == poll.consumers.ack_pending_msgs
     assert max(map(abs, consumers.delivered_near_us[:2])) < 900_000  # type: ignore[arg-type]
     assert consumers.delivered_near_us[3] == poll.consumers.delivered_at_us[3], "it rests"
@@ -93,10 +88,6 @@ def test_a_poll_is_packed_and_strange_values_are_kept() -> None:
             entry = entry_of([piece_of(line[:-1], 0) for line in lines])
             assert entry is not None
             assert entry.record().consumers == rows  # type: ignore[union-attr]
-
-
-def test_free_text_is_redacted() -> None:
-    assert Pseudonyms().value(Outcome(START_US, 1, "done", "deleted ORDERS")).text == REDACTED
 
 
 def test_a_keyframe_is_complete_after_any_history() -> None:

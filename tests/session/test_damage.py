@@ -6,8 +6,11 @@ import gzip
 import os
 import random
 import shutil
+import subprocess
+import sys
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,16 +18,18 @@ import pytest
 
 from natstui.errors import SessionError
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.record import Noted
-from natstui.session import segment, ustar
-from natstui.session.folder import is_recording, segments
-from natstui.session.info import read_info
+from natstui.model.records.record import Noted
+from natstui.session.files import segment
+from natstui.session.files.folder import is_recording, segments
+from natstui.session.files.index import read_index
+from natstui.session.files.info import read_info
+from natstui.session.files.segment import read_content
 from natstui.session.library import seal_left_open, summaries
-from natstui.session.pack import pack, unpack
-from natstui.session.recording import Recording
-from natstui.session.seek import lines_until
-from natstui.session.segment import read_content
-from natstui.session.verify import verify
+from natstui.session.read.recording import Recording
+from natstui.session.read.seek import lines_until
+from natstui.session.share import pack as ustar
+from natstui.session.share.pack import pack, unpack
+from natstui.session.share.verify import verify
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 
@@ -89,6 +94,24 @@ def test_verify_names_the_segment_that_is_missing(tmp_path: Path) -> None:
     verdict = verify(folder)
     assert verdict.damaged
     assert verdict.findings[0].text == "segment 3 is missing"
+
+
+@pytest.mark.parametrize("known", ["index", "session.json"])
+def test_verify_notices_that_the_last_segments_are_gone(tmp_path: Path, known: str) -> None:
+    folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=2)
+    written = sum(read_info(folder).records_count.values())
+    assert not verify(folder).damaged
+    for segment_file in segments(folder)[-2:]:
+        segment_file.path.unlink()
+    sentence = "segments 4–5 are missing"
+    if known == "session.json":
+        (folder / "index.jsonl").unlink()
+        lost = written - verify(folder).records_count
+        assert lost > 0
+        sentence = f"{lost} records of {written} that were written are missing"
+    verdict = verify(folder)
+    assert verdict.damaged
+    assert verdict.findings[0].text == sentence
 
 
 def test_verify_finds_a_byte_that_changed(tmp_path: Path) -> None:
@@ -250,6 +273,44 @@ def test_a_hostile_pack_is_refused_with_a_sentence(tmp_path: Path, what: str) ->
     assert list(sessions.iterdir()) == []
 
 
+MEASURED = """
+import resource, sys
+from pathlib import Path
+from natstui.errors import SessionError
+from natstui.session.share.pack import unpack
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+try:
+    unpack(Path(sys.argv[1]), Path(sys.argv[2]))
+except SessionError as error:
+    print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, error)
+"""
+BOMBS: dict[str, tuple[bytes, int, int]] = {
+    "a little too many empty lines": (b"\n" * (1 << 20), 257, 0),
+    "as many empty lines as bytes may be": (b"\n" * (1 << 20), 255, 0),
+    "one line without an end": (b"0" * (1 << 20), 255, 0),
+    "one line far too long": (b" " * (1 << 20), 300, 9),
+}
+"""What is repeated, how often, and how many bytes a line of a record begins with."""
+
+
+@pytest.mark.parametrize("what", BOMBS)
+def test_a_bomb_is_refused_before_it_takes_any_room(tmp_path: Path, what: str) -> None:
+    text, times_count, head_bytes = BOMBS[what]
+    squeezer = zlib.compressobj(9, zlib.DEFLATED, 31)
+    parts = [squeezer.compress(b'{"kind":"'[:head_bytes])]
+    parts += [squeezer.compress(text) for _ in range(times_count)]
+    bomb = b"".join((*parts, squeezer.flush()))
+    file, sessions = tmp_path / "bomb.natstui", tmp_path / "sessions"
+    content = ustar.header(GOOD, len(bomb)) + bomb + ustar.padding(len(bomb))
+    file.write_bytes(start(tmp_path) + content + ustar.end())
+    command = [sys.executable, "-P", "-c", MEASURED, str(file), str(sessions)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    peak_mb, _, sentence = said.partition(" ")
+    assert "inflates to more than any segment holds" in sentence
+    assert int(peak_mb) < 100
+    assert list(sessions.iterdir()) == []
+
+
 def test_a_session_of_a_newer_natstui_is_refused(tmp_path: Path) -> None:
     folder = made(tmp_path, [Noted(START_US, "x")])
     info = folder / "session.json"
@@ -277,3 +338,21 @@ def test_reading_needs_no_room_for_a_bomb(tmp_path: Path) -> None:
 
 def test_nobody_records_a_finished_session(tmp_path: Path) -> None:
     assert not is_recording(made(tmp_path, [Noted(START_US, "x")]))
+
+
+def test_an_index_of_any_size_is_read_and_a_line_that_is_too_long_is_left_out(
+    tmp_path: Path,
+) -> None:
+    folder = made(tmp_path, Scenario().records(0, 9), polls_per_segment=2)
+    path = folder / "index.jsonl"
+    known = read_index(folder)
+    assert known
+    lines = path.read_bytes()
+    with path.open("wb") as file:
+        # As after months: one line as long as no segment has, and more than 64 MiB before ours.
+        file.write(b"x" * (9 << 20) + b"\n")
+        for _ in range(20):
+            file.write(b"x" * (3 << 20) + b"\n")
+        file.write(lines)
+    assert path.stat().st_size > 64 << 20
+    assert read_index(folder) == known

@@ -7,23 +7,30 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as some
 
+from natstui.clean import clean_line, clean_text
 from natstui.errors import SessionError
-from natstui.model.benchmark import BenchmarkReport
-from natstui.model.benchmark_counts import Counts, Latencies
-from natstui.model.latency import LatencyCounts
-from natstui.model.record import Record
-from natstui.model.snapshot import Snapshot
-from natstui.session.export import Format, export
+from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.latency import LatencyCounts
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.benchmark import BenchmarkReport
+from natstui.model.records.record import Advisory, Record
 from natstui.session.library import records_count
-from natstui.session.recording import Recording
-from natstui.session.tables import TABLES
+from natstui.session.read.recording import Recording
+from natstui.session.share.export import Format, csv_cell, export
+from natstui.session.share.tables import TABLES, Value
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
 
 def quiet(done: int, total: int) -> None:
     assert 0 <= done <= total
+
+
+def refuse(text: str) -> None:
+    raise AssertionError(f"nothing here is damaged: {text}")
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +60,7 @@ def read(folder: Path, table: str, kind: Format) -> list[dict[str, object]]:
 def test_totals_equal_those_of_the_recorder(
     tmp_path: Path, recording: Recording, records: list[Record], kind: Format
 ) -> None:
-    counts = export(recording, tmp_path / "out", kind, quiet)
+    counts = export(recording.folder, tmp_path / "out", kind, quiet, refuse)
     tables = {table.name: read(tmp_path / "out", table.name, kind) for table in TABLES}
     assert counts == {name: len(rows) for name, rows in tables.items()}
     recorded = records_count(recording)
@@ -72,14 +79,49 @@ def test_totals_equal_those_of_the_recorder(
 
 
 def test_unknown_is_empty_in_csv_and_null_in_json(tmp_path: Path, recording: Recording) -> None:
-    export(recording, tmp_path / "csv", "csv", quiet)
-    export(recording, tmp_path / "jsonl", "jsonl", quiet)
+    export(recording.folder, tmp_path / "csv", "csv", quiet, refuse)
+    export(recording.folder, tmp_path / "jsonl", "jsonl", quiet, refuse)
     assert read(tmp_path / "csv", "consumer_sample", "csv")[0]["next_at_us"] == ""
     assert read(tmp_path / "jsonl", "consumer_sample", "jsonl")[0]["next_at_us"] is None
 
 
+@given(some.one_of(some.none(), some.text(), some.booleans(), some.integers(), some.floats()))
+def test_a_cell_of_csv_says_one_thing_and_is_harmless(value: Value) -> None:
+    cell = csv_cell(value)
+    assert clean_line(cell) == cell
+    (read_back,) = next(csv.reader([cell + ",x\r\n"]))[:1]
+    if value is None:
+        assert cell == ""
+    elif isinstance(value, str):
+        assert cell
+        assert read_back[:1] not in ("=", "+", "-", "@")
+        plain = read_back[1:] if read_back.startswith("'") else read_back
+        quotes = plain.replace('"', '\\"')
+        assert json.loads(f'"{quotes}"') == value
+    elif isinstance(value, bool):
+        assert cell == str(value).lower()
+    else:
+        assert repr(type(value)(cell)) == repr(value)
+
+
+HOSTILE = "gave\x00 up \x1b]52;c;eA==\x07 \x9b31m \u202eevil \x7f"
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_a_terminal_that_shows_an_export_obeys_nothing_in_it(tmp_path: Path, kind: Format) -> None:
+    advisory = Advisory(START_US + 1, "max_deliver", HOSTILE, HOSTILE, HOSTILE, "{}")
+    session = made(tmp_path / "sessions", [*Scenario().beginning(), advisory])
+    export(session, tmp_path / "out", kind, quiet, refuse)
+    for path in (tmp_path / "out").iterdir():
+        text = path.read_text(encoding="utf-8")
+        assert clean_text(text) == text.replace("\r\n", "\n"), path
+    (row,) = read(tmp_path / "out", "advisory", kind)
+    written = str(row["text"])
+    assert (json.loads(f'"{written}"') if kind == "csv" else written) == HOSTILE
+
+
 def test_every_column_is_explained_beside_the_tables(tmp_path: Path, recording: Recording) -> None:
-    export(recording, tmp_path / "out", "csv", quiet)
+    export(recording.folder, tmp_path / "out", "csv", quiet, refuse)
     with (tmp_path / "out" / "columns.csv").open(encoding="utf-8") as file:
         explained = {(row["table"], row["column"]): row for row in csv.DictReader(file)}
     for table in TABLES:
@@ -92,4 +134,4 @@ def test_every_column_is_explained_beside_the_tables(tmp_path: Path, recording: 
 def test_an_export_overwrites_nothing(tmp_path: Path, recording: Recording) -> None:
     (tmp_path / "mine").write_text("x")
     with pytest.raises(SessionError, match="is not empty"):
-        export(recording, tmp_path, "csv", quiet)
+        export(recording.folder, tmp_path, "csv", quiet, refuse)

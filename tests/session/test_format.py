@@ -11,12 +11,12 @@ import msgspec
 import pytest
 
 from natstui.lines import decode_record
-from natstui.model.record import Noted
-from natstui.session.folder import segments
-from natstui.session.format import documented, format_text
-from natstui.session.recording import Recording
-from natstui.session.tables import TABLES
-from natstui.session.verify import verify
+from natstui.model.records.record import Noted
+from natstui.session.files.folder import segments
+from natstui.session.read.recording import Recording
+from natstui.session.share.format import documented, format_text
+from natstui.session.share.tables import TABLES
+from natstui.session.share.verify import verify
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 
@@ -26,7 +26,7 @@ VERSION_1 = DATA / "version-1"
 
 def test_the_documentation_is_that_of_the_dataclasses() -> None:
     assert documented().read_text(encoding="utf-8") == format_text(), (
-        "write it again: natstui sessions format > natstui/session/FORMAT.md"
+        "write it again: natstui sessions format > natstui/session/share/FORMAT.md"
     )
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from natstui.model.record import Noted
-from natstui.model.recording import Gap
-from natstui.session.recording import Recording
-from natstui.session.verify import verify
+from natstui.model.records.record import Noted
+from natstui.model.records.recording import Gap
+from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
 
 OWN_MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
 ROOT = Path(__file__).resolve().parents[2]

@@ -11,11 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
-from natstui.model.record import Noted
-from natstui.session.folder import segments
+from natstui.model.records.record import Noted
+from natstui.session.files.folder import segments
 from natstui.session.library import seal_left_open
-from natstui.session.recording import Recording
-from natstui.session.verify import verify
+from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 50

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from natstui.model.snapshot import ConsumerColumns, Snapshot
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot
 from natstui.session.library import summary
-from natstui.session.recording import Recording
+from natstui.session.read.recording import Recording
 from tests.session.making import made
 from tests.session.scenario import Scenario
 

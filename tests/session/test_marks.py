@@ -1,10 +1,17 @@
 """Which moments are worth a jump."""
 
-from natstui.model.benchmark import BenchmarkLog, BenchmarkPhase
-from natstui.model.record import AckSample, LinkChanged, Noted, Outcome, Restored, Unavailable
-from natstui.model.recording import ClockStepped, Gap, Mark
-from natstui.session.keyframe import Memory
-from natstui.session.marks import Marker
+from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase
+from natstui.model.records.record import (
+    AckSample,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Restored,
+    Unavailable,
+)
+from natstui.model.records.recording import ClockStepped, Gap, Mark
+from natstui.session.files.keyframe import Memory
+from natstui.session.files.marks import Marker
 from tests.session.scenario import START_US, Scenario
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record, encode_record
-from natstui.model.record import AckSample, Advisory, Noted, Record
-from natstui.model.recording import ClockStepped, ReplayPosition
-from natstui.model.state import State
-from natstui.session.player import Player
-from natstui.session.recording import Recording
+from natstui.model.live.state import State
+from natstui.model.records.record import AckSample, Advisory, Noted, Record
+from natstui.model.records.recording import ClockStepped, ReplayPosition
+from natstui.session.read.player import Player
+from natstui.session.read.recording import Recording
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts, replayed

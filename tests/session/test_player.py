@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record
-from natstui.model.record import Record
-from natstui.model.snapshot import Snapshot
-from natstui.session.folder import segments
-from natstui.session.player import Player
-from natstui.session.recording import Recording
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Noted, Record
+from natstui.session.files.folder import segments
+from natstui.session.files.segment import read_content
+from natstui.session.read.player import Player
+from natstui.session.read.recording import Recording
 from tests.session.making import Maker, fold
 from tests.session.scenario import START_US, Scenario
 
@@ -69,3 +70,52 @@ def test_a_moment_that_is_deleted_is_followed_by_the_oldest_there_still_is(maker
     whole = fold(Recording(maker.disk.folder).records())
     assert fold(records).consumers.columns == whole.consumers.columns
     maker.disk.abandon()
+
+
+def read_bytes() -> int:
+    """Return how many bytes this process has read until now, from whatever."""
+    with open("/proc/self/io", encoding="ascii") as file:
+        return int(file.readline().removeprefix("rchar:"))
+
+
+def test_only_what_was_appended_to_the_open_segment_is_read(tmp_path: Path) -> None:
+    maker = Maker(tmp_path)
+    for number in range(4_000):
+        maker.add(Noted(START_US + number, "x" * 1_000))
+    player = Player(Recording(maker.disk.folder))
+    sent(player.seek(2**62))
+    size_bytes = maker.disk.segment_bytes
+    assert size_bytes > 4 << 20
+    before_bytes, rounds = read_bytes(), 20
+    for number in range(rounds):
+        added = Noted(START_US + 5_000 + number, "more")
+        maker.add(added)
+        assert player.refresh()
+        assert sent(player.forward(2**62)) == [added]
+    # 20 notes are some 2 KB; the rest is session.json and the like.
+    assert read_bytes() - before_bytes < size_bytes / 4
+    maker.disk.abandon()
+
+
+def test_a_segment_that_grows_is_the_same_as_one_read_at_once(tmp_path: Path) -> None:
+    scenario, maker = Scenario(streams=2, consumers=500), Maker(tmp_path, 100)
+    for record in [*scenario.beginning(), *scenario.records(0, 5), Noted(START_US, "the end")]:
+        maker.add(record)
+    maker.disk.abandon()
+    (path,) = (segment.path for segment in segments(maker.disk.folder))
+    whole = path.read_bytes()
+    assert any(len(entry.pieces) > 2 for entry in read_content(path, sealed=False).entries)
+    path.write_bytes(b"")
+    recording = Recording(maker.disk.folder)
+    for end in [*range(0, len(whole), 7_001), len(whole)]:
+        with path.open("r+b") as file:
+            file.seek(path.stat().st_size)
+            file.write(whole[path.stat().st_size : end])
+        recording.refresh()
+        (span,) = recording.spans
+        assert recording.content(span) == read_content(path, sealed=False)
+    assert recording.spans == Recording(maker.disk.folder).spans
+    # A write that failed on a full disk is taken back.
+    path.write_bytes(whole[: len(whole) // 2])
+    recording.refresh()
+    assert recording.content(recording.spans[0]) == read_content(path, sealed=False)

@@ -14,19 +14,18 @@ from statistics import median
 import pytest
 
 from natstui.errors import SessionError
-from natstui.model.record import Configured, LinkChanged, Noted, Outcome, Record
-from natstui.model.recording import ClockStepped, Gap, RecordingChanged
-from natstui.session.clock import Clock, steady_us, wall_us
-from natstui.session.disk import RecorderSettings
-from natstui.session.entry import Splitter, entry_of, piece_of
-from natstui.session.folder import is_recording, segments
-from natstui.session.info import read_info
-from natstui.session.keyframe import Memory
+from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
+from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
+from natstui.session.files.entry import Splitter, entry_of, piece_of
+from natstui.session.files.folder import is_recording, segments
+from natstui.session.files.info import read_info
+from natstui.session.files.keyframe import Memory
 from natstui.session.library import session_folders
-from natstui.session.recorder import Recorder
-from natstui.session.recording import Recording
-from natstui.session.verify import verify
-from natstui.session.waiting import Waiting
+from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
+from natstui.session.write.clock import Clock, steady_us, wall_us
+from natstui.session.write.disk import RecorderSettings
+from natstui.session.write.recorder import Recorder, RecordQueue
 from tests.session.making import wait_until
 from tests.session.scenario import START_US, Scenario
 
@@ -106,7 +105,7 @@ def test_what_is_asked_for_may_be_recorded(start: Start) -> None:
 
 
 def test_records_without_room_are_counted() -> None:
-    waiting = Waiting(most_rows=2)
+    waiting = RecordQueue(most_rows=2)
     for number in range(5):
         waiting.add(Noted(number, "x"))
     assert len(waiting.take(0)) == 2
@@ -273,3 +272,22 @@ def test_rows_that_come_in_the_middle_of_a_segment_do_not_get_a_line_each() -> N
     assert len(lines) < 150
     entry = entry_of([piece_of(line[:-1], 0) for line in lines])
     assert entry is not None and entry.record() == many
+
+
+def test_what_a_full_disk_leaves_unsealed_is_counted_in_the_last_sentence(
+    start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    recorded = start()
+    for number in range(24):
+        recorded.recorder.add(Noted(START_US + number, "x" * 100))
+    wait_until(lambda: not recorded.recorder.is_behind)
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        recorded.recorder.stop()
+    ended = recorded.told[-1]
+    assert ended.on is False and "No space left on device" in (ended.reason or "")
+    assert sum(isinstance(record, Noted) for record in recorded.records()) == 24
+    assert (ended.size_bytes or 0) > 24 * 100

@@ -10,8 +10,11 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record, encode_command
-from natstui.model.record import Command, EngineStarted, Record, SetInterval
-from natstui.model.recording import (
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Command, EngineStarted, Record, SetInterval
+from natstui.model.records.recording import (
     PauseReplay,
     Play,
     ReplayMarks,
@@ -22,10 +25,8 @@ from natstui.model.recording import (
     SetSpeed,
     Step,
 )
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import State
-from natstui.model.tail import Answered
-from natstui.session.recording import Recording
+from natstui.session.files.folder import segments
+from natstui.session.read.recording import Recording
 from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts
@@ -195,3 +196,25 @@ def test_a_session_is_replayed_while_it_is_recorded(tmp_path: Path) -> None:
     assert replay.ask(SeekTo(3, second(20))).at_us == second(20)
     assert without_replay(replay.state) == live(records, second(20))
     assert replay.close() == 0
+
+
+@pytest.mark.parametrize("gone", [0, 1, -1])
+def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(
+    tmp_path: Path, records: list[Record], gone: int
+) -> None:
+    folder = made(tmp_path, records, polls_per_segment=40)
+    files = segments(folder)
+    files[gone].path.unlink()
+    process = subprocess.run(
+        [sys.executable, "-m", "natstui", "replay-engine", str(folder), "--paused"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=120,
+        check=False,
+    )
+    sentence = f"segment {files[gone].number} is missing"
+    told = [decode_record(line) for line in process.stdout.splitlines(keepends=True)]
+    (marks,) = (record.marks for record in told if isinstance(record, ReplayMarks))
+    assert sentence in [mark.text for mark in marks if mark.kind == "gap"]
+    assert process.returncode == 6
+    assert process.stderr.decode().strip().endswith(f"{folder} is damaged: {sentence}")

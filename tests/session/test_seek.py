@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record
-from natstui.model.benchmark import BenchmarkLog, BenchmarkPhase
-from natstui.model.record import Record
-from natstui.model.snapshot import Snapshot
-from natstui.model.state import State
-from natstui.model.table import Roster, Table
-from natstui.session.recording import Recording
-from natstui.session.seek import lines_until, route
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.live.table import Roster, Table
+from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase
+from natstui.model.records.record import Record
+from natstui.session.read.recording import Recording
+from natstui.session.read.seek import lines_until, route
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 

@@ -8,7 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from natstui.model.benchmark import (
+from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.latency import from_latencies
+from natstui.model.bench.plan import BenchmarkPlan, Role
+from natstui.model.bench.result import Accounting, BenchmarkResult
+from natstui.model.live.state import EVENTS_KEPT
+from natstui.model.records.benchmark import (
     BenchmarkFinished,
     BenchmarkLog,
     BenchmarkPhase,
@@ -16,16 +21,11 @@ from natstui.model.benchmark import (
     BenchmarkReport,
     BenchmarkSummed,
 )
-from natstui.model.benchmark_counts import Counts, Latencies
-from natstui.model.benchmark_result import Accounting, BenchmarkResult
-from natstui.model.benchmark_role import BenchmarkPlan, Role
-from natstui.model.latency import from_latencies
-from natstui.model.record import Advisory, Record
-from natstui.model.state import EVENTS_KEPT
-from natstui.session.folder import segments
-from natstui.session.keyframe import Memory
-from natstui.session.recording import Recording
-from natstui.session.seek import route
+from natstui.model.records.record import Advisory, Record
+from natstui.session.files.folder import segments
+from natstui.session.files.keyframe import Memory
+from natstui.session.read.recording import Recording
+from natstui.session.read.seek import route
 from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import at_us_of, facts, live, replayed

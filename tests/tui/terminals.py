@@ -5,12 +5,16 @@ from __future__ import annotations
 import fcntl
 import os
 import pty
+import re
 import select
+import signal
 import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
+from pathlib import Path
 from types import TracebackType
 
 
@@ -74,3 +78,41 @@ class OnTerminal:
         """Read to the end and return the exit code."""
         self.read(b"\0never\0")
         return self.process.wait(10)
+
+
+class Reader:
+    """Takes what the viewer draws, so that it never waits for us; keeps the newest of it."""
+
+    def __init__(self, terminal: OnTerminal) -> None:
+        self.terminal = terminal
+        self.newest = b""
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while True:
+            try:
+                data = os.read(self.terminal.master, 65536)
+            except OSError:  # the viewer is gone
+                return
+            self.newest = (self.newest + data)[-500_000:]
+
+    def wait_for_picture(self) -> None:
+        end = time.monotonic() + 40
+        while len(self.newest) < 500:
+            if time.monotonic() > end:
+                # Where it stands, as its last words on the terminal.
+                self.terminal.process.send_signal(signal.SIGUSR1)
+                time.sleep(2)
+                raise AssertionError(self.newest.decode(errors="replace"))
+            time.sleep(0.05)
+
+    def join(self) -> None:
+        self._thread.join(20)
+
+
+def rss_mb(pid: int) -> float:
+    status = Path(f"/proc/{pid}/status").read_text()
+    found = re.search(r"VmRSS:\s+(\d+) kB", status)
+    assert found is not None
+    return int(found[1]) / 1024

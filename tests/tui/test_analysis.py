@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks._sessions import Plan, write_session
-from natstui.model.analysis_run import AnalysisProgress
-from natstui.tui.present.analysis import (
+from benchmarks._fleet import Plan
+from benchmarks._sessions import write_session
+from natstui.model.records.analysis import AnalysisProgress
+from natstui.tui.analysis.screen import AnalysisScreen
+from natstui.tui.analysis.text import (
     AnalysisResult,
     ResultColumn,
     ResultRows,
@@ -19,7 +21,6 @@ from natstui.tui.present.analysis import (
     progress_text,
     verdict_text,
 )
-from natstui.tui.screens.analysis import AnalysisScreen
 from tests.tui.viewer import viewing
 
 VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at_us",

@@ -5,14 +5,13 @@ from __future__ import annotations
 from textual import on
 from textual.app import App
 
-from natstui.tui.asking import next_command_id
-from natstui.tui.live import LiveScreen
-from natstui.tui.messages import Asked
-from natstui.tui.screens.benchmark import BenchmarkScreen
-from natstui.tui.screens.raw import RawScreen
-from natstui.tui.screens.runs import RunsScreen
-from natstui.tui.screens.scenarios import ScenariosScreen
-from natstui.tui.widgets.plotter import Plotter
+from natstui.tui.bench.runs import RunsScreen
+from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.bench.screen import BenchmarkScreen
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, next_command_id
+from natstui.tui.kit.chart.plotter import Plotter
+from natstui.tui.managing.raw import RawScreen
 
 
 class Collecting(App[None]):

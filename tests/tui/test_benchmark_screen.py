@@ -8,17 +8,16 @@ from dataclasses import replace
 import pytest
 from textual.widgets import TextArea
 
-from natstui.jetstream.broker import Broker
-from natstui.model.benchmark import BenchmarkFinished, BenchmarkProgress
-from natstui.model.benchmark_counts import Counts, Latencies
-from natstui.model.benchmark_result import Accounting, BenchmarkResult
-from natstui.model.benchmark_view import BenchmarkView, WorkerPoint
-from natstui.tui.messages import RunScenario
-from natstui.tui.present.benchmark import added_up, throughput
-from natstui.tui.present.benchmark_sections import flow_section
-from natstui.tui.screens.benchmark import BenchmarkScreen
-from natstui.tui.screens.runs import RunsScreen
-from natstui.tui.screens.scenarios import ScenariosScreen
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.result import Accounting, BenchmarkResult
+from natstui.model.bench.view import BenchmarkView, WorkerPoint
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkProgress
+from natstui.tui.bench.runs import RunsScreen
+from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.bench.screen import BenchmarkScreen
+from natstui.tui.bench.text import added_up, flow_section, throughput
+from natstui.tui.frame.messages import RunScenario
 from tests.tui.viewer import Viewer, viewing
 
 FAN_OUT = """

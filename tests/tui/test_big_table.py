@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from textual.app import App, ComposeResult
 from textual.message import Message
 
-from natstui.tui.widgets.big_table import BigTable, Cell, Column, Sort
-from natstui.tui.widgets.columns import place
+from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
+from natstui.tui.kit.table.widths import place
 
 COLUMNS = (
     Column("name", "Name", 16, flex=1, max_width=40),

@@ -8,8 +8,8 @@ from typing import Any
 
 from nats.aio.client import Client
 
-from natstui.jetstream.broker import Broker
-from natstui.tui.screens.messages import MessagesScreen
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.messages.screen import MessagesScreen
 from tests.tui.test_forms import asked, connected
 from tests.tui.viewer import Viewer, viewing
 
@@ -49,14 +49,14 @@ async def go(viewer: Viewer, *keys: str) -> None:
     """Press the keys of a jump, and wait for its page."""
     await viewer.press(*keys[:-1])
     screen = viewer.app.screen
-    before = screen.page if isinstance(screen, MessagesScreen) else None
+    before = screen.pages.page if isinstance(screen, MessagesScreen) else None
     await viewer.press(keys[-1])
 
     def there() -> bool:
         shown = viewer.app.screen
-        if not isinstance(shown, MessagesScreen) or shown.page is None:
+        if not isinstance(shown, MessagesScreen) or shown.pages.page is None:
             return False
-        return shown.page is not before and bool(shown.page.messages)
+        return shown.pages.page is not before and bool(shown.pages.page.messages)
 
     await viewer.until(there, str(keys))
 
@@ -76,7 +76,7 @@ async def test_browsing_a_work_queue_changes_no_consumer_and_holds_no_pages(
                 ("G",), ("right_square_bracket",), ("g",), ("left_square_bracket",),
                 ("s", *"15000", "enter"), ("left_square_bracket",), ("l",),
                 ("slash", *"w.7", "enter"), ("slash", "ctrl+u", "enter"),
-                ("o", "C", "enter", "enter"), ("o", "C", "enter", "down", "down", "enter"),
+                ("o", "enter"), ("o", "down", "down", "enter"),
             ):  # fmt: skip
                 await go(viewer, *jump)
             held.append((resident_bytes("self"), resident_bytes(viewer.app.link.pid)))

@@ -12,12 +12,11 @@ from pathlib import Path
 
 from textual.app import App, ComposeResult
 
-from natstui.tui.themes import register_themes
-from natstui.tui.widgets.chart import Chart, ChartData, Plotter, Series
-from natstui.tui.widgets.plot_frame import plot_frame
-from natstui.tui.widgets.plotter import parse_line
-from natstui.tui.widgets.strip_chart import StripChart
-from natstui.tui.widgets.thinning import runs
+from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
+from natstui.tui.kit.chart.frame import plot_frame, runs
+from natstui.tui.kit.chart.plotter import parse_line
+from natstui.tui.kit.looks import register_themes
+from natstui.tui.kit.strip_chart import StripChart
 
 AT_S = [float(second) for second in range(-99, 1)]
 
@@ -172,8 +171,8 @@ async def test_the_drawing_process_ends_with_the_app() -> None:
 async def test_the_drawing_process_ends_when_its_app_is_killed() -> None:
     code = """
 import asyncio
-from natstui.tui.widgets.chart import ChartData, Plotter, Series
-from natstui.tui.widgets.plot_frame import plot_frame
+from natstui.tui.kit.chart.chart import ChartData, Plotter, Series
+from natstui.tui.kit.chart.frame import plot_frame
 async def main():
     plotter = Plotter()
     data = ChartData("x", "msgs", [-1.0, 0.0], (Series("a", [1.0, 2.0]),), 1)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from natstui.model.compare import Difference
-from natstui.tui.present.compare import COMPARE_COLUMNS, CompareView
+from natstui.model.live.compare import Difference
+from natstui.tui.sessions.compare import COMPARE_COLUMNS, CompareView
 
 
 def texts(found: Difference) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import nats
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.model.record import Advisory, Noted
-from natstui.model.state import Happening
-from natstui.tui.present.events import brief_text
-from natstui.tui.screens.consumer_detail import ConsumerDetail
-from natstui.tui.screens.stream_detail import StreamDetail
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.state import Happening
+from natstui.model.records.record import Advisory, Noted
+from natstui.tui.consumers.detail import ConsumerDetail
+from natstui.tui.events.cells import brief_text
+from natstui.tui.streams.detail import StreamDetail
 from tests.tui.viewer import viewing
 
 

@@ -7,18 +7,22 @@ import pkgutil
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
+from typing import get_type_hints
 
 import nats
 import pytest
-from textual.binding import ActiveBinding
+from textual.actions import parse
+from textual.binding import ActiveBinding, Binding
+from textual.command import CommandPalette
 from textual.screen import Screen
 from textual.widgets import Input
 
-from natstui.jetstream.broker import Broker
-from natstui.model.manage import Change
-from natstui.tui import screens
-from natstui.tui.screens.messages import MessagesScreen
-from natstui.tui.widgets.command_line import CommandLine
+from natstui import tui
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.managing import Change
+from natstui.tui.app.parts import KEYS, Parts
+from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.messages.screen import MessagesScreen
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -63,15 +67,29 @@ KNOWN = {"SessionsScreen": {"e", "n", "w", "ctrl+d"}}
 
 
 def every_screen() -> dict[str, type[Screen[object]]]:
-    """Return the screens defined in the room of screens, by name."""
+    """Return the screens of every feature, by name."""
     found: dict[str, type[Screen[object]]] = {}
-    for info in pkgutil.iter_modules(screens.__path__):
-        module = importlib.import_module(f"natstui.tui.screens.{info.name}")
+    for info in pkgutil.walk_packages(tui.__path__, "natstui.tui."):
+        if info.name.startswith(("natstui.tui.kit", "natstui.tui.frame")):
+            continue  # parts of screens, opened by the screens themselves
+        module = importlib.import_module(info.name)
         for name, thing in vars(module).items():
             own = isinstance(thing, type) and thing.__module__ == module.__name__
-            if own and issubclass(thing, Screen):
+            # The palette is Textual's own list and has no footer.
+            if own and issubclass(thing, Screen) and not issubclass(thing, CommandPalette):
                 found[name] = thing
-    return found
+    bases = {base for screen in found.values() for base in screen.__mro__[1:]}
+    return {name: screen for name, screen in found.items() if screen not in bases}
+
+
+def test_every_key_of_a_part_of_the_app_names_an_action_of_that_part() -> None:
+    parts = get_type_hints(Parts)
+    for binding in KEYS:
+        assert isinstance(binding, Binding)
+        _, action, (part, name, *_) = parse(binding.action)
+        assert action == "part"
+        assert binding in parts[part].BINDINGS
+        assert hasattr(parts[part], f"action_{name}"), binding.id
 
 
 def test_every_screen_has_its_keys_pressed() -> None:
@@ -89,7 +107,7 @@ async def fill(server: Broker) -> None:
 
 
 def has_page(screen: MessagesScreen) -> bool:
-    return screen.page is not None
+    return screen.pages.page is not None
 
 
 async def go(viewer: Viewer, name: str) -> None:
@@ -118,7 +136,10 @@ def named(viewer: Viewer) -> list[ActiveBinding]:
 
 
 def can_be_done(viewer: Viewer, active: ActiveBinding) -> bool:
-    action = active.binding.action.partition("(")[0].rpartition(".")[2]
+    _, action, arguments = parse(active.binding.action)
+    if action == "part":
+        part, name, *_ = arguments
+        return hasattr(getattr(viewer.app.parts, part), f"action_{name}")
     owners = (active.node, viewer.app.screen, viewer.app)
     return any(hasattr(owner, f"action_{action}") for owner in owners)
 
@@ -174,7 +195,7 @@ async def test_every_key_of_every_footer_is_pressed(
     async with viewing(nats_server.url, size=size) as viewer:
         await viewer.until(lambda: "ALPHA" in viewer.rows())
         # The journal has something to show and to take back.
-        viewer.app.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))
+        viewer.app.parts.engines.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))
         await viewer.until(lambda: "MADE" in viewer.rows())
         for name in sorted(WAYS)[part::4]:
             await go(viewer, name)

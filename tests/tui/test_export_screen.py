@@ -9,9 +9,9 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.session.recording import Recording
-from natstui.session.rows import rows
+from natstui.jetstream.testbed.broker import Broker
+from natstui.session.read.recording import Recording
+from natstui.session.share.tables import rows
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing

@@ -8,11 +8,12 @@ import time
 
 import nats
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
 
 SAID_WITHIN_S = 10.0
 BACK_WITHIN_S = 2.0
+AGE_WITHIN_S = 3.0
 SLOW_MACHINE = 5.0
 """Two busy cores, and others at work; `benchmarks.engine_faults` measures what is promised."""
 
@@ -70,6 +71,24 @@ async def test_a_frozen_server_is_said_within_ten_seconds_and_recovers(
             "recovered",
         )
         assert time.monotonic() - thawed < BACK_WITHIN_S * SLOW_MACHINE + 1
+
+
+async def test_the_age_of_a_row_is_its_own_whatever_else_happens(nats_server: Broker) -> None:
+    await with_a_stream(nats_server)
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.becomes("S", msgs="1")
+        nats_server.freeze()
+        # Meanwhile a time-out and the loss are told: newer records, but no newer row.
+        await viewer.until(lambda: "reconnecting" in viewer.text, "the loss is said")
+        before = viewer.table.rows.view
+        await viewer.until(lambda: viewer.table.rows.view is not before, "drawn again")
+        view = viewer.table.rows.view
+        shown_s = view.stale_s(0)
+        true_s = (time.monotonic_ns() / 1000 - view.columns.sampled_mono_us[0]) / 1e6
+        assert shown_s is not None
+        assert true_s - AGE_WITHIN_S < shown_s <= true_s
+        assert viewer.rows()["S"]["trend"].startswith("stale ")
+        nats_server.thaw()
 
 
 async def test_a_server_that_is_not_there_is_named_and_its_start_is_noticed(

@@ -7,14 +7,24 @@ from typing import Any
 import pytest
 
 from natstui.errors import UsageError
-from natstui.model.consumer_spec import CONSUMER_FIELD
-from natstui.model.stored import DeliveryPreview
-from natstui.model.stream_spec import NEW_STREAM, STREAM_FIELD
-from natstui.model.surroundings import Neighbour, Surroundings
-from natstui.tui.form_file import config_of_file
-from natstui.tui.present.form import Subject, delivery_text, drafted, locked
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.names_in_use import NamesInUse, OtherStream
+from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
+from natstui.model.live.state import State
+from natstui.model.records.messages import DeliveryPreview
+from natstui.model.records.record import Permitted
+from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.form_text import (
+    Subject,
+    config_of_file,
+    delivery_text,
+    drafted,
+    locked,
+    start_text,
+)
+from natstui.tui.kit.fields import Choice, FieldRow
 
-AROUND = Surroundings(streams=(Neighbour("A", ("a.>",)),), servers_count=1, api_level=5)
+AROUND = NamesInUse(streams=(OtherStream("A", ("a.>",)),), servers_count=1, api_level=5)
 
 
 def new(kind: Any, base: dict[str, object], *, editing: bool = False) -> Subject:
@@ -34,6 +44,36 @@ def test_what_cannot_change_is_locked_with_its_reason() -> None:
     subject = new("stream", {"name": "S"}, editing=True)
     assert locked(subject, STREAM_FIELD["storage"], 5) is not None
     assert locked(subject, STREAM_FIELD["max_age"], 5) is None
+
+
+def test_a_consumer_may_be_made_where_one_filter_is_allowed() -> None:
+    permitted = Permitted(0, ("$JS.API.CONSUMER.CREATE.S.*.eu.>",), (), None, ())
+    assert allowed(State().after(permitted), "add-consumer")
+    elsewhere = Permitted(0, ("$JS.API.CONSUMER.INFO.>",), (), None, ())
+    assert not allowed(State().after(elsewhere), "add-consumer")
+
+
+def test_metadata_keeps_its_commas_when_a_pair_is_added_in_a_form() -> None:
+    kept = {"note": "a, b=c", "rule": '{"k": [1, 2]}'}
+    subject = new("stream", {"name": "S", "metadata": {**kept, "_nats.level": "5"}}, editing=True)
+    start = start_text(subject, STREAM_FIELD["metadata"])
+    assert "_nats" not in start
+    draft = drafted(subject, {"metadata": f"{start}, tier=1"}, AROUND)
+    assert draft.problems == ()
+    assert draft.config["metadata"] == {**kept, "tier": "1"}
+
+
+def test_a_word_of_a_newer_server_is_shown_and_kept_by_a_form() -> None:
+    subject = new("stream", {"name": "S", "compression": "zstd9"}, editing=True)
+    assert start_text(subject, STREAM_FIELD["compression"]) == "zstd9"
+    draft = drafted(subject, {"description": "mine"}, AROUND)
+    assert draft.problems == ()
+    assert draft.config["compression"] == "zstd9"
+    assert draft.changes == (("Description: unset → mine", ""),)
+    row = FieldRow(STREAM_FIELD["compression"], "zstd9")
+    choice = list(row.compose())[1]
+    assert isinstance(choice, Choice)
+    assert choice.render().plain == " none  s2 [zstd9]"
 
 
 def test_texts_become_the_configuration_with_problems_and_warnings() -> None:

@@ -13,15 +13,13 @@ import pytest
 from nats.aio.client import Client
 from textual.widgets import Static
 
-from natstui.jetstream.broker import Broker
-from natstui.jetstream.broker_cluster import Cluster
-from natstui.tui.form_screen import FormScreen
-from natstui.tui.screens.action import ActionScreen
-from natstui.tui.screens.journal import JournalScreen
-from natstui.tui.screens.streams import StreamsScreen
-from natstui.tui.widgets.choice import Choice
-from natstui.tui.widgets.field_row import FieldRow
-from natstui.tui.widgets.form_section import FormSection, SectionTitle
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
+from natstui.tui.managing.action import ActionScreen
+from natstui.tui.managing.journal import JournalScreen
+from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.viewer import Viewer, viewing
 
 S = 1_000_000_000
@@ -173,6 +171,7 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(nats_server: B
         await on_streams(viewer)
         await viewer.press("ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
+        await viewer.until(lambda: "press enter to do it" in viewer.text, "what goes is counted")
         await viewer.press("X", "enter")
         await viewer.until(lambda: "Type S to do it" in viewer.text)
         await viewer.press("backspace", "S", "enter")
@@ -251,7 +250,7 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field(nats_server: Brok
         await viewer.press("escape")
         assert row.text == "5ms"
         await viewer.until(lambda: "What will be sent" not in viewer.text, "the fields again")
-        await viewer.press("escape")
+        await viewer.press("escape", "down", "enter")
         await on_streams(viewer)
 
 
@@ -267,6 +266,7 @@ async def test_several_consumers_are_deleted_with_one_confirmation(nats_server: 
         viewer.table.order = viewer.table.order.__class__("name")
         await viewer.press("home", "space", "down", "space", "ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
+        await viewer.until(lambda: "press enter to do it" in viewer.text, "what goes is counted")
         await viewer.press(*"delete", "space", "2", "enter")
         await viewer.until(lambda: len(viewer.rows()) == 1, "one is left")
 

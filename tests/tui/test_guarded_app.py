@@ -5,7 +5,7 @@ from __future__ import annotations
 from textual.app import ComposeResult
 from textual.widgets import Static
 
-from natstui.tui.guarded_app import GuardedApp
+from natstui.tui.app.guarded import GuardedApp
 
 
 class SmallApp(GuardedApp):

@@ -9,7 +9,7 @@ import nats
 import pytest
 from textual.app import App
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
 
 PAYLOADS = (

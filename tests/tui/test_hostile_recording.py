@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.model.record import Configured, Noted, Record
+from natstui.model.records.record import Configured, Noted, Record
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import replaying

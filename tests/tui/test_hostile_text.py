@@ -15,12 +15,12 @@ from textual.driver import Driver
 from textual.drivers.headless_driver import HeadlessDriver
 from textual.widgets import Label, Static
 
-from natstui.tui.guarded_app import GuardedApp
-from natstui.tui.text import safe, safe_lines
-from natstui.tui.widgets.big_table import BigTable, Cell, Column
-from natstui.tui.widgets.chart import Chart, ChartData, Plotter, Series
-from natstui.tui.widgets.raw_view import RawView
-from natstui.tui.widgets.strip_chart import StripChart
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
+from natstui.tui.kit.raw.view import RawView
+from natstui.tui.kit.strip_chart import StripChart
+from natstui.tui.kit.table.big_table import BigTable, Cell, Column
+from natstui.tui.kit.text import safe, safe_lines
 
 PAYLOADS = {
     "click markup": "[@click=app.quit]QUIT[/]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing

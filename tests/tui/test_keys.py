@@ -6,14 +6,14 @@ import nats
 import pytest
 from textual.app import App
 
-from natstui.jetstream.broker import Broker
-from natstui.tui.keymap import checked_keymap
-from natstui.tui.screens.consumer_detail import ConsumerDetail
-from natstui.tui.screens.consumers import ConsumersScreen
-from natstui.tui.screens.help import HelpScreen
-from natstui.tui.screens.raw import RawScreen
-from natstui.tui.screens.stream_detail import StreamDetail
-from natstui.tui.screens.streams import StreamsScreen
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app.help import HelpScreen
+from natstui.tui.app.keymap import checked_keymap
+from natstui.tui.consumers.detail import ConsumerDetail
+from natstui.tui.consumers.screen import ConsumersScreen
+from natstui.tui.managing.raw import RawScreen
+from natstui.tui.streams.detail import StreamDetail
+from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.viewer import Viewer, viewing
 
 
@@ -191,7 +191,7 @@ async def test_keys_are_remapped_by_the_settings(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(100, 30), environ=keys) as viewer:
         await viewer.until(lambda: "no action 'nonsense'" in viewer.text, "the complaint")
         await viewer.press("Z")
-        await viewer.until(lambda: not viewer.app.polling, "paused")
+        await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
 
 
 async def test_the_mouse_sorts_by_a_title_and_opens_a_row(nats_server: Broker) -> None:

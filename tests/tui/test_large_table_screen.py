@@ -8,13 +8,12 @@ from typing import Any, ClassVar
 
 from textual.app import App
 
-from natstui.model.state import State
-from natstui.model.table import Key, Roster
-from natstui.tui.messages import StateChanged
-from natstui.tui.present.columns import ColumnSpec, Order
-from natstui.tui.present.listed import Listed
-from natstui.tui.table_screen import IN_A_THREAD_FROM, TableScreen
-from natstui.tui.widgets.rows import Cell
+from natstui.model.live.state import State
+from natstui.model.live.table import Key, Roster
+from natstui.tui.frame.columns import ColumnSpec, Listed, Order
+from natstui.tui.frame.messages import StateChanged
+from natstui.tui.frame.table_screen import IN_A_THREAD_FROM, TableScreen
+from natstui.tui.kit.table.rows import Cell
 
 ROWS = IN_A_THREAD_FROM + 100
 

@@ -6,14 +6,14 @@ import asyncio
 import sys
 from pathlib import Path
 
-from natstui.model.record import Noted
-from natstui.tui.link import Link
+from natstui.model.records.record import Noted
+from natstui.tui.app.link import Link
 
 WRITES = """
 import os, sys
 from pathlib import Path
 from natstui.lines import encode_record
-from natstui.model.record import Noted
+from natstui.model.records.record import Noted
 lines, told, written = encode_record(Noted(1, "x" * 20_000)) * 50, Path(sys.argv[1]), 0
 aside = told.with_suffix(".part")
 while written < 200_000_000:
@@ -43,3 +43,25 @@ async def test_what_a_slow_viewer_has_not_folded_stays_with_the_engine(tmp_path:
     finally:
         await records.aclose()  # type: ignore[attr-defined]
         link.close()
+
+
+SAYS = """
+import os
+from natstui.lines import encode_record
+from natstui.model.records.record import Noted
+good, huge = encode_record(Noted(1, "good")), b'{"kind":"noted","at_us":"x"}'
+for bad in (b"", b"\\xff\\xfe", b"Warning: a word of a library", huge, b'{"kind":"of_tomorrow"}'):
+    os.write(1, good + bad + b"\\n")
+os.write(1, good)
+"""
+
+
+async def test_lines_that_cannot_be_read_are_counted_and_left_out() -> None:
+    link = Link((sys.executable, "-c", SAYS))
+    counts: list[int] = []
+    try:
+        records = link.records(lambda _error, count: counts.append(count))
+        assert [record async for record in records] == [Noted(1, "good")] * 6
+    finally:
+        link.close()
+    assert counts == [1, 2, 3, 4, 5]

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from natstui.jetstream.broker import Broker
-from natstui.tui.screens.message import MessageScreen
-from natstui.tui.screens.messages import MessagesScreen
-from natstui.tui.screens.publish import PublishScreen
-from natstui.tui.screens.pull import PullScreen
-from natstui.tui.screens.tail import TailScreen
-from natstui.tui.widgets.field_row import FieldRow
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.pick import Pick
+from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.publish import PublishScreen
+from natstui.tui.messages.pull import PullScreen
+from natstui.tui.messages.screen import MessagesScreen
+from natstui.tui.messages.tail import TailScreen
 from tests.tui.test_forms import (
     KEYS,
     SMALL,
@@ -81,7 +82,7 @@ async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
         for number in range(2, 6):
             await publish(viewer, message_id=str(number))
             await shows(viewer, f"stored as {number} in W")
-        await viewer.press("escape", "N", "C", "enter")
+        await viewer.press("escape", "N")
         await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
         for left in (4, 3, 2):
             await viewer.press("enter")
@@ -104,7 +105,7 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await nc.request("s", b"{}")
         heard = await nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.C")
         await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("m", "N", "C", "enter")
+        await viewer.press("m", "N")
         await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
         await viewer.press("enter")
         await shows(viewer, "first delivery")
@@ -136,7 +137,9 @@ async def make_consumer(viewer: Viewer, preview: str, **texts: str) -> None:
 
 async def pull(viewer: Viewer, name: str, shown: str) -> None:
     """Take the next message of a consumer, and see which it is."""
-    await viewer.press("N", name, "enter")
+    await viewer.press("N")
+    await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+    await viewer.press(*"j" * sorted("ALEQTW").index(name), "enter")
     await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
     await viewer.press("enter")
     await shows(viewer, shown)

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import pytest
 
 from natstui.errors import UsageError
-from natstui.model.recording import ReplayPosition
-from natstui.tui.present.moment import moment_us
+from natstui.model.records.recording import ReplayPosition
+from natstui.tui.sessions.seeking import moment_us
 
 
 def at(text: str) -> int:

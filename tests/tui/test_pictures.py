@@ -10,13 +10,14 @@ from dataclasses import dataclass
 
 import pytest
 
-from natstui.cli.demo_shop import running_shop
-from natstui.model.benchmark_view import BenchmarkView
-from natstui.model.recording import SeekTo, Step
-from natstui.model.state import State
-from natstui.tui.messages import Open, RunScenario
-from natstui.tui.screens.benchmark import BenchmarkScreen
-from natstui.tui.widgets.chart import Chart
+from natstui.cli.demo import running_shop
+from natstui.model.bench.view import BenchmarkView
+from natstui.model.live.age import since_poll_us
+from natstui.model.live.state import State
+from natstui.model.records.recording import SeekTo, Step
+from natstui.tui.bench.screen import BenchmarkScreen
+from natstui.tui.frame.messages import Open, RunScenario
+from natstui.tui.kit.chart.chart import Chart
 from tests.tui.svg_pictures import Picture, picture
 from tests.tui.viewer import Viewer, replaying, viewing
 
@@ -27,7 +28,7 @@ NARROW_SCREENS = ("1", "stream", "b")
 """Those that leave something out where room is short."""
 LOAD = """
 title = "work behind a stream"
-duration = "12s"
+duration = "24s"
 warmup = "0s"
 [stream]
 name = "LOAD"
@@ -113,10 +114,16 @@ def same(one: dict[str, Picture], other: dict[str, Picture]) -> None:
 
 @contextmanager
 def held(viewer: Viewer) -> Iterator[None]:
-    """Hold the engine, so that a moment in the middle of something stays on the screen."""
+    """Hold the engine and the clock, so that a moment in the middle of something stays."""
+
+    def newest_record_s() -> float:
+        return viewer.app.parts.engines.home._polled_s + since_poll_us(viewer.app.state) / 1e6
+
     os.kill(viewer.app.link.pid, signal.SIGSTOP)
     try:
-        yield
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("natstui.tui.app.follower.monotonic", newest_record_s)
+            yield
     finally:
         os.kill(viewer.app.link.pid, signal.SIGCONT)
 
@@ -142,7 +149,7 @@ async def replayed(folder: str, before: Look, *more: Look) -> None:
     async with replaying(folder, size=(120, 42)) as viewer:
 
         async def goes_to(at_us: int) -> None:
-            viewer.app.send(SeekTo(1, at_us))
+            viewer.app.parts.engines.send(SeekTo(1, at_us))
             await viewer.until(lambda: viewer.app.state.replay.at_us == at_us)  # type: ignore[union-attr]
 
         async def finds(look: Look) -> None:
@@ -154,9 +161,9 @@ async def replayed(folder: str, before: Look, *more: Look) -> None:
         for look in (before, *more):
             await finds(look)
         await goes_to(before.at_us)
-        viewer.app.send(Step(2, 1))
+        viewer.app.parts.engines.send(Step(2, 1))
         await viewer.until(lambda: viewer.app.state.replay.at_us > before.at_us)  # type: ignore[union-attr]
-        viewer.app.send(Step(3, -1))
+        viewer.app.parts.engines.send(Step(3, -1))
         await viewer.until(lambda: viewer.app.state.replay.at_us <= before.at_us)  # type: ignore[union-attr]
         await finds(before)
 

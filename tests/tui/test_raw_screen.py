@@ -6,7 +6,7 @@ import json
 
 import nats
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import viewing
 
 

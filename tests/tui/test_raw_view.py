@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from textual.app import App, ComposeResult
 
-from natstui.tui.widgets.raw_colors import spans_of
-from natstui.tui.widgets.raw_lines import rows_of
-from natstui.tui.widgets.raw_view import RawView
+from natstui.tui.kit.raw.lines import rows_of, spans_of
+from natstui.tui.kit.raw.view import RawView
 
 
 class RawApp(App[None]):

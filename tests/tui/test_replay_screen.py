@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.broker import Broker
-from natstui.model.recording import Gap
-from natstui.model.state import State
-from natstui.session.recording import Recording
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.state import State
+from natstui.model.records.recording import Gap
+from natstui.session.read.recording import Recording
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -56,7 +56,7 @@ async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) ->
         await viewer.until(lambda: at_s(viewer) > before + 2)
         await viewer.press("comma", "space")
         await viewer.until(lambda: "paused 2×" in viewer.text)
-        assert viewer.app.shown.late_us == 0
+        assert viewer.app.parts.engines.shown.late_us == 0
 
 
 async def test_what_needs_a_server_is_neither_offered_nor_done(folder: Path) -> None:
@@ -92,7 +92,9 @@ async def test_keys_pressed_in_a_row_all_count(folder: Path) -> None:
         for key, speed in (("full_stop", 64), ("comma", 0.25)):
             for _ in range(9):
                 viewer.app.simulate_key(key)
-            await viewer.until(lambda at=speed: viewer.app.position.speed_ratio == at, key)  # type: ignore[misc]
+            await viewer.until(
+                lambda at=speed: viewer.app.parts.replay.position.speed_ratio == at, key
+            )  # type: ignore[misc]
 
 
 async def test_two_moments_are_compared(folder: Path) -> None:
@@ -105,7 +107,7 @@ async def test_two_moments_are_compared(folder: Path) -> None:
         await viewer.until(lambda: at_s(viewer) == 40)
         await viewer.press("equals_sign")
         await viewer.until(lambda: "last seq" in viewer.text)
-        state, a = viewer.app.state, viewer.app.marked_a
+        state, a = viewer.app.state, viewer.app.parts.replay.marked_a
         assert a is not None
         grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]
         assert f"{grown:+,}" in viewer.text
@@ -125,11 +127,14 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.type_command("sessions")
         await viewer.until(lambda: "complete" in viewer.text)
         await viewer.press("enter")
-        await viewer.until(lambda: viewer.app.replaying and "paused" in viewer.text)
+        engines = viewer.app.parts.engines
+        await viewer.until(lambda: engines.replaying and "paused" in viewer.text)
         await viewer.press("3", "right_curly_bracket", "right_curly_bracket")
         await viewer.until(lambda: "seen" in viewer.text)
         await viewer.press("escape")
-        await viewer.until(lambda: not viewer.app.replaying and "paused" not in viewer.text)
+        await viewer.until(
+            lambda: not viewer.app.parts.engines.replaying and "paused" not in viewer.text
+        )
         await viewer.type_command("seek +1s")
         await viewer.until(lambda: "needs a recording" in viewer.text)
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.record import LinkChanged
-from natstui.model.state import State
-from natstui.tui.present.server import server_sections
+from natstui.model.live.state import State
+from natstui.model.records.record import LinkChanged
+from natstui.tui.servers.text import server_sections
 from natstui.units import UNKNOWN
 
 

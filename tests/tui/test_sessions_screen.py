@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from textual.widgets import Input
 
-from natstui.jetstream.broker import Broker
-from natstui.session.info import read_info
+from natstui.jetstream.testbed.broker import Broker
+from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
-from natstui.session.pack import unpack
-from natstui.session.recording import Recording
+from natstui.session.read.recording import Recording
+from natstui.session.share.pack import unpack
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.viewer import Viewer, replaying, viewing
+from tests.tui.viewer import Viewer, frozen, replaying, viewing
 
 
 @pytest.fixture
@@ -70,9 +70,8 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         assert stream in names["whole"] and stream not in names["redacted"]
         await viewer.press("ctrl+d")
         await answer(viewer, "another")
-        await viewer.until(lambda: "not deleted" in viewer.text)
+        await viewer.until(lambda: "nothing was done" in viewer.text)
         assert folder.exists()
-        await viewer.press("ctrl+d")
         await answer(viewer, "incident 7")
         await viewer.until(lambda: not folder.exists(), "deleted")
         await viewer.until(lambda: not viewer.rows(), "an empty list")
@@ -113,3 +112,36 @@ async def test_the_palette_offers_the_keys_of_the_screen(
         await viewer.until(lambda: "key e of this screen" in viewer.text)
         await viewer.press("enter")
         await viewer.until(lambda: "New name of test" in viewer.text, "the question")
+
+
+async def test_every_list_says_that_it_loads_until_its_answer_comes(
+    nats_server: Broker, library: Path
+) -> None:
+    lists = {
+        "sessions": "looking for recordings",
+        "runs": "reading the saved runs",
+        "journal": "reading the journal",
+    }
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        with frozen(viewer):
+            for command, said in lists.items():
+                await viewer.type_command(command)
+                await viewer.until(lambda said=said: said in viewer.text, command)
+                assert "nothing to show" not in viewer.text
+                assert "no recordings" not in viewer.text
+                await viewer.press("escape")
+        await listed(viewer)
+
+
+async def test_a_replay_that_does_not_end_holds_nothing_up(
+    nats_server: Broker, library: Path
+) -> None:
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await listed(viewer)
+        await viewer.press("enter")
+        await viewer.until(lambda: viewer.app.state.replay, "the replay")
+        with frozen(viewer) as engine:
+            viewer.app.parts.engines.close_replay()
+            assert engine.poll() is None, "waited for the engine of the replay"
+            await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
+        await viewer.until(lambda: engine.poll() is not None, "ended")

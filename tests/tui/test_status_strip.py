@@ -2,10 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from natstui.model.record import EngineStarted, LinkChanged
-from natstui.model.state import State
-from natstui.tui.present.strip import link_parts
-from natstui.tui.widgets.status_strip import joined
+from natstui.model.live.state import State
+from natstui.model.records.record import EngineStarted, LinkChanged
+from natstui.tui.frame.status_strip import joined, link_parts
 
 
 def started(colour: str | None) -> EngineStarted:

@@ -12,20 +12,22 @@ from pathlib import Path
 import pytest
 
 from natstui.errors import UsageError
-from natstui.tui.terminal import RESET, needs_ascii, require_terminal
+from natstui.tui.kit.terminal import RESET, needs_ascii, require_terminal
 from tests.tui.terminals import OnTerminal
 
 APP = """
 import sys
 from pathlib import Path
 from textual.widgets import Static
-from natstui.tui.guarded_app import GuardedApp
-from natstui.tui.text import safe
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.kit.text import safe
 
 class Probe(GuardedApp):
-    BINDINGS = [("x", "break_it", "Break")]
+    BINDINGS = [("y", "break_it", "Break")]
     def compose(self):
         yield Static(safe("ready ●"))
+    def key_x(self):
+        self.action_break_it()
     def action_break_it(self):
         password = "".join(["hunter", "2"])
         raise ValueError(f"cannot use {password[:0]}\\x1b]2;PWNED\\x07")
@@ -93,7 +95,7 @@ def test_no_terminal_is_said_in_one_sentence(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_dumb_terminal_is_refused() -> None:
-    code = "from natstui.tui.terminal import require_terminal; require_terminal({'TERM': 'dumb'})"
+    code = "from natstui.tui.kit.terminal import require_terminal as r; r({'TERM': 'dumb'})"
     with OnTerminal(code) as terminal:
         assert terminal.wait() == 1
         assert b"TERM is 'dumb'; run `natstui watch`" in terminal.output
@@ -108,7 +110,7 @@ def test_reset_undoes_what_the_viewer_switches_on() -> None:
 import sys, termios, tty
 before = termios.tcgetattr(0)
 tty.setraw(0)
-from natstui.tui.terminal import reset_terminal
+from natstui.tui.kit.terminal import reset_terminal
 reset_terminal()
 after = termios.tcgetattr(0)
 flags = termios.ICANON | termios.ECHO | termios.ISIG

@@ -7,8 +7,7 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from natstui.tui.ascii import ASCII
-from natstui.tui.text import HARMLESS, fit, safe, safe_copy
+from natstui.tui.kit.text import ASCII, HARMLESS, fit, safe, safe_copy
 
 BLACK = Color(0, 0, 0)
 any_text = st.text(st.characters(), max_size=40)

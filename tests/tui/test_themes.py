@@ -4,7 +4,7 @@ import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from natstui.tui.themes import THEMES, series_colors
+from natstui.tui.kit.looks import THEMES, series_colors
 
 
 def contrast(one: str, other: str) -> float:

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.tui.widgets.ticks import Unit, value_ticks
-from natstui.tui.widgets.time_ticks import age_ticks, clock_ticks
+from natstui.tui.kit.chart.ticks import Unit, age_ticks, clock_ticks, value_ticks
 
 
 def labels(ticks: tuple[tuple[float, str], ...]) -> list[str]:

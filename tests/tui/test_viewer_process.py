@@ -9,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from natstui.tui.terminal import RESET
+from natstui.session.files.folder import segments
+from natstui.tui.kit.terminal import RESET
 from tests.cli.processes import assert_nothing_is_left
+from tests.session.making import made
+from tests.session.scenario import Scenario
 from tests.tui.terminals import OnTerminal
 
 MAIN = "import sys; from natstui.__main__ import main; sys.argv[0] = 'natstui'; main()"
@@ -76,3 +79,23 @@ def test_an_engine_that_cannot_be_started_is_one_sentence(command: str, sentence
         assert terminal.wait() == 2
         assert f"natstui: {sentence}".encode() in terminal.output
         assert b"Traceback" not in terminal.output
+
+
+@pytest.mark.parametrize("damaged", [True, False])
+def test_whoever_leaves_a_replay_hears_what_is_missing_of_the_session(
+    tmp_path: Path, damaged: bool
+) -> None:
+    scenario = Scenario(streams=3, consumers=7)
+    records = [*scenario.beginning(), *scenario.records(0, 70)]
+    folder = made(tmp_path / "sessions", records, polls_per_segment=30)
+    gone = segments(folder)[1]
+    if damaged:
+        gone.path.unlink()
+    with OnTerminal(MAIN, "replay", str(folder), "--paused", width=200, height=60) as terminal:
+        assert b"paused" in terminal.read(b"paused", within_s=60)
+        terminal.type("q")
+        assert terminal.wait() == (6 if damaged else 0)
+        said = terminal.output[terminal.output.rindex(b"\x1b[?1049l") :].decode()
+    sentence = f"natstui: {folder} is damaged: segment {gone.number} is missing"
+    assert (sentence in said) is damaged
+    assert ("damaged" in said) is damaged

@@ -7,7 +7,7 @@ import asyncio
 import nats
 from nats.aio.msg import Msg
 
-from natstui.jetstream.broker import Broker
+from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
 
 

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
+import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from textual.pilot import Pilot
 
-from natstui.tui.app import NatstuiApp
-from natstui.tui.link import Link
-from natstui.tui.table_screen import TableScreen
+from natstui.tui.app.app import NatstuiApp
+from natstui.tui.app.link import Link
+from natstui.tui.frame.table_screen import TableScreen
 
 PATIENCE_S = 20.0
 NATSTUI = (sys.executable, "-P", "-m", "natstui")
@@ -91,6 +93,17 @@ _KEYS = {
 }
 
 
+@contextmanager
+def frozen(viewer: Viewer) -> Iterator[subprocess.Popen[bytes]]:
+    """Stop the engine of what is shown meanwhile, so that no answer comes."""
+    process = viewer.app.link._process
+    process.send_signal(signal.SIGSTOP)
+    try:
+        yield process
+    finally:
+        process.send_signal(signal.SIGCONT)
+
+
 @asynccontextmanager
 async def viewing(
     url: str,
@@ -129,7 +142,7 @@ async def _running(argv: tuple[str, ...], size: tuple[int, int]) -> AsyncIterato
     started = await asyncio.to_thread(link.wait_started)
     app = NatstuiApp(
         started,
-        lambda: Link(argv),
+        lambda *words: Link((*argv, *words)),
         link,
         lambda folder: Link((*NATSTUI, "replay-engine", folder, "--paused")),
     )

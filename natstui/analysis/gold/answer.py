@@ -1,0 +1,69 @@
+"""What an answer consists of: table, rows, findings, and its place in a report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.tables import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What an answer is computed from."""
+
+    spark: SparkSession
+    silver: Silver
+    thresholds: Thresholds
+    gold: Callable[[str], DataFrame]
+    """The rows of a finished answer, by the name of its table."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One table of the gold layer, whole."""
+
+    table: Table
+    rows: Callable[[Given], DataFrame]
+    needs: tuple[str, ...] = ()
+    """Tables that must be finished first, because this one reads their rows."""
+    findings: tuple[Callable[[DataFrame], DataFrame], ...] = ()
+    """Each returns what is worth looking at in the rows of this table."""
+    section: Section | None = None
+    """Its place in a report; None for a table that only notebooks read."""
+    sorted_by: tuple[str, ...] = ()
+    """Columns that sort the rows of a result; `-` in front sorts the largest first."""
+    most_rows_count: int | None = None
+    """A result holds at most so many rows of it."""
+    least_rows_count: int = 0
+    """A result holds at least so many rows of it, where there are so many."""
+
+
+def finding(
+    rows: DataFrame, kind: str, subject: Column, weight: Column, words: tuple[Column, Column]
+) -> DataFrame:
+    """Return one finding per row; `words` are the sentence and its evidence."""
+    sentence, evidence = words
+    nothing = F.lit(None).cast("bigint")
+    start = F.col("start_at_us") if "start_at_us" in rows.columns else nothing
+    end = F.col("end_at_us") if "end_at_us" in rows.columns else nothing
+    return rows.select(
+        F.col("session").alias("session"),
+        F.lit(kind).alias("kind"),
+        subject.alias("subject"),
+        sentence.alias("sentence"),
+        evidence.alias("evidence"),
+        start.alias("start_at_us"),
+        end.alias("end_at_us"),
+        weight.cast("double").alias("weight"),
+    )
+
+
+def consumer_text() -> Column:
+    """Return `stream > consumer`."""
+    return F.concat_ws(" > ", "stream", "consumer")

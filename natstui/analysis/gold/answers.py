@@ -1,0 +1,23 @@
+"""Every answer, in the order of the report. A new answer is one file, and its name here."""
+
+from __future__ import annotations
+
+from natstui.analysis.gold import (
+    availability,
+    bench,
+    capacity,
+    compare,
+    lag,
+    rates,
+    redelivery,
+    session,
+    stuck,
+    verdict,
+)
+from natstui.analysis.gold.answer import Answer
+
+_FILES = (session, rates, compare, stuck, lag, redelivery, availability, capacity, bench)
+_OTHERS: tuple[Answer, ...] = tuple(answer for file in _FILES for answer in file.ANSWERS)
+
+ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHERS), *_OTHERS)
+TABLES = tuple(answer.table for answer in ANSWERS)

@@ -1,0 +1,185 @@
+"""Answer 5: when polls, the API, leaders or replicas were missing or slow."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.rates import bucket_start
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.tables import SESSION, Table, columns
+
+AVAILABILITY = Table(
+    "availability",
+    "Everything that was away, slow or changed its leader, one row per stretch or moment.",
+    columns(
+        SESSION,
+        ("kind", "string", "gap, unavailable, disconnected, api_slow, leader_change, "
+         "leader_absent or replica_lag"),
+        ("stream", "string", "The stream concerned"),
+        ("start_at_us", "bigint", "From when"),
+        ("end_at_us", "bigint", "Until when; null for a moment, or when it did not end"),
+        ("duration_s", "double", "Between the two"),
+        ("value_count", "double", "gap: seconds; api_slow: median µs; replica_lag: entries"),
+        ("detail", "string", "More about it"),
+    ),
+)  # fmt: skip
+
+_KEYS = ["session", "kind", "stream", "start_at_us", "end_at_us", "value_count", "detail"]
+
+
+def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
+    """Return the table `availability`."""
+    parts = (
+        _gaps(silver.poll),
+        _stretches(silver.event, "unavailable", F.col("kind") == "restored"),
+        _disconnected(silver.event),
+        _slow(silver.poll, thresholds),
+        _leader_changes(silver),
+        _samples(silver, thresholds),
+    )
+    rows = parts[0]
+    for part in parts[1:]:
+        rows = rows.unionAll(part)
+    duration = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
+    return AVAILABILITY.contract(rows.withColumn("duration_s", duration))
+
+
+def _row(
+    kind: str | Column, start: Column, end: Column | None, value: Column | None, detail: Column
+) -> list[Column]:
+    nothing = F.lit(None)
+    return [
+        F.col("session"),
+        (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
+        F.col("stream").cast("string").alias("stream"),
+        start.cast("bigint").alias("start_at_us"),
+        (nothing if end is None else end).cast("bigint").alias("end_at_us"),
+        (nothing if value is None else value).cast("double").alias("value_count"),
+        detail.cast("string").alias("detail"),
+    ]
+
+
+def _gaps(poll: DataFrame) -> DataFrame:
+    rows = poll.where(F.col("gap_before_us").isNotNull()).withColumn("stream", F.lit(None))
+    length = F.col("gap_before_us")
+    return rows.select(
+        _row("gap", F.col("at_us") - length, F.col("at_us"), length / 1e6, F.lit(None))
+    )
+
+
+def _stretches(event: DataFrame, kind: str, ends: Column) -> DataFrame:
+    """Return the stretches that begin with events of a kind and end with the next `ends`."""
+    begins = F.col("kind") == kind
+    rows = event.where(begins | ends)
+    order = Window.partitionBy("session", "what").orderBy("at_us")
+    after = order.rowsBetween(1, Window.unboundedFollowing)
+    end = F.min(F.when(ends, F.col("at_us"))).over(after)
+    rows = rows.withColumns({"end": end, "was": F.lag("kind").over(order)})
+    first = begins & ~F.coalesce(F.col("was") == kind, F.lit(False))
+    rows = rows.where(first).withColumn("stream", F.lit(None))
+    detail = F.concat_ws(": ", "what", "text")
+    return rows.select(_row(kind, F.col("at_us"), F.col("end"), None, detail))
+
+
+def _disconnected(event: DataFrame) -> DataFrame:
+    """Return the stretches without a connection; a link that was closed on purpose is none."""
+    links = event.where((F.col("kind") == "link_changed") & ~F.col("what").eqNullSafe("closed"))
+    up = F.col("state") == "connected"
+    links = links.withColumn("state", F.col("what")).withColumn("what", F.lit("link"))
+    links = links.withColumn("kind", F.when(up, "connected").otherwise("disconnected"))
+    first = links.groupBy("session").agg(F.min("at_us").alias("first_at_us"))
+    links = links.join(F.broadcast(first), "session")
+    # Before the first connection nothing was lost.
+    links = links.where((F.col("at_us") > F.col("first_at_us")) | up).drop("first_at_us")
+    links = links.where((F.col("state") != "connecting") | up)
+    return _stretches(links, "disconnected", F.col("kind") == "connected")
+
+
+def _slow(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the buckets whose median round trip stands out from the session's."""
+    rows = poll.where(F.col("api_rtt_us").isNotNull())
+    usual = rows.groupBy("session").agg(F.median("api_rtt_us").alias("usual_us"))
+    bucket = bucket_start(F.col("at_us"), thresholds).alias("start")
+    rows = rows.groupBy("session", bucket).agg(F.median("api_rtt_us").alias("median_us"))
+    rows = rows.join(F.broadcast(usual), "session")
+    slow = F.col("median_us") >= thresholds.api_slow_factor_ratio * F.col("usual_us")
+    rows = rows.where(slow).withColumn("stream", F.lit(None))
+    end = F.col("start") + thresholds.bucket_s * 1_000_000
+    detail = F.format_string("usual %.0f µs", F.col("usual_us"))
+    return rows.select(_row("api_slow", F.col("start"), end, F.col("median_us"), detail))
+
+
+def _leader_changes(silver: Silver) -> DataFrame:
+    """Return every change of a stream's leader that two samples show."""
+    before, now = F.col("leader_before"), F.col("leader")
+    rows = silver.stream_sample.where(before.isNotNull() & now.isNotNull() & (before != now))
+    detail = F.concat_ws(" → ", before, now)
+    return rows.select(_row("leader_change", F.col("at_us"), None, None, detail))
+
+
+def _samples(silver: Silver, thresholds: Thresholds) -> DataFrame:
+    """Return stretches in which a stream had no leader, or a replica was far behind."""
+    far = F.col("peer_lag_msgs") >= thresholds.peer_lag_msgs
+    down = F.col("down_peers_count") > 0
+    absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
+    rows = silver.stream_sample.withColumn(
+        "trouble", F.when(absent, "leader_absent").when(far | down, "replica_lag")
+    )
+    # Only replicated streams can lose a leader or a replica.
+    rows = rows.where(F.col("peers_count") > 0)
+    order = Window.partitionBy("series_id").orderBy("mono_us")
+    changed = ~F.col("trouble").eqNullSafe(F.lag("trouble").over(order))
+    rows = rows.withColumn("run", F.sum(changed.cast("int")).over(order))
+    runs = rows.where(F.col("trouble").isNotNull())
+    found = runs.groupBy("series_id", "session", "stream", "run", "trouble").agg(
+        F.min("at_us").alias("start"),
+        F.max("at_us").alias("end"),
+        F.max("peer_lag_msgs").alias("lag_msgs"),
+        F.max("down_peers_count").alias("down_count"),
+    )
+    detail = F.format_string("%d replicas down", F.col("down_count"))
+    return found.select(
+        _row(F.col("trouble"), F.col("start"), F.col("end"), F.col("lag_msgs"), detail)
+    )
+
+
+_WEIGHTS = {
+    "leader_absent": 75,
+    "disconnected": 45,
+    "replica_lag": 40,
+    "unavailable": 38,
+    "gap": 35,
+    "api_slow": 33,
+    "leader_change": 28,
+}
+
+
+def away_or_slow(stretches: DataFrame) -> DataFrame:
+    """Return a finding for each stretch or moment."""
+    weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
+    long = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
+    lasted = F.when(
+        F.col("duration_s").isNotNull(), F.format_string(" for %.0f s", "duration_s")
+    ).otherwise("")
+    sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), lasted)
+    words = (sentence, F.coalesce("detail", F.lit("")))
+    subject = F.coalesce("stream", F.lit("monitoring"))
+    return finding(stretches, "availability", subject, weights[F.col("kind")] + long, words)
+
+
+ANSWERS = (
+    Answer(
+        AVAILABILITY,
+        lambda given: availability(given.silver, given.thresholds),
+        findings=(away_or_slow,),
+        section=Section(
+            "Availability",
+            ("session", "kind", "stream", "start_at_us", "duration_s", "detail"),
+            "No gaps, no elections, nothing slow.",
+        ),
+        sorted_by=("start_at_us",),
+    ),
+)

@@ -1,0 +1,358 @@
+"""Answer 7: throughput and latency of benchmarks, their messages, and their highest load."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+
+STEADY_SHARE = 0.9
+COUNTERS = {
+    "sent": "sent_msgs",
+    "acked": "acked_msgs",
+    "received": "received_msgs",
+    "acks_sent": "acks_sent_msgs",
+}
+
+RUN = columns(SESSION, ("run_id", "string", "The benchmark run"))
+RUN_NAMES = ["session", "run_id"]
+
+BENCH_STEADY = Table(
+    "bench_steady",
+    "The steady part found for each role and counter of a run.",
+    RUN
+    + columns(
+        ("role", "string", "Role of the workers"),
+        ("counter", "string", "sent, acked, received or acks_sent"),
+        ("start_at_us", "bigint", "Start of its first second"),
+        ("end_at_us", "bigint", "End of its last second"),
+        ("duration_s", "double", "Between the two"),
+        ("dropped_s", "double", "Seconds before it: warm-up and ramp"),
+    ),
+)
+
+
+def slots(silver: Silver) -> DataFrame:
+    """Return counter, slot (second) and messages per run, role and worker, long and thin."""
+    pairs = F.array(
+        *(
+            F.struct(F.lit(name).alias("counter"), F.col(column).alias("msgs"))
+            for name, column in COUNTERS.items()
+        )
+    )
+    second = F.col("at_us") - F.pmod("at_us", F.lit(1_000_000))
+    rows = silver.bench_interval.select(
+        *RUN_NAMES, "role", "worker_id", second.alias("slot_at_us"), F.inline(pairs)
+    )
+    keys = [*RUN_NAMES, "role", "worker_id", "counter", "slot_at_us"]
+    return rows.groupBy(*keys).agg(F.sum("msgs").alias("msgs"))
+
+
+def bench_steady(slotted: DataFrame) -> DataFrame:
+    """Return the table `bench_steady`."""
+    keys = [*RUN_NAMES, "role", "counter"]
+    together = slotted.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
+    together = together.where(F.col("msgs") > 0)
+    usual = together.groupBy(*keys).agg(
+        F.median("msgs").alias("usual"), F.min("slot_at_us").alias("first_at_us")
+    )
+    full = together.join(F.broadcast(usual), keys).where(
+        F.col("msgs") >= STEADY_SHARE * F.col("usual")
+    )
+    rows = full.groupBy(*keys).agg(
+        F.min("slot_at_us").alias("start_at_us"),
+        (F.max("slot_at_us") + 1_000_000).alias("end_at_us"),
+        F.min("first_at_us").alias("first_at_us"),
+    )
+    return BENCH_STEADY.contract(
+        rows.withColumns(
+            {
+                "duration_s": (F.col("end_at_us") - F.col("start_at_us")) / 1e6,
+                "dropped_s": (F.col("start_at_us") - F.col("first_at_us")) / 1e6,
+            }
+        )
+    )
+
+
+BENCH_THROUGHPUT = Table(
+    "bench_throughput",
+    "Messages per second in the steady part, per worker and per role (worker_id is null).",
+    RUN
+    + columns(
+        ("role", "string", "Role of the workers"),
+        ("worker_id", "bigint", "Number of the worker; null for the role together"),
+        ("counter", "string", "sent, acked, received or acks_sent"),
+        ("seconds_count", "bigint", "Seconds in the steady part"),
+        ("total_msgs", "bigint", "Messages in the steady part"),
+        ("mean_per_s", "double", "Total over the length of the steady part"),
+        ("p5_per_s", "double", "The slowest twentieth of the seconds is below"),
+        ("p50_per_s", "double", "Median second"),
+        ("p95_per_s", "double", "The fastest twentieth of the seconds is above"),
+        ("max_per_s", "double", "Fastest second"),
+        ("min_per_s", "double", "Slowest second"),
+        ("fairness_ratio", "double", "Jain's index over the workers, for the role together"),
+    ),
+)
+
+
+def bench_throughput(slotted: DataFrame, steady: DataFrame) -> DataFrame:
+    """Return the table `bench_throughput`; a second without a report counts as 0."""
+    keys = [*RUN_NAMES, "role", "counter"]
+    workers = _padded(slotted, steady, [*keys, "worker_id"])
+    totals = workers.groupBy(*keys, "slot_at_us").agg(F.sum("msgs").alias("msgs"))
+    totals = totals.withColumn("worker_id", F.lit(None).cast("bigint"))
+    both = workers.select(*keys, "worker_id", "slot_at_us", "msgs").unionByName(totals)
+    rows = both.groupBy(*keys, "worker_id").agg(
+        F.count("*").alias("seconds_count"),
+        F.sum("msgs").alias("total_msgs"),
+        F.avg("msgs").alias("mean_per_s"),
+        *(_quantile(percent).alias(f"p{percent}_per_s") for percent in (5, 50, 95)),
+        F.max("msgs").alias("max_per_s"),
+        F.min("msgs").alias("min_per_s"),
+    )
+    return BENCH_THROUGHPUT.contract(_with_fairness(rows, keys))
+
+
+def _padded(slotted: DataFrame, steady: DataFrame, keys: list[str]) -> DataFrame:
+    """Return a row for every second of the steady part and every worker."""
+    seconds = F.sequence(
+        F.col("start_at_us"), F.col("end_at_us") - 1_000_000, F.lit(1_000_000).cast("bigint")
+    )
+    known = slotted.select(*keys).distinct()
+    grid = known.join(F.broadcast(steady), [k for k in keys if k != "worker_id"])
+    grid = grid.select(*keys, F.explode(seconds).alias("slot_at_us"))
+    rows = grid.join(slotted, [*keys, "slot_at_us"], "left")
+    return rows.withColumn("msgs", F.coalesce("msgs", F.lit(0)))
+
+
+def _quantile(percent: int) -> Column:
+    return F.percentile("msgs", percent / 100)
+
+
+def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
+    share = F.col("total_msgs").cast("double")
+    workers = rows.where(F.col("worker_id").isNotNull()).groupBy(*keys)
+    index = workers.agg(
+        (F.pow(F.sum(share), 2) / F.nullif(F.count("*") * F.sum(share * share), F.lit(0.0))).alias(
+            "fairness"
+        )
+    )
+    rows = rows.join(F.broadcast(index), keys, "left")
+    whole = F.col("worker_id").isNull()
+    return rows.withColumn("fairness_ratio", F.when(whole, F.col("fairness")))
+
+
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
+MEASURED = columns(
+    ("metric", "string", "ack, e2e, store or rtt"),
+    ("corrected", "boolean", "Counted from when the message was due, not from when it went"),
+)
+
+BENCH_LATENCY_SUMMARY = Table(
+    "bench_latency_summary",
+    "Latency percentiles of each run, all workers merged, start-up phases left out.",
+    RUN
+    + MEASURED
+    + columns(
+        ("latencies_count", "bigint", "Latencies measured"),
+        ("mean_us", "double", "Mean"),
+        *((f"{name}_us", "double", f"{percent:g} % are not above") for name, percent
+          in PERCENTILES.items()),
+        ("max_us", "double", "Largest"),
+    ),
+)  # fmt: skip
+
+BEFORE_MEASURING = ("starting", "warmup", "ramp")
+
+
+def bench_latency_summary(silver: Silver) -> DataFrame:
+    """Return the table `bench_latency_summary`."""
+    keys = [*RUN_NAMES, "metric", "corrected"]
+    early = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
+    return BENCH_LATENCY_SUMMARY.contract(merged(silver.bench_latency.where(~early), keys))
+
+
+def merged(rows: DataFrame, keys: list[str]) -> DataFrame:
+    """Return count, mean, max and percentiles (µs) of histograms merged by `keys`."""
+    buckets = rows.groupBy(*keys, "latency_ns").agg(F.sum("latencies_count").alias("n"))
+    total = F.sum("n").over(Window.partitionBy(*keys))
+    ordered = Window.partitionBy(*keys).orderBy("latency_ns")
+    so_far = ordered.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    ranked = buckets.withColumns({"total": total, "seen": F.sum("n").over(so_far)})
+    latency_us = F.col("latency_ns") / 1e3
+    return ranked.groupBy(*keys).agg(
+        F.sum("n").alias("latencies_count"),
+        (F.sum(latency_us * F.col("n")) / F.sum("n")).alias("mean_us"),
+        *(
+            F.min(F.when(F.col("seen") >= _rank(percent), latency_us)).alias(f"{name}_us")
+            for name, percent in PERCENTILES.items()
+        ),
+        F.max(latency_us).alias("max_us"),
+    )
+
+
+def _rank(percent: float) -> Column:
+    # Rounded first: 0.99 × 200 must be 198 and not 198.00000000000003.
+    return F.greatest(F.ceil(F.round(F.col("total") * (percent / 100), 6)), F.lit(1))
+
+
+BENCH_ACCOUNT = Table(
+    "bench_account",
+    "Where the messages of each run are: summed from the workers' reports.",
+    RUN
+    + columns(
+        ("title", "string", "Title of the scenario"),
+        ("verdict", "string", "Verdict of the benchmark; null when it did not end"),
+        ("sent_msgs", "bigint", "Sent"),
+        ("acked_msgs", "bigint", "Acknowledged as stored for the first time"),
+        ("duplicate_acked_msgs", "bigint", "Acknowledged as duplicates"),
+        ("refused_msgs", "bigint", "Acknowledged with an error"),
+        ("unanswered_msgs", "bigint", "Not acknowledged in time"),
+        ("missed_msgs", "bigint", "Owed by the schedule and never sent"),
+        ("received_msgs", "bigint", "Received"),
+        ("redelivered_msgs", "bigint", "Received with a delivery count above 1"),
+        ("duplicate_msgs", "bigint", "Received again by the same worker"),
+        ("lost_msgs", "bigint", "Expected and never received, as the benchmark found"),
+        ("unaccounted_msgs", "bigint", "Sent, and in none of the other sums of the sender"),
+        ("closes", "boolean", "These sums equal those of the benchmark"),
+    ),
+)
+
+
+def bench_account(silver: Silver) -> DataFrame:
+    """Return the table `bench_account`; `closes` holds the sums to the benchmark's own."""
+    names = [
+        "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
+        "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",
+    ]  # fmt: skip
+    sums = silver.bench_interval.groupBy(*RUN_NAMES).agg(*(F.sum(n).alias(n) for n in names))
+    said = silver.bench_result.select(
+        *RUN_NAMES,
+        "title",
+        "verdict",
+        "lost_msgs",
+        *(F.col(name).alias(f"said_{name}") for name in ("sent_msgs", "acked_msgs",
+                                                         "received_msgs")),
+    )  # fmt: skip
+    rows = sums.join(F.broadcast(said), RUN_NAMES, "left")
+    answered = [F.col(name) for name in names[1:5]]
+    acknowledged = answered[0] + answered[1] + answered[2] + answered[3]
+    left = F.when(acknowledged > 0, F.col("sent_msgs") - acknowledged)
+    agree = [F.col(n) == F.col(f"said_{n}") for n in ("sent_msgs", "acked_msgs", "received_msgs")]
+    return BENCH_ACCOUNT.contract(
+        rows.withColumns({"unaccounted_msgs": left, "closes": agree[0] & agree[1] & agree[2]})
+    )
+
+
+LEVELS_COUNT = 10
+"""The seconds of a run are sorted into this many levels of load to find its knee."""
+
+
+KNEE_RATIO = 3.0
+"""The knee is the highest load whose p99 is below this many times the lowest p99."""
+
+
+BENCH_KNEE = Table(
+    "bench_knee",
+    "Latency by load, and the load beyond which it breaks away.",
+    RUN
+    + columns(
+        ("metric", "string", "ack, e2e, store or rtt, corrected"),
+        ("level_count", "bigint", "1 for the seconds of the lowest load"),
+        ("load_per_s", "double", "Messages sent per second at this level"),
+        ("p99_us", "double", "99 % of the latencies of this level are not above"),
+        ("knee", "boolean", "The highest load before the latency breaks away, if it does"),
+    ),
+)
+
+
+def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
+    """Return the table `bench_knee`: seconds sorted into levels by what was sent in them."""
+    sent = slotted.where(F.col("counter") == "sent").groupBy(*RUN_NAMES, "slot_at_us")
+    load = sent.agg(F.sum("msgs").alias("load")).where(F.col("load") > 0)
+    order = Window.partitionBy(*RUN_NAMES).orderBy("load", "slot_at_us")
+    load = load.withColumn("level_count", F.ntile(LEVELS_COUNT).over(order))
+    second = F.col("at_us") - F.pmod("at_us", F.lit(1_000_000))
+    rows = silver.bench_latency.where("corrected").withColumn("slot_at_us", second)
+    rows = rows.join(F.broadcast(load), [*RUN_NAMES, "slot_at_us"])
+    keys = [*RUN_NAMES, "metric", "level_count"]
+    levels = merged(rows, keys).select(*keys, "p99_us")
+    loads = load.groupBy(*RUN_NAMES, "level_count").agg(F.avg("load").alias("load_per_s"))
+    levels = levels.join(F.broadcast(loads), [*RUN_NAMES, "level_count"])
+    least = F.min("p99_us").over(Window.partitionBy(*RUN_NAMES, "metric"))
+    return BENCH_KNEE.contract(levels.withColumn("least", least).withColumn("knee", _knee()))
+
+
+def _knee() -> Column:
+    """Return whether a level is the last one before the p99 breaks away."""
+    levels = Window.partitionBy(*RUN_NAMES, "metric")
+    broken = F.col("p99_us") > KNEE_RATIO * F.col("least")
+    first_broken = F.min(F.when(broken, F.col("level_count"))).over(levels)
+    return F.coalesce(F.col("level_count") == first_broken - 1, F.lit(False))
+
+
+def messages_missing(accounts: DataFrame) -> DataFrame:
+    """Return findings about benchmarks that lost messages, or whose sums do not agree."""
+    lost, left = F.coalesce("lost_msgs", F.lit(0)), F.coalesce("unaccounted_msgs", F.lit(0))
+    differs = F.col("closes") == F.lit(False)
+    rows = accounts.where((lost > 0) | (left != 0) | differs)
+    weight = F.when(lost > 0, 74).otherwise(58)
+    sentence = F.format_string("%d messages lost, %d not accounted for", lost, left)
+    evidence = F.format_string(
+        "%d sent, %d acknowledged, %d received", "sent_msgs", "acked_msgs", "received_msgs"
+    )
+    return finding(rows, "benchmark", F.coalesce("title", "run_id"), weight, (sentence, evidence))
+
+
+def _section(title: str, *names: str) -> Section:
+    return Section(title, ("session", "run_id", *names), "No benchmark was recorded.", True)
+
+
+ANSWERS = (
+    Answer(
+        BENCH_STEADY,
+        lambda given: bench_steady(slots(given.silver)),
+        sorted_by=("session", "role", "counter"),
+    ),
+    Answer(
+        BENCH_THROUGHPUT,
+        lambda given: bench_throughput(slots(given.silver), given.gold("bench_steady")),
+        needs=("bench_steady",),
+        section=_section(
+            "Benchmark throughput", "role", "worker_id", "counter", "mean_per_s", "p5_per_s",
+            "p50_per_s", "p95_per_s", "fairness_ratio",
+        ),
+        sorted_by=("session", "run_id", "role", "counter", "worker_id"),
+    ),
+    Answer(
+        BENCH_LATENCY_SUMMARY,
+        lambda given: bench_latency_summary(given.silver),
+        section=_section(
+            "Benchmark latency", "metric", "corrected", "latencies_count", "p50_us", "p90_us",
+            "p99_us", "p999_us", "max_us",
+        ),
+        sorted_by=("session", "run_id", "metric", "corrected"),
+    ),
+    Answer(
+        BENCH_ACCOUNT,
+        lambda given: bench_account(given.silver),
+        findings=(messages_missing,),
+        section=_section(
+            "Benchmark account", "title", "verdict", "sent_msgs", "acked_msgs", "received_msgs",
+            "lost_msgs", "duplicate_msgs", "unaccounted_msgs", "closes",
+        ),
+        sorted_by=("session",),
+    ),
+    Answer(
+        BENCH_KNEE,
+        lambda given: bench_knee(given.silver, slots(given.silver)),
+        section=_section(
+            "Knee of the load", "metric", "level_count", "load_per_s", "p99_us", "knee"
+        ),
+        sorted_by=("session", "run_id", "metric", "level_count"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,46 @@
+"""Gold: compute and write every answer, each after those that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+
+from natstui.analysis.gold.answer import Answer, Given
+from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.spark.parallel import in_parallel
+from natstui.analysis.spark.store import Store
+
+Step = Callable[[str], None]
+
+
+def build_gold(
+    spark: SparkSession, store: Store, silver: Silver, thresholds: Thresholds, step: Step
+) -> None:
+    """Compute and write every answer, a few at a time; `step` gets the name of each table."""
+    tables = {answer.table.name: answer.table for answer in ANSWERS}
+
+    def gold(name: str) -> DataFrame:
+        return store.gold(tables[name])
+
+    given = Given(spark, silver, thresholds, gold)
+
+    def write(answer: Answer) -> None:
+        step(answer.table.name.replace("_", " "))
+        store.write_gold(answer.table, answer.rows(given))
+
+    for ready in rounds(ANSWERS):
+        in_parallel(write, ready)
+
+
+def rounds(answers: Sequence[Answer]) -> Iterator[list[Answer]]:
+    """Yield the answers in rounds: each needs only tables of the rounds before."""
+    finished: set[str] = set()
+    left = list(answers)
+    while left:
+        ready = [answer for answer in left if finished.issuperset(answer.needs)]
+        assert ready, f"these answers need each other: {[a.table.name for a in left]}"
+        yield ready
+        finished.update(answer.table.name for answer in ready)
+        left = [answer for answer in left if answer not in ready]

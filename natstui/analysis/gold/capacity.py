@@ -1,0 +1,243 @@
+"""Answer 6: how fast it fills, when it is full, what a message costs, the busiest moments."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.section import Section
+from natstui.analysis.silver.events import latest_configuration
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
+from natstui.model.live.limits import FULL_SHARE
+
+CAPACITY = Table(
+    "capacity",
+    "Growth of each stream and the time until it meets each of its limits.",
+    STREAM_IDENTITY
+    + columns(
+        ("stored_msgs", "bigint", "Messages kept at the end"),
+        ("stored_bytes", "bigint", "Bytes kept at the end"),
+        ("message_bytes", "double", "Bytes kept per message, overhead of the store included"),
+        ("growth_msgs_per_s", "double", "Change of the messages kept, over the time watched"),
+        ("growth_bytes_per_s", "double", "Change of the bytes kept, over the time watched"),
+        ("max_msgs", "bigint", "Limit; null is unlimited"),
+        ("max_bytes", "bigint", "Limit; null is unlimited"),
+        ("msgs_full_in_s", "double", "Until the limit of messages at this growth; null is never"),
+        ("bytes_full_in_s", "double", "Until the limit of bytes at this growth; null is never"),
+        ("discard", "string", "What it discards when full: old messages or new ones"),
+    ),
+)
+
+ACCOUNT_CAPACITY = Table(
+    "account_capacity",
+    "Growth of the account's storage and the time until its limit.",
+    columns(
+        SESSION,
+        ("storage_bytes", "bigint", "Storage used at the end"),
+        ("growth_bytes_per_s", "double", "Change over the time recorded"),
+        ("max_storage_bytes", "bigint", "Limit; null is unlimited"),
+        ("full_in_s", "double", "Until the limit at this growth; null is never"),
+        ("api_errors_count", "bigint", "API errors while it was recorded"),
+    ),
+)
+
+
+def capacity(silver: Silver, stream_rate: DataFrame) -> DataFrame:
+    """Return the table `capacity`."""
+    identity = [c.name for c in STREAM_IDENTITY]
+    rows = stream_rate.groupBy("series_id", *identity).agg(
+        F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
+        F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
+        (F.sum("published_msgs") > F.sum("grown_msgs")).alias("losing"),
+        (F.sum("grown_msgs") / F.nullif(F.sum("covered_s"), F.lit(0.0))).alias(
+            "growth_msgs_per_s"
+        ),
+        (F.sum("grown_bytes") / F.nullif(F.sum("covered_s"), F.lit(0.0))).alias(
+            "growth_bytes_per_s"
+        ),
+    )
+    streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
+    limits = streams.select(*identity, "max_msgs", "max_bytes", "discard")
+    rows = rows.join(F.broadcast(limits), identity, "left")
+    return CAPACITY.contract(
+        rows.withColumns(
+            {
+                "message_bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
+                "msgs_full_in_s": full_in_s("max_msgs", "stored_msgs", "growth_msgs_per_s"),
+                "bytes_full_in_s": F.when(bytes_are_full(), F.lit(0.0)).otherwise(
+                    full_in_s("max_bytes", "stored_bytes", "growth_bytes_per_s")
+                ),
+            }
+        )
+    )
+
+
+def account_capacity(silver: Silver) -> DataFrame:
+    """Return the table `account_capacity`."""
+    polls = silver.poll.where(F.col("storage_bytes").isNotNull())
+    used, seconds = F.col("storage_bytes"), F.col("mono_us") / 1e6
+    errors, order = F.col("api_errors_count"), Window.partitionBy("session").orderBy("mono_us")
+    before = F.lag(errors).over(order)
+    # A counter that goes back began anew, with the server or with another meta leader.
+    more = F.when(errors < before, errors).otherwise(errors - before)
+    polls = polls.withColumn("more_errors_count", F.coalesce(more, F.lit(0)))
+    rows = polls.groupBy("session").agg(
+        F.max_by("storage_bytes", "mono_us").alias("storage_bytes"),
+        F.max_by("max_storage_bytes", "mono_us").alias("max_storage_bytes"),
+        F.sum("more_errors_count").alias("api_errors_count"),
+        (
+            (F.max_by(used, "mono_us") - F.min_by(used, "mono_us"))
+            / F.nullif(F.max(seconds) - F.min(seconds), F.lit(0.0))
+        ).alias("growth_bytes_per_s"),
+    )
+    full = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
+    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", full))
+
+
+def full_in_s(limit: str, used: str, growth: str) -> Column:
+    """Return the time until a limit is reached, as `model.live.limits.time_to_full_s` does."""
+    room = F.col(limit) - F.col(used)
+    full = F.when(room <= 0, F.lit(0.0)).when(F.col(growth) > 0, room / F.col(growth))
+    return F.when(F.col(limit).isNotNull(), full)
+
+
+def bytes_are_full() -> Column:
+    """Return whether a stream is at its limit of bytes, as `model.live.limits` does."""
+    limit, stored = F.col("max_bytes"), F.col("stored_bytes")
+    held_there = F.col("losing") & (stored >= FULL_SHARE * limit)
+    return held_there | (limit - stored < stored / F.nullif("stored_msgs", F.lit(0)))
+
+
+BUSIEST_COUNT = 10
+
+
+LOAD = Table(
+    "load",
+    "What everything together did, per bucket of time.",
+    columns(
+        SESSION,
+        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("published_per_s", "double", "Messages stored, all streams together"),
+        ("grown_bytes_per_s", "double", "Change of the bytes kept, all streams together"),
+        ("delivered_per_s", "double", "Deliveries, all consumers together"),
+        ("settled_per_s", "double", "Deliveries settled, all consumers together"),
+        ("pending_mean_msgs", "double", "Unprocessed on average, all consumers together"),
+    ),
+)
+
+
+BUSIEST = Table(
+    "busiest",
+    "The ten busiest buckets of each session.",
+    columns(
+        SESSION,
+        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("published_per_s", "double", "Messages stored, all streams together"),
+        ("grown_bytes_per_s", "double", "Change of the bytes kept, all streams together"),
+        ("delivered_per_s", "double", "Deliveries, all consumers together"),
+        ("pending_mean_msgs", "double", "Unprocessed on average, all consumers together"),
+        ("busiest_count", "bigint", "1 for the busiest"),
+    ),
+)
+
+
+def load(stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
+    """Return the table `load`."""
+    keys = ["session", "bucket_at_us"]
+    streams = stream_rate.groupBy(*keys).agg(
+        F.sum("published_per_s").alias("published_per_s"),
+        F.sum("grown_bytes_per_s").alias("grown_bytes_per_s"),
+    )
+    consumers = consumer_rate.groupBy(*keys).agg(
+        F.sum("delivered_per_s").alias("delivered_per_s"),
+        F.sum("settled_per_s").alias("settled_per_s"),
+        F.sum("pending_mean_msgs").alias("pending_mean_msgs"),
+    )
+    return LOAD.contract(streams.join(consumers, keys, "full"))
+
+
+def busiest(loads: DataFrame) -> DataFrame:
+    """Return the table `busiest`."""
+    order = Window.partitionBy("session").orderBy(
+        F.col("published_per_s").desc_nulls_last(), "bucket_at_us"
+    )
+    rows = loads.withColumn("busiest_count", F.row_number().over(order))
+    return BUSIEST.contract(rows.where(F.col("busiest_count") <= BUSIEST_COUNT))
+
+
+def soon_full(streams: DataFrame) -> DataFrame:
+    """Return findings about streams that will refuse messages soon."""
+    soonest = F.least("msgs_full_in_s", "bytes_full_in_s")
+    rows = streams.withColumn("soonest", soonest)
+    # A stream that discards old messages is meant to be full.
+    rows = rows.where((F.col("soonest") < 7 * 86_400) & (F.col("discard") == "new"))
+    weight = F.when(F.col("soonest") < 3600, 72).when(F.col("soonest") < 86_400, 55).otherwise(36)
+    when = (
+        F.when(F.col("soonest") == 0, F.lit("full"))
+        .when(F.col("soonest") < 3600, F.format_string("full in %.0f min", F.col("soonest") / 60))
+        .otherwise(F.format_string("full in %.1f h", F.col("soonest") / 3600))
+    )
+    sentence = F.concat(when, F.lit(", and then it refuses messages"))
+    evidence = F.format_string(
+        "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
+    )
+    return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence))
+
+
+def made_again(streams: DataFrame) -> DataFrame:
+    """Return findings about streams that were deleted and made again."""
+    counts = streams.groupBy("session", "stream").agg(F.count("*").alias("made"))
+    rows = counts.where(F.col("made") > 1)
+    sentence = F.format_string("deleted and made again %d times", F.col("made") - 1)
+    evidence = F.lit("its creation time changed while it was recorded")
+    return finding(rows, "identity", F.col("stream"), F.lit(48), (sentence, evidence))
+
+
+ANSWERS = (
+    Answer(
+        CAPACITY,
+        lambda given: capacity(given.silver, given.gold("stream_rate")),
+        needs=("stream_rate",),
+        findings=(soon_full, made_again),
+        section=Section(
+            "Capacity",
+            ("session", "stream", "stored_msgs", "stored_bytes", "message_bytes",
+             "growth_bytes_per_s", "msgs_full_in_s", "bytes_full_in_s", "discard"),
+            "No streams.",
+        ),
+        sorted_by=("session", "stream"),
+    ),
+    Answer(
+        ACCOUNT_CAPACITY,
+        lambda given: account_capacity(given.silver),
+        section=Section(
+            "Account",
+            ("session", "storage_bytes", "growth_bytes_per_s", "max_storage_bytes", "full_in_s",
+             "api_errors_count"),
+            "The account's use was not recorded.",
+        ),
+        sorted_by=("session",),
+    ),
+    Answer(
+        LOAD,
+        lambda given: load(given.gold("stream_rate"), given.gold("consumer_rate")),
+        needs=("stream_rate", "consumer_rate"),
+        sorted_by=("session", "bucket_at_us"),
+        # It is drawn as a chart, which would be wrong if rows were left out.
+        least_rows_count=5_000,
+    ),
+    Answer(
+        BUSIEST,
+        lambda given: busiest(given.gold("load")),
+        needs=("load",),
+        section=Section(
+            "Busiest moments",
+            ("session", "busiest_count", "bucket_at_us", "published_per_s", "delivered_per_s",
+             "pending_mean_msgs"),
+            "Nothing was measured.",
+        ),
+        sorted_by=("session", "busiest_count"),
+    ),
+)  # fmt: skip

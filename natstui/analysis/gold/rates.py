@@ -1,0 +1,176 @@
+"""Answer 1: what each stream and consumer did, per bucket of time."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, columns
+
+BUCKET = columns(
+    ("series_id", "bigint", "Hash of session, names and creation time"),
+    ("bucket_at_us", "bigint", "Start of the bucket"),
+    ("last_at_us", "bigint", "Last sample in the bucket"),
+    ("covered_s", "double", "Time in the bucket over which changes are known"),
+    ("samples_count", "bigint", "Samples in the bucket"),
+    ("resets_count", "bigint", "Times a counter went backwards"),
+)
+
+
+def bucket_start(at_us: Column, thresholds: Thresholds) -> Column:
+    """Return the start of the bucket a moment lies in."""
+    return at_us - F.pmod(at_us, F.lit(thresholds.bucket_s * 1_000_000))
+
+
+def long_runs(samples: DataFrame, since: str, least_s: float) -> DataFrame:
+    """Return the samples of the stretches that lasted at least so long.
+
+    `since` is the column with the moment a stretch began. Most stretches are one sample long;
+    finding the others first, in three columns, spares grouping them all.
+    """
+    lasted_s = (F.col("at_us") - F.col(since)) / 1e6
+    found = samples.where(lasted_s >= least_s).select("series_id", since).distinct()
+    return samples.join(F.broadcast(found), ["series_id", since], "left_semi")
+
+
+class Buckets:
+    """Samples by series and bucket."""
+
+    def __init__(self, samples: DataFrame, thresholds: Thresholds, names: tuple[str, ...]) -> None:
+        bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
+        # The identity follows from the series, but text among the sums would make Spark sort.
+        self._groups = samples.groupBy("series_id", bucket, "session", *names, "created_at_us")
+
+    def agg(self, *sums: Column) -> DataFrame:
+        """Aggregate."""
+        return self._groups.agg(*sums)
+
+
+def common() -> tuple[Column, ...]:
+    """Return what both tables say of a bucket."""
+    return (
+        (F.coalesce(F.sum("elapsed_us"), F.lit(0)) / 1e6).alias("covered_s"),
+        F.max("at_us").alias("last_at_us"),
+        F.count("*").alias("samples_count"),
+        F.count_if("reset").alias("resets_count"),
+    )
+
+
+def last(name: str) -> Column:
+    """Return the value at the last sample."""
+    return F.max_by(name, "mono_us")
+
+
+def per_s(name: str) -> Column:
+    """Return a change per second watched; null when none was."""
+    return F.when(F.col("covered_s") > 0, F.col(name) / F.col("covered_s"))
+
+
+CONSUMER_RATE = Table(
+    "consumer_rate",
+    "What each consumer did per bucket of time.",
+    CONSUMER_IDENTITY
+    + BUCKET
+    + columns(
+        ("delivered_msgs", "bigint", "Deliveries in the bucket, repeated ones included"),
+        ("delivered_per_s", "double", "The same per second; null when nothing is known"),
+        ("settled_msgs", "bigint", "Advance of the ack floor, in deliveries"),
+        ("settled_per_s", "double", "The same per second"),
+        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
+        ("pending_first_msgs", "bigint", "Unprocessed at the first sample"),
+        ("pending_last_msgs", "bigint", "Unprocessed at the last sample"),
+        ("pending_min_msgs", "bigint", "Fewest unprocessed"),
+        ("pending_max_msgs", "bigint", "Most unprocessed"),
+        ("pending_mean_msgs", "double", "Unprocessed on average"),
+        ("ack_pending_max_msgs", "bigint", "Most waiting for their acknowledgement"),
+        ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
+        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
+    ),
+)
+
+
+def consumer_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
+    """Return the table `consumer_rate`."""
+    rows = Buckets(silver.consumer_sample, thresholds, ("stream", "consumer"))
+    repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
+    rows = rows.agg(
+        *common(),
+        F.sum("delivered_msgs").alias("delivered_msgs"),
+        F.sum("settled_msgs").alias("settled_msgs"),
+        F.sum(repeated).alias("repeated_msgs"),
+        F.min_by("pending_msgs", "mono_us").alias("pending_first_msgs"),
+        last("pending_msgs").alias("pending_last_msgs"),
+        F.min("pending_msgs").alias("pending_min_msgs"),
+        F.max("pending_msgs").alias("pending_max_msgs"),
+        F.avg("pending_msgs").alias("pending_mean_msgs"),
+        F.max("ack_pending_msgs").alias("ack_pending_max_msgs"),
+        F.max("redelivered_msgs").alias("redelivered_max_msgs"),
+        (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
+    )
+    return CONSUMER_RATE.contract(
+        rows.withColumns(
+            {
+                "delivered_per_s": per_s("delivered_msgs"),
+                "settled_per_s": per_s("settled_msgs"),
+            }
+        )
+    )
+
+
+STREAM_RATE = Table(
+    "stream_rate",
+    "What each stream did per bucket of time.",
+    STREAM_IDENTITY
+    + BUCKET
+    + columns(
+        ("published_msgs", "bigint", "Messages stored in the bucket"),
+        ("published_per_s", "double", "The same per second; null when nothing is known"),
+        ("grown_msgs", "bigint", "Change of the messages kept"),
+        ("grown_bytes", "bigint", "Change of the bytes kept"),
+        ("grown_bytes_per_s", "double", "The same per second"),
+        ("stored_msgs", "bigint", "Messages kept at the end of the bucket"),
+        ("stored_bytes", "bigint", "Bytes kept at the end of the bucket"),
+        ("last_seq", "bigint", "Last sequence at the end of the bucket"),
+    ),
+)
+
+
+def stream_rate(silver: Silver, thresholds: Thresholds) -> DataFrame:
+    """Return the table `stream_rate`."""
+    rows = Buckets(silver.stream_sample, thresholds, ("stream",))
+    rows = rows.agg(
+        *common(),
+        F.sum("published_msgs").alias("published_msgs"),
+        F.sum("grown_msgs").alias("grown_msgs"),
+        F.sum("grown_bytes").alias("grown_bytes"),
+        *(last(name).alias(name) for name in ("stored_msgs", "stored_bytes", "last_seq")),
+    )
+    return STREAM_RATE.contract(
+        rows.withColumns(
+            {
+                "published_per_s": per_s("published_msgs"),
+                "grown_bytes_per_s": per_s("grown_bytes"),
+            }
+        )
+    )
+
+
+_MOST_ROWS_COUNT = 20
+"""These tables have a row per bucket and stream or consumer: a result holds only the first."""
+
+ANSWERS = (
+    Answer(
+        STREAM_RATE,
+        lambda given: stream_rate(given.silver, given.thresholds),
+        sorted_by=("session", "stream", "bucket_at_us"),
+        most_rows_count=_MOST_ROWS_COUNT,
+    ),
+    Answer(
+        CONSUMER_RATE,
+        lambda given: consumer_rate(given.silver, given.thresholds),
+        sorted_by=("session", "stream", "consumer", "bucket_at_us"),
+        most_rows_count=_MOST_ROWS_COUNT,
+    ),
+)

@@ -1,0 +1,211 @@
+"""Answer 4: what was delivered more than once: how much, when, which messages, after what."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, consumer_text, finding
+from natstui.analysis.gold.rates import bucket_start
+from natstui.analysis.section import Section
+from natstui.analysis.silver.events import latest_configuration
+from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
+
+CHANGE_WINDOW_US = 300_000_000
+"""A configuration change this long before a hot spot is named with it."""
+REDELIVERY = Table(
+    "redelivery",
+    "Repeated deliveries of each consumer over the whole session.",
+    CONSUMER_IDENTITY
+    + columns(
+        ("delivered_msgs", "bigint", "Deliveries, repeated ones included"),
+        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
+        ("repeated_share", "double", "Repeated per delivery; null with a filter, or none at all"),
+        ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
+        ("naks_count", "bigint", "Negative acknowledgements announced"),
+        ("given_up_count", "bigint", "Messages given up (delivered too often, or terminated)"),
+    ),
+)
+
+HOT_SPOT = Table(
+    "redelivery_hot_spot",
+    "Buckets in which a consumer got messages again, with what happened around it.",
+    CONSUMER_IDENTITY
+    + columns(
+        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
+        ("naks_count", "bigint", "Negative acknowledgements in the bucket"),
+        ("given_up_count", "bigint", "Messages given up in the bucket"),
+        ("leader_changes_count", "bigint", "Elections for the consumer or stream in the bucket"),
+        ("configured_at_us", "bigint", "Last change of its configuration up to 5 min before"),
+    ),
+)
+
+GIVEN_UP = ("max_deliver", "terminated")
+"""Advisories that say that a message is not delivered any more."""
+_ELECTED = ("stream_leader_elected", "consumer_leader_elected")
+
+
+def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
+    """Return the table `redelivery`."""
+    identity = [c.name for c in CONSUMER_IDENTITY]
+    rows = consumer_rate.groupBy("series_id", *identity).agg(
+        F.coalesce(F.sum("delivered_msgs"), F.lit(0)).alias("delivered_msgs"),
+        F.coalesce(F.sum("repeated_msgs"), F.lit(0)).alias("repeated_msgs"),
+        F.max("redelivered_max_msgs").alias("redelivered_max_msgs"),
+    )
+    announced = silver.advisory.groupBy("session", "stream", "consumer").agg(
+        F.count_if(F.col("kind") == "nak").alias("naks_count"),
+        F.count_if(F.col("kind").isin(*GIVEN_UP)).alias("given_up_count"),
+    )
+    rows = rows.join(F.broadcast(announced), ["session", "stream", "consumer"], "left")
+    rows = rows.na.fill(0, ["naks_count", "given_up_count"])
+    filtered = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
+    rows = rows.join(F.broadcast(filtered.select(*identity, "filtered")), identity, "left")
+    # With a filter the sequence also advances over messages that are not the consumer's.
+    countable = ~F.coalesce("filtered", F.lit(False)) & (F.col("delivered_msgs") > 0)
+    share = F.when(countable, F.col("repeated_msgs") / F.col("delivered_msgs"))
+    return REDELIVERY.contract(rows.withColumn("repeated_share", share))
+
+
+def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the table `redelivery_hot_spot`."""
+    rows = consumer_rate.where(F.col("repeated_msgs") >= thresholds.hot_msgs)
+    bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
+    around = silver.advisory.groupBy("session", "stream", "consumer", bucket).agg(
+        F.count_if(F.col("kind") == "nak").alias("naks_count"),
+        F.count_if(F.col("kind").isin(*GIVEN_UP)).alias("given_up_count"),
+        F.count_if(F.col("kind").isin(*_ELECTED)).alias("own_count"),
+    )
+    of_consumer = around.where(F.col("consumer").isNotNull())
+    rows = rows.join(
+        F.broadcast(of_consumer), ["session", "stream", "consumer", "bucket_at_us"], "left"
+    )
+    of_stream = around.where(F.col("consumer").isNull()).select(
+        "session", "stream", "bucket_at_us", F.col("own_count").alias("stream_count")
+    )
+    rows = rows.join(F.broadcast(of_stream), ["session", "stream", "bucket_at_us"], "left")
+    counts = ["naks_count", "given_up_count", "own_count", "stream_count"]
+    rows = rows.na.fill(0, counts).withColumn(
+        "leader_changes_count", F.col("own_count") + F.col("stream_count")
+    )
+    return HOT_SPOT.contract(_with_change(rows, silver, thresholds))
+
+
+def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> DataFrame:
+    identity = [c.name for c in CONSUMER_IDENTITY]
+    changed = (F.col("change_count") > 0) & F.col("consumer").isNotNull()
+    changes = silver.configuration.where(changed)
+    changes = changes.groupBy(*identity).agg(F.sort_array(F.collect_list("at_us")).alias("at"))
+    rows = rows.join(F.broadcast(changes), identity, "left")
+    end_us = F.col("bucket_at_us") + thresholds.bucket_s * 1_000_000
+    near = F.filter("at", lambda at: (at < end_us) & (at >= end_us - CHANGE_WINDOW_US))
+    return rows.withColumn("configured_at_us", F.array_max(near))
+
+
+POISON_LEAST_COUNT = 3
+"""A message delivered this often, or given up, is poison."""
+
+
+POISON = Table(
+    "poison",
+    "Messages that were delivered again and again, or given up.",
+    columns(
+        SESSION,
+        ("stream", "string", "Name of the stream"),
+        ("consumer", "string", "Name of the consumer"),
+        ("stream_seq", "bigint", "The message"),
+        ("deliveries_count", "bigint", "Most deliveries announced"),
+        ("naks_count", "bigint", "Negative acknowledgements announced"),
+        ("given_up", "boolean", "It was delivered too often, or terminated"),
+        ("acked", "boolean", "A sampled acknowledgement shows that it was settled"),
+        ("first_at_us", "bigint", "First announcement"),
+        ("last_at_us", "bigint", "Last announcement"),
+    ),
+)
+
+
+def poison(silver: Silver) -> DataFrame:
+    """Return the table `poison`, from advisories and sampled acknowledgements."""
+    announced = silver.advisory.where(F.col("stream_seq").isNotNull()).select(
+        "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us", "kind"
+    )
+    acked = silver.ack_sample.where(F.col("deliveries_count") > 1).select(
+        "session", "stream", "consumer", "stream_seq", "deliveries_count", "at_us",
+        F.lit("ack").alias("kind"),
+    )  # fmt: skip
+    rows = announced.unionAll(acked).groupBy("session", "stream", "consumer", "stream_seq")
+    messages = rows.agg(
+        F.max("deliveries_count").alias("deliveries_count"),
+        F.count_if(F.col("kind") == "nak").alias("naks_count"),
+        F.bool_or(F.col("kind").isin(*GIVEN_UP)).alias("given_up"),
+        F.bool_or(F.col("kind") == "ack").alias("acked"),
+        F.min("at_us").alias("first_at_us"),
+        F.max("at_us").alias("last_at_us"),
+    )
+    often = F.col("deliveries_count") >= POISON_LEAST_COUNT
+    return POISON.contract(messages.where(often | F.col("given_up")))
+
+
+def repeated(consumers: DataFrame) -> DataFrame:
+    """Return findings about consumers of whose deliveries many were repeats."""
+    rows = consumers.where(F.col("repeated_share") > 0.05)
+    weight = 35 + F.col("repeated_share") * 30
+    sentence = F.format_string("%.1f %% of deliveries were repeats", F.col("repeated_share") * 100)
+    evidence = F.format_string("%d of %d deliveries", "repeated_msgs", "delivered_msgs")
+    return finding(rows, "redelivery", consumer_text(), weight, (sentence, evidence))
+
+
+def never_settled(messages: DataFrame) -> DataFrame:
+    """Return findings about messages that were delivered often and never acknowledged."""
+    rows = messages.where(~F.col("acked"))
+    rows = rows.withColumnsRenamed({"first_at_us": "start_at_us", "last_at_us": "end_at_us"})
+    weight = F.when(F.col("given_up"), 62).otherwise(45)
+    fate = F.when(F.col("given_up"), "was given up").otherwise("comes back again and again")
+    sentence = F.format_string("message %d %s", F.col("stream_seq"), fate)
+    evidence = F.format_string(
+        "%d deliveries, %d naks", F.coalesce("deliveries_count", F.lit(0)), F.col("naks_count")
+    )
+    return finding(rows, "poison", consumer_text(), weight, (sentence, evidence))
+
+
+ANSWERS = (
+    Answer(
+        REDELIVERY,
+        lambda given: redelivery(given.silver, given.gold("consumer_rate")),
+        needs=("consumer_rate",),
+        findings=(repeated,),
+        section=Section(
+            "Redelivery",
+            ("session", "stream", "consumer", "delivered_msgs", "repeated_msgs",
+             "repeated_share", "naks_count", "given_up_count"),
+            "No consumers.",
+        ),
+        sorted_by=("-repeated_msgs",),
+    ),
+    Answer(
+        HOT_SPOT,
+        lambda given: hot_spot(given.silver, given.gold("consumer_rate"), given.thresholds),
+        needs=("consumer_rate",),
+        section=Section(
+            "Redelivery hot spots",
+            ("session", "stream", "consumer", "bucket_at_us", "repeated_msgs", "naks_count",
+             "given_up_count", "leader_changes_count", "configured_at_us"),
+            "No hot spots.",
+        ),
+        sorted_by=("-repeated_msgs",),
+    ),
+    Answer(
+        POISON,
+        lambda given: poison(given.silver),
+        findings=(never_settled,),
+        section=Section(
+            "Poison messages",
+            ("session", "stream", "consumer", "stream_seq", "deliveries_count", "naks_count",
+             "given_up", "acked", "first_at_us"),
+            "No poison messages were announced.",
+        ),
+        sorted_by=("-deliveries_count",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,158 @@
+"""Answer 3: what was stuck, from when to when, and why.
+
+Stuck is an ack floor that did not move while messages were outstanding. Each stretch carries the
+evidence and the most likely cause. Words, thresholds and order of the causes are those of
+`natstui.model.findings.status`, which the live rule uses too.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, consumer_text, finding
+from natstui.analysis.gold.rates import long_runs
+from natstui.analysis.section import Section
+from natstui.analysis.silver.events import latest_configuration
+from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
+from natstui.model.findings.status import (
+    ACK_LIMIT,
+    MOST_SAMPLES_SHARE,
+    NO_LEADER,
+    NO_PULLS,
+    NO_PULLS_AFTER_S,
+    NO_SUBSCRIBER,
+    NOT_ACKNOWLEDGED,
+    PAUSED,
+    REDELIVERING,
+    STUCK_CAUSES,
+    UNEXPLAINED,
+)
+
+STUCK = Table(
+    "stuck",
+    "Every stretch in which a consumer's ack floor did not move with messages outstanding.",
+    CONSUMER_IDENTITY
+    + columns(
+        ("start_at_us", "bigint", "First sample at this floor"),
+        ("end_at_us", "bigint", "Last sample at this floor"),
+        ("duration_s", "double", "Between the two"),
+        ("open", "boolean", "It lasted until the recording of the consumer ended"),
+        ("cause", "string", f"The most likely cause: {', '.join(c.word for c in STUCK_CAUSES)}"),
+        ("ack_floor_stream_seq", "bigint", "Where the floor stood; the next message is to blame"),
+        ("pending_max_msgs", "bigint", "Most unprocessed"),
+        ("pending_end_msgs", "bigint", "Unprocessed at the end"),
+        ("ack_pending_max_msgs", "bigint", "Most waiting for their acknowledgement"),
+        ("max_ack_pending_msgs", "bigint", "Limit of that; null is unlimited or not known"),
+        ("delivered_msgs", "bigint", "Deliveries meanwhile"),
+        ("fresh_msgs", "bigint", "Advance of the delivered sequence meanwhile"),
+        ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
+        ("no_pull_share", "double", "Share of samples without an open pull or a subscriber"),
+        ("paused_share", "double", "Share of samples in which it was paused"),
+        ("leaderless_share", "double", "Share of samples without a leader"),
+        ("samples_count", "bigint", "Samples in the stretch"),
+    ),
+)
+
+
+def stuck(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return the table `stuck`."""
+    runs = _runs(silver.consumer_sample, thresholds)
+    consumers = latest_configuration(silver.configuration, F.col("consumer").isNotNull()).select(
+        *(c.name for c in CONSUMER_IDENTITY), "max_ack_pending_msgs", "ack_policy", "pull"
+    )
+    runs = runs.join(F.broadcast(consumers), [c.name for c in CONSUMER_IDENTITY], "left")
+    last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
+    runs = runs.join(F.broadcast(last), "series_id")
+    runs = runs.withColumn("open", F.col("end_at_us") == F.col("last_at_us"))
+    return STUCK.contract(runs.withColumn("cause", _cause()))
+
+
+def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
+    """Return one row per stretch that lasted long enough."""
+    rows = long_runs(samples, "stuck_since_us", thresholds.stuck_after_s)
+    no_pull = (F.col("waiting_pulls_count") == 0) & ~F.col("push_bound")
+    quiet_us = F.col("at_us") - F.col("delivered_at_us")
+    quiet = F.coalesce(quiet_us > NO_PULLS_AFTER_S * 1e6, F.lit(True))
+    # The change of the first sample of a stretch happened before it.
+    inside = F.col("at_us") > F.col("stuck_since_us")
+    identity = [c.name for c in CONSUMER_IDENTITY]
+    start = F.col("stuck_since_us").alias("start_at_us")
+    runs = rows.groupBy("series_id", *identity, start).agg(
+        F.max("at_us").alias("end_at_us"),
+        F.count("*").alias("samples_count"),
+        F.max("ack_floor_stream_seq").alias("ack_floor_stream_seq"),
+        F.max("pending_msgs").alias("pending_max_msgs"),
+        F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
+        F.max("ack_pending_msgs").alias("ack_pending_max_msgs"),
+        F.coalesce(F.sum(F.when(inside, F.col("delivered_msgs"))), F.lit(0)).alias(
+            "delivered_msgs"
+        ),
+        F.coalesce(F.sum(F.when(inside, F.col("fresh_msgs"))), F.lit(0)).alias("fresh_msgs"),
+        F.max("redelivered_msgs").alias("redelivered_max_msgs"),
+        _share(no_pull).alias("no_pull_share"),
+        _share(no_pull & quiet).alias("unserved_share"),
+        _share(F.col("paused")).alias("paused_share"),
+        _share(F.col("leader").isNull()).alias("leaderless_share"),
+    )
+    duration_s = (F.col("end_at_us") - F.col("start_at_us")) / 1e6
+    return runs.withColumn("duration_s", duration_s)
+
+
+def _share(condition: Column) -> Column:
+    return F.count_if(condition) / F.count("*")
+
+
+def _cause() -> Column:
+    """Return the word of the first cause that fits, in the order of `STUCK_CAUSES`."""
+    no_pull = F.col("no_pull_share") > MOST_SAMPLES_SHARE
+    unserved = F.col("unserved_share") > MOST_SAMPLES_SHARE
+    pending, push = F.col("pending_max_msgs") > 0, F.col("pull") == F.lit(False)
+    limited = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
+    repeated = F.col("delivered_msgs") > F.col("fresh_msgs")
+    fits = {
+        NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_SHARE,
+        PAUSED: F.col("paused_share") > MOST_SAMPLES_SHARE,
+        ACK_LIMIT: limited & (F.col("ack_policy") != "none"),
+        REDELIVERING: repeated & (F.col("redelivered_max_msgs") > 0),
+        NO_SUBSCRIBER: no_pull & push & pending,
+        NO_PULLS: unserved & ~F.coalesce(push, F.lit(False)) & pending,
+        NOT_ACKNOWLEDGED: F.col("ack_pending_max_msgs") > 0,
+        UNEXPLAINED: F.lit(True),
+    }
+    return F.coalesce(*(F.when(fits[cause], cause.word) for cause in STUCK_CAUSES))
+
+
+def without_progress(stretches: DataFrame) -> DataFrame:
+    """Return findings about consumers that made no progress."""
+    long = F.least(F.col("duration_s") / 3600, F.lit(1.0)) * 30
+    meant = F.col("cause") == PAUSED.word
+    weight = F.when(meant, 30 + long / 2).otherwise(60 + long)
+    sentence = F.format_string("stuck for %.0f s: %s", "duration_s", "cause")
+    evidence = F.format_string(
+        "ack floor %d, %d pending, %d of %s unacknowledged, %d deliveries meanwhile",
+        "ack_floor_stream_seq",
+        "pending_max_msgs",
+        "ack_pending_max_msgs",
+        F.coalesce(F.col("max_ack_pending_msgs").cast("string"), F.lit("unlimited")),
+        "delivered_msgs",
+    )
+    return finding(stretches, "stuck", consumer_text(), weight, (sentence, evidence))
+
+
+ANSWERS = (
+    Answer(
+        STUCK,
+        lambda given: stuck(given.silver, given.gold("consumer_rate"), given.thresholds),
+        needs=("consumer_rate",),
+        findings=(without_progress,),
+        section=Section(
+            "Stuck consumers",
+            ("session", "stream", "consumer", "cause", "start_at_us", "duration_s",
+             "ack_floor_stream_seq", "pending_max_msgs", "ack_pending_max_msgs"),
+            "No consumer was stuck.",
+        ),
+        sorted_by=("-duration_s",),
+    ),
+)  # fmt: skip

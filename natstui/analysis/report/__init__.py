@@ -1,0 +1,4 @@
+"""The answers as text, HTML page and JSON result.
+
+Imports no pyspark but in `result`.
+"""

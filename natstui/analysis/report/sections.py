@@ -1,0 +1,100 @@
+"""What a report shows of a result: the section that each answer brings, with its cells as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from natstui.analysis.section import Section
+from natstui.clean import clean_line
+from natstui.units import UNKNOWN, moment_text, quantity_text, title_text
+
+
+def cell_text(name: str, value: Any) -> str:
+    """Return a cell by the unit its column's name ends with; harmless, one line."""
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, str):
+        return clean_line(value)
+    return quantity_text(name, value)
+
+
+Result = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A section with its rows, as clean text."""
+
+    table: str
+    section: Section
+    titles: tuple[str, ...]
+    numeric: tuple[bool, ...]
+    rows: tuple[tuple[str, ...], ...]
+    cut: bool
+    """There are more rows in the table."""
+
+
+def heads(names: Sequence[str]) -> tuple[str, ...]:
+    """Return the heads of some columns: without the unit, but where two would be the same."""
+    titles = [title_text(name) for name in names]
+    return tuple(
+        name.replace("_", " ") if titles.count(title) > 1 else title
+        for name, title in zip(names, titles, strict=True)
+    )
+
+
+def shown(result: Result, name: str) -> Shown:
+    """Return the section of a table; a session that is the same in every row is left out."""
+    table = result["tables"][name]
+    section = Section(**table["section"])
+    types = {column["name"]: column["type"] for column in table["columns"]}
+    names = list(types)
+    alone = len(result["sessions"]) == 1 and name != "session"
+    kept = tuple(one for one in section.columns if not (alone and one == "session"))
+    places = [names.index(one) for one in kept]
+    rows = tuple(
+        tuple(cell_text(names[place], row[place]) for place in places) for row in table["rows"]
+    )
+    return Shown(
+        name,
+        section,
+        heads(kept),
+        tuple(types[one] in ("bigint", "double") for one in kept),
+        rows,
+        bool(table["cut"]),
+    )
+
+
+def sections(result: Result) -> list[Shown]:
+    """Return every section of the answers, in their order; optional ones only with rows."""
+    filled = [shown(result, name) for name, table in result["tables"].items() if table["section"]]
+    return [one for one in filled if one.rows or not one.section.optional]
+
+
+def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
+    """Return (moments, values) of a column of the table `load` for one session."""
+    table = result["tables"]["load"]
+    names = [c["name"] for c in table["columns"]]
+    place, at, who = names.index(column), names.index("bucket_at_us"), names.index("session")
+    rows = [row for row in table["rows"] if row[who] == session]
+    return [row[at] for row in rows], [row[place] for row in rows]
+
+
+def only_bucket(result: Result, session: str, lines: Sequence[tuple[str, str]]) -> str:
+    """Return the one value of each line (name, column of `load`) where a session has one bucket.
+
+    Empty where there are more, which are a chart, or none: one point has no length to draw.
+    """
+    points = [
+        (at, f"{name} {cell_text(column, value)}")
+        for name, column in lines
+        for at, value in zip(*series(result, session, column), strict=True)
+        if value is not None
+    ]
+    if len({at for at, _ in points}) != 1:
+        return ""
+    return f"{moment_text(points[0][0])}: {', '.join(text for _, text in points)}"

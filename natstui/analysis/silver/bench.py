@@ -1,0 +1,91 @@
+"""Benchmarks: what workers counted and timed, and the result that the benchmark recorded."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.silver import schema
+from natstui.analysis.silver.bronze import checked
+from natstui.analysis.silver.events import of_kind
+from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
+
+_RUN = ["session", "run_id"]
+
+
+def reports(index: DataFrame) -> DataFrame:
+    """Return every worker's reports, with the phase the run was in."""
+    rows = of_kind(index, "benchmark_report", schema.BENCHMARK_REPORT).select(
+        "session", "line.*", checked(F.col("line.counts"), schema.COUNTS).alias("counted")
+    )
+    phases = of_kind(index, "benchmark_phase", schema.BENCHMARK_PHASE).select("session", "line.*")
+    phases = phases.groupBy(*_RUN).agg(F.collect_list(F.struct("at_us", "phase")).alias("phases"))
+    rows = rows.join(F.broadcast(phases), _RUN, "left")
+    so_far = F.filter("phases", lambda entered: entered["at_us"] <= F.col("at_us"))
+    return rows.withColumn("phase", F.array_max(so_far)["phase"]).drop("phases")
+
+
+def bench_intervals(reported: DataFrame) -> DataFrame:
+    """Return the table `bench_interval`."""
+    rows = reported.drop("counts").select("*", "counted.*")
+    return BENCH_INTERVAL.contract(rows)
+
+
+def bench_latencies(reported: DataFrame) -> DataFrame:
+    """Return the table `bench_latency`: one row per filled bucket."""
+    histograms = F.array(
+        *(
+            F.struct(
+                F.lit(name.removesuffix("_uncorrected")).alias("metric"),
+                F.lit(not name.endswith("_uncorrected")).alias("corrected"),
+                checked(F.col(f"latencies.{name}"), schema.HISTOGRAM).alias("histogram"),
+            )
+            for name in schema.LATENCIES
+        )
+    )
+    rows = reported.select("*", F.inline(histograms))
+    rows = rows.select(
+        "*",
+        F.posexplode("histogram.buckets").alias("position", "bucket_id"),
+    )
+    rows = rows.withColumns(
+        {
+            "latency_ns": bucket_middle_ns(F.col("bucket_id")),
+            "latencies_count": F.get("histogram.counts", F.col("position")),
+        }
+    )
+    return BENCH_LATENCY.contract(rows)
+
+
+def bench_results(index: DataFrame) -> DataFrame:
+    """Return the table `bench_result`."""
+    fields = {
+        "at_us": "bigint",
+        "run_id": "string",
+        "result": _result_type(),
+    }
+    rows = of_kind(index, "benchmark_finished", fields).select("session", "line.*")
+    rows = rows.select(
+        "session",
+        "at_us",
+        "run_id",
+        checked(F.col("result"), schema.BENCHMARK_RESULT).alias("result"),
+        checked(F.col("result.accounting"), schema.ACCOUNTING).alias("account"),
+    )
+    return BENCH_RESULT.contract(rows.select("*", "result.*", "account.*"))
+
+
+def _result_type() -> str:
+    own = schema.struct(schema.BENCHMARK_RESULT)
+    return f"{own[:-1]},accounting:{schema.struct(schema.ACCOUNTING)}>"
+
+
+def bucket_middle_ns(bucket: Column) -> Column:
+    """Return the latency a bucket stands for, as `natstui.model.bench.latency` does."""
+    return F.floor((_low_ns(bucket) + _low_ns(bucket + 1) - 1) / 2).cast("bigint")
+
+
+def _low_ns(bucket: Column) -> Column:
+    octave = F.shiftright(bucket, 7) - 1
+    power = F.pow(F.lit(2.0), octave).cast("bigint")
+    return F.when(bucket < 256, bucket).otherwise((128 + bucket.bitwiseAND(127)) * power)

@@ -1,0 +1,236 @@
+"""Bronze: read the recorded lines with a schema, and check each before its values are used."""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.silver import schema
+from natstui.analysis.silver.schema import PACKED_AS
+from natstui.analysis.spark.failures import ERROR_MARK
+
+NEAR_BELOW_US = 1_000_000_000
+"""A time that is less than this is a difference; all others are µs since 1970."""
+IS_PACKED = "_packed"
+"""Column that says, for each poll or sample, whether the five columns hold differences."""
+
+
+def is_packed(row: Column) -> Column:
+    """Return whether a poll was packed; one of its columns stands for all five."""
+    return row[next(iter(PACKED_AS.values()))].isNotNull()
+
+
+def recorded_column(row: Column, name: str) -> Column:
+    """Return all values of a column, or the differences recorded in their place."""
+    if name not in PACKED_AS:
+        return row[name]
+    return F.when(F.col(IS_PACKED), row[PACKED_AS[name]]).otherwise(row[name])
+
+
+def unpacked(rows: DataFrame) -> DataFrame:
+    """Turn the differences in the five columns into values where `_packed` says so.
+
+    One row per consumer, with `taken_at_us`.
+    """
+    packed, consumer_seq = F.col(IS_PACKED), F.col("delivered_consumer_seq")
+    ahead = F.when(packed, consumer_seq).otherwise(F.lit(0).cast("bigint"))
+    stream_seq = F.col("delivered_stream_seq") + ahead
+    delivered_us = _time("delivered_at_us", F.col("taken_at_us"))
+    filled = {
+        "delivered_stream_seq": stream_seq,
+        "ack_floor_consumer_seq": _behind("ack_floor_consumer_seq", consumer_seq),
+        "ack_floor_stream_seq": _behind("ack_floor_stream_seq", stream_seq),
+        "delivered_at_us": delivered_us,
+        "acked_at_us": _time("acked_at_us", F.coalesce(delivered_us, F.col("taken_at_us"))),
+    }
+    return rows.withColumns(filled).drop(IS_PACKED)
+
+
+def _behind(name: str, seq: Column) -> Column:
+    return F.when(F.col(IS_PACKED), seq - F.col(name)).otherwise(F.col(name))
+
+
+def _time(near: str, base_us: Column) -> Column:
+    """Return a time that may stand as its difference to another."""
+    difference = F.col(IS_PACKED) & (F.col(near) < NEAR_BELOW_US)
+    return F.when(difference, F.col(near) + base_us).otherwise(F.col(near))
+
+
+_PLACE = r',"line":(\d{1,9})(?:,"part":(\d{1,9}),"parts_count":\d{1,9})?\}$'
+"""The place of a line in its segment, and of a part of a large poll in its line."""
+
+_CORRUPT = "_corrupt_record"
+_ALL = "all_"
+"""Begins the name of a column that still holds all values of a poll."""
+_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
+
+
+def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> DataFrame:
+    """Return the lines of sessions: session, segment, kind, line_count, part_count, value.
+
+    `folders` are paths or URLs with Spark's glob characters escaped; `skipped` are segments, as
+    `session/file`, that another one already holds.
+    """
+    reader = spark.read.option("ignoreCorruptFiles", value=True)
+    where = F.col("_metadata.file_path")
+    # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
+    head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
+    lines = reader.text([f"{folder}/records-*.jsonl*" for folder in folders]).select(
+        F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
+        F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
+        F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
+        _number(tail, 1, "line_count"),
+        _number(tail, 2, "part_count"),
+        "value",
+    )
+    if skipped:
+        lines = lines.where(~F.concat_ws("/", "session", "segment").isin(skipped))
+    return lines
+
+
+def _bytes_of(text: Column, start: int, length: int) -> Column:
+    return F.substring(text.cast("binary"), start, length).cast("string")
+
+
+def _number(tail: Column, group: int, name: str) -> Column:
+    digits = F.regexp_extract(tail, _PLACE, group)
+    return F.when(digits != "", digits.cast("int")).alias(name)
+
+
+def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
+    """Return one row per segment: session, segment, size_bytes, promised_bytes.
+
+    `promised_bytes` is the uncompressed length (modulo 2³²) with which the last member of a gzip
+    file ends; null for the open segment. In a file cut off it is noise, rarely a small number.
+    """
+    tail = F.hex(F.substring(F.col("content"), -4, 4))
+    little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
+    sealed = F.col("path").endswith(".gz")
+    files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])
+    return files.select(
+        F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("session"),
+        F.regexp_extract("path", r"([^/]+)$", 1).alias("segment"),
+        F.col("length").alias("size_bytes"),
+        F.when(sealed & (F.col("length") < 18), F.lit(2**33))
+        .when(sealed, F.conv(little_endian, 16, 10).cast("bigint"))
+        .alias("promised_bytes"),
+    )
+
+
+def parse(lines: DataFrame, ddl: str) -> DataFrame:
+    """Return lines with the parsed struct `line`, null where unreadable, instead of `value`.
+
+    Sequences beyond 64 signed bits are text in a recording; they are read as 2⁶³−1. No filter on
+    `line` here: Spark would push it below the parsing and parse twice.
+    """
+    wanted = f"struct<{ddl},{_CORRUPT}:string>"
+    clamped = F.regexp_replace("value", r'"\d{19,20}"', str(2**63 - 1))
+    bad = F.col("line")[_CORRUPT].isNotNull()
+    huge = bad & F.col("value").rlike(r'"\d{19,20}"')
+    rows = lines.withColumn("line", F.from_json("value", wanted, _OPTIONS))
+    rows = rows.withColumn(
+        "line", F.when(huge, F.from_json(clamped, wanted, _OPTIONS)).otherwise(F.col("line"))
+    )
+    return rows.withColumn("line", F.when(~bad, F.col("line"))).drop("value")
+
+
+def whole(value: Column) -> Column:
+    """Return whether a line has both its ends: a torn one has not."""
+    return value.startswith('{"kind":"') & value.endswith("}")
+
+
+def raised(sentence: Column) -> Column:
+    """Fail the job with a sentence, to which the session's name is added."""
+    return F.raise_error(F.concat(F.lit(ERROR_MARK), sentence, F.lit(" in session "), "session"))
+
+
+def checked(row: Column, fields: schema.Fields) -> Column:
+    """Return a parsed struct; a required field that is null is an error, unless all of it is."""
+    names = schema.required(fields)
+    absent = [row[name].isNull() for name in names]
+    sentence = F.concat(
+        F.lit("a required field is missing or null: "), _names_where(names, absent)
+    )
+    return F.when(row.isNotNull() & _any(absent), raised(sentence)).otherwise(row)
+
+
+def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
+    """Return one row per position of the columns in `line.<where>`, each column as `<name>`.
+
+    Every column must be there and as long as the names; a required value must not be null. The
+    checks are few expressions: the JVM does not compile a method that grows too long.
+    """
+    row, packed = F.col("line")[where], where == "consumers"
+    kept = [name for name in rows.columns if name != "line"]
+    if packed:
+        rows = rows.withColumn(IS_PACKED, is_packed(row))
+        kept.append(IS_PACKED)
+    # Columns by themselves are looked up once per poll, inside `line` once per sample.
+    rows = rows.select(
+        *kept,
+        F.col("line").isNotNull().alias("_read"),
+        *(
+            (recorded_column(row, name) if packed else row[name]).alias(_ALL + name)
+            for name in fields
+        ),
+    )
+    rows = rows.withColumn("_differ", _differing(fields))
+    rows = rows.select("*", F.posexplode(_names(where, fields)).alias("_i", "_name"))
+    # Picking by position is cheaper than arrays_zip, which builds an object per row.
+    picked = rows.select(*kept, *(F.get(_ALL + name, F.col("_i")).alias(name) for name in fields))
+    return _without_nulls(unpacked(picked) if packed else picked, where, fields)
+
+
+def _differing(fields: schema.Fields) -> Column:
+    """Return the names of the columns of a poll that are missing or have another length."""
+    others = tuple(name for name in fields if name != "name")
+    length = F.size(_ALL + "name")
+    return _names_where(others, [~F.size(_ALL + name).eqNullSafe(length) for name in others])
+
+
+def _names(where: str, fields: schema.Fields) -> Column:
+    """Return the column of names; fail when any column is missing or has another length."""
+    sizes = [F.size(_ALL + name) for name in fields]
+    alike = F.array_distinct(F.array(*sizes)) == F.array(F.size(F.col(_ALL + "name")))
+    sentence = F.lit(f"a column of {where} is missing or has another length: ")
+    broken = F.col("_read") & ~F.coalesce(alike, F.lit(False))
+    failed = raised(F.concat(sentence, "_differ"))
+    return F.when(broken, failed).otherwise(F.col(_ALL + "name"))
+
+
+def _without_nulls(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
+    """Fail on a null in a required column; reading the first column runs the check."""
+    names = schema.required(fields)
+    numbers = [F.col(name) for name in names if fields[name] == "bigint"]
+    # Null if any of them is null, in one short expression.
+    together = reduce(lambda left, right: left.bitwiseOR(right), numbers)
+    others = [F.col(name).isNull() for name in names if fields[name] != "bigint"]
+    sentence = F.concat(
+        F.lit(f"a required value of {where} is null: "),
+        _first_where(names, [F.col(name).isNull() for name in names]),
+    )
+    failed = F.when(together.isNull() | _any(others), raised(sentence))
+    first = next(iter(fields))
+    return rows.withColumn(first, failed.otherwise(F.col(first)))
+
+
+def _any(flags: list[Column]) -> Column:
+    return reduce(lambda left, right: left | right, flags)
+
+
+def _names_where(names: tuple[str, ...], flags: list[Column]) -> Column:
+    """Return the names whose flag is set, as text.
+
+    Not for samples: a lambda keeps Spark from compiling the whole step.
+    """
+    named = F.zip_with(
+        F.array(*map(F.lit, names)), F.array(*flags), lambda name, flag: F.when(flag, name)
+    )
+    return F.array_join(named, ", ")
+
+
+def _first_where(names: tuple[str, ...], flags: list[Column]) -> Column:
+    """Return the first name whose flag is set."""
+    return F.coalesce(*(F.when(flag, name) for name, flag in zip(names, flags, strict=True)))

@@ -1,0 +1,167 @@
+"""Stream and consumer samples: one row each, with the change since the sample before.
+
+This is the only place that sorts samples: everything later is a scan. Rates stop at a gap of the
+recording, at a counter that went backwards, and at another creation time.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window, WindowSpec
+from pyspark.sql import functions as F
+
+from natstui.analysis.silver import schema
+from natstui.analysis.silver.bronze import checked, exploded, parse, whole
+from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
+from natstui.analysis.tables import Table
+
+_BEFORE = "before_"
+_HEAD: schema.Fields = {"taken_mono_us": "bigint", "taken_at_us": "bigint"}
+
+
+def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
+    """Return the table `stream_sample`."""
+    rows = _rows(lines, gap_ends, "streams", schema.STREAM_COLUMNS)
+    rows = rows.withColumnRenamed("name", "stream").withColumns(
+        {
+            "series_id": F.xxhash64("session", "stream", "created_at_us"),
+            "upstream_lag_msgs": F.array_max(F.col("upstreams.lag_msgs")),
+        }
+    )
+    rows = _with_before(rows, STREAM_SAMPLE, "last_seq", "stored_msgs", "stored_bytes", "leader")
+    rows = _stepped(rows, reset=_change("last_seq") < 0)
+    rows = rows.withColumns(
+        {
+            "published_msgs": _step("last_seq"),
+            "grown_msgs": _step("stored_msgs"),
+            "grown_bytes": _step("stored_bytes"),
+            "leader_before": _before("leader"),
+        }
+    )
+    return STREAM_SAMPLE.contract(rows.select("*", "rest.*"))
+
+
+def consumer_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
+    """Return the table `consumer_sample`."""
+    rows = _rows(lines, gap_ends, "consumers", schema.CONSUMER_COLUMNS)
+    rows = rows.withColumnRenamed("name", "consumer").withColumns(
+        {
+            "series_id": F.xxhash64("session", "stream", "consumer", "created_at_us"),
+            "outstanding": (F.col("pending_msgs") > 0) | (F.col("ack_pending_msgs") > 0),
+        }
+    )
+    counters = ("delivered_consumer_seq", "delivered_stream_seq", "ack_floor_consumer_seq",
+                "ack_floor_stream_seq")  # fmt: skip
+    rows = _with_before(rows, CONSUMER_SAMPLE, *counters, "pending_msgs", "outstanding")
+    backwards = [_change(name) < 0 for name in ("delivered_consumer_seq", "ack_floor_stream_seq")]
+    rows = _stepped(rows, reset=backwards[0] | backwards[1])
+    behind, stays = F.col("pending_msgs") > 0, _change("ack_floor_stream_seq") == 0
+    rows = rows.withColumns(
+        {
+            "delivered_msgs": _step("delivered_consumer_seq"),
+            "fresh_msgs": _step("delivered_stream_seq"),
+            "settled_msgs": _step("ack_floor_consumer_seq"),
+            "stuck_start_us": _start(F.col("outstanding"), _before("outstanding") & stays),
+            "behind_start_us": _start(behind, _before("pending_msgs") > 0),
+        }
+    )
+    # The columns of the sample before are dropped before the rows are passed on.
+    rows = rows.drop(*(name for name in rows.columns if name.startswith(_BEFORE)))
+    rows = rows.withColumns(
+        {
+            "stuck_since_us": _since(F.col("outstanding"), "stuck_start_us"),
+            "behind_since_us": _since(behind, "behind_start_us"),
+        }
+    )
+    return CONSUMER_SAMPLE.contract(rows.select("*", "rest.*"))
+
+
+def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
+    """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
+    read = fields | schema.PACKED_CONSUMER_COLUMNS if where == "consumers" else fields
+    ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(read)}"
+    polls = lines.where((F.col("kind") == "snapshot") & whole(F.col("value")))
+    text = F.col("value")
+    if where == "streams":
+        # A poll holds its consumers last and as its largest part: they need not be parsed.
+        text = F.concat(F.substring_index(text, ',"consumers":', 1), F.lit("}"))
+    parsed = parse(polls.select("session", text.alias("value")), ddl)
+    parsed = parsed.withColumn("line", checked(F.col("line"), {**_HEAD, where: "struct"}))
+    parsed = parsed.select(
+        "session",
+        "line",
+        F.col("line.taken_mono_us").alias("taken_mono_us"),
+        F.col("line.taken_at_us").alias("taken_at_us"),
+    )
+    parsed = parsed.join(F.broadcast(gap_ends), "session", "left")
+    passed = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
+    epoch = F.coalesce(F.size(passed), F.lit(0))
+    parsed = parsed.withColumn("epoch", epoch).drop("gap_ends")
+    rows = exploded(parsed, where, fields)
+    peers = F.col("peers")
+    # No lambda: one keeps Spark from compiling the whole step.
+    sound = F.struct(F.lit(False).alias("offline"), F.lit(True).alias("current"))
+    down = F.array_remove(F.arrays_zip("peers.offline", "peers.current"), sound)
+    return (
+        rows.withColumnRenamed("sampled_mono_us", "mono_us")
+        .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
+        .withColumn("peers_count", F.size(peers))
+        .withColumn("down_peers_count", F.when(F.size(peers) > 0, F.size(down)).otherwise(0))
+        .withColumn("peer_lag_msgs", F.array_max(F.col("peers.lag_msgs")))
+        .drop("peers", "taken_at_us", "taken_mono_us")
+    )
+
+
+def _series() -> WindowSpec:
+    # The identity is inside the hash, so one 8-byte key partitions and sorts.
+    return Window.partitionBy("series_id").orderBy("mono_us")
+
+
+def _with_before(rows: DataFrame, table: Table, *names: str) -> DataFrame:
+    """Add those columns, and mono_us and epoch, as they were one sample earlier.
+
+    All other columns of the table travel through the sort as one, `rest`: otherwise every step
+    would copy them one by one.
+    """
+    needed = ("series_id", "at_us", "mono_us", "epoch", *names)
+    others = [column.name for column in table.columns if column.name not in needed]
+    rest = F.struct(*(name for name in others if name in rows.columns)).alias("rest")
+    rows = rows.select(*needed, rest)
+    # Side by side, not as a struct: that would be built and taken apart once per sample.
+    return rows.withColumns(
+        {_BEFORE + name: F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
+    )
+
+
+def _before(name: str) -> Column:
+    return F.col(_BEFORE + name)
+
+
+def _change(name: str) -> Column:
+    return F.col(name) - _before(name)
+
+
+def _stepped(rows: DataFrame, reset: Column) -> DataFrame:
+    """Add `reset` and `elapsed_us`: null where the change is not known."""
+    backwards = F.coalesce(reset, F.lit(False))
+    # While a node was away, a row that could not be read again is in two polls.
+    newer = F.col("mono_us") > _before("mono_us")
+    known = (F.col("epoch") == _before("epoch")) & ~backwards & newer
+    return rows.withColumns({"reset": backwards, "elapsed_us": F.when(known, _change("mono_us"))})
+
+
+def _step(name: str) -> Column:
+    return F.when(F.col("elapsed_us").isNotNull(), _change(name))
+
+
+def _start(state: Column, stays: Column) -> Column:
+    """Return the moment of a sample at which a state begins; null at every other.
+
+    A gap does not break it: a counter that only grows and is the same afterwards did not move.
+    """
+    return F.when(state & ~F.coalesce(stays, F.lit(False)), F.col("at_us"))
+
+
+def _since(state: Column, start: str) -> Column:
+    """Return since when a state holds without a break; null where it does not hold."""
+    so_far = _series().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    return F.when(state, F.last(start, ignorenulls=True).over(so_far))

@@ -1,0 +1,4 @@
+"""Spark itself: session, store, check of Java, its errors as sentences, cancelling, class cache.
+
+Knows no table of ours but `analysis.tables`.
+"""

@@ -1,0 +1,78 @@
+"""What went wrong inside Spark, as one sentence."""
+
+from __future__ import annotations
+
+import re
+
+from natstui.errors import AnalysisError, NatstuiError
+
+ERROR_MARK = "natstui-analysis:"
+"""Stands before a sentence of ours inside an error message of Spark."""
+
+_KNOWN = (
+    (
+        r"No space left on device|Disk quota exceeded",
+        "the disk is full: free some space, or choose other folders with --out and --scratch",
+    ),
+    (
+        r"File too large|File size limit exceeded",
+        "a file grew larger than this process may write: raise the limit (ulimit -f), or choose "
+        "other folders with --out and --scratch",
+    ),
+    (
+        r"AccessControlException|Permission denied|AccessDenied|\(Permission|Mkdirs failed",
+        "no permission to read the sessions or to write the tables{where}",
+    ),
+    (
+        r"OutOfMemoryError|GC overhead",
+        "Spark ran out of memory: give it more with --memory 4g",
+    ),
+    (
+        r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs\.s3a",
+        "this Spark cannot read that kind of address: add the file system's jars with "
+        "spark-submit --packages, for s3a org.apache.hadoop:hadoop-aws",
+    ),
+    (
+        r"UnknownHostException|Connection refused|UNAVAILABLE",
+        "Spark could not reach a host it needs: is the master, server or storage running?",
+    ),
+    (r"UNAUTHENTICATED", "the Spark Connect server refused the token"),
+    (
+        r"PATH_NOT_FOUND|FileNotFoundException",
+        "a folder or file went away while it was read",
+    ),
+    (
+        r"Read-only file system",
+        "the file system of the tables is read-only: choose another --out",
+    ),
+)
+
+
+def explain(error: BaseException) -> NatstuiError:
+    """Return the error a user can act on."""
+    if isinstance(error, NatstuiError):
+        return error
+    text = _whole_text(error)
+    own = re.search(re.escape(ERROR_MARK) + r"([^\n\"]*(?:\"[^\n\"]*\"[^\n\"]*)*)", text)
+    if own:
+        sentence = re.split(r" SQLSTATE|\. SQLSTATE|\n", own[1])[0].strip()
+        return AnalysisError(f"{sentence}: it was not recorded by this version of natstui")
+    for pattern, sentence in _KNOWN:
+        if re.search(pattern, text):
+            return AnalysisError(sentence.format(where=_where(text)))
+    first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
+    return AnalysisError(f"Spark failed: {type(error).__name__}: {first[:300]}")
+
+
+def _whole_text(error: BaseException) -> str:
+    parts = []
+    link: BaseException | None = error
+    while link is not None:
+        parts.append(str(link))
+        link = link.__cause__ or link.__context__
+    return "\n".join(parts)
+
+
+def _where(text: str) -> str:
+    path = re.search(r"(?:file:)?(/[^\s:,;()'\"]{2,200})", text)
+    return f" ({path[1]})" if path else ""

@@ -1,0 +1,177 @@
+"""Storage of the tables: silver by session; gold in a new folder that replaces the old one.
+
+On any file system that Hadoop knows.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.tables import Table, dictionary
+
+
+class Files:
+    """The few file operations needed, on any file system Hadoop knows."""
+
+    def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
+        self._jvm = jvm
+        self._system = jvm.org.apache.hadoop.fs.Path(root).getFileSystem(configuration)
+
+    def _path(self, text: str) -> Any:
+        return self._jvm.org.apache.hadoop.fs.Path(text)
+
+    def exists(self, path: str) -> bool:
+        """Return whether there is such a path."""
+        return bool(self._system.exists(self._path(path)))
+
+    def delete(self, path: str) -> None:
+        """Delete a path with all that is in it, if it is there."""
+        self._system.delete(self._path(path), True)
+
+    def rename(self, source: str, target: str) -> None:
+        """Rename a folder; raises OSError."""
+        if not self._system.rename(self._path(source), self._path(target)):
+            raise OSError(f"cannot rename {source} to {target}")
+
+    def glob(self, pattern: str) -> list[str]:
+        """Return the paths that match."""
+        found = self._system.globStatus(self._path(pattern))
+        return [status.getPath().toString() for status in found or []]
+
+    def write_text(self, path: str, text: str) -> None:
+        """Write a small file."""
+        stream = self._system.create(self._path(path), True)
+        stream.write(bytearray(text.encode()))
+        stream.close()
+
+
+def file_system(spark: SparkSession, root: str) -> Files | None:
+    """Return the file system of a path or URL; None over Spark Connect, which has no way to it."""
+    jvm = getattr(spark, "_jvm", None)
+    jsc = getattr(spark, "_jsc", None)
+    return Files(jvm, jsc.hadoopConfiguration(), root) if jvm is not None and jsc else None
+
+
+_OLD = ".old"
+_FINGERPRINT = "_made_of-"
+"""Begins the name of an empty file: the rest of it is the fingerprint of the answers."""
+_LEFT = re.compile(r"/gold\.[0-9a-f]{8}(\.old)?$")
+"""Names of the folders of a run: `tidy` removes nothing else."""
+
+
+class Store:
+    """A folder or URL with `silver/` and `gold/`.
+
+    Silver partitions are replaced one session at a time by Spark itself (staged, then renamed).
+    Gold is written to a folder of the run, which `publish` renames, so that a run that fails
+    leaves the old tables. Spark Connect has no file system API: there gold is overwritten table by
+    table, without a dictionary, and a run that fails leaves new tables beside old ones.
+    """
+
+    def __init__(self, spark: SparkSession, root: str, run: str) -> None:
+        self._spark = spark
+        self.root = root.rstrip("/")
+        self._files = file_system(spark, self.root)
+        self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
+        self._gold = self._run_folder
+
+    def has_silver(self, table: Table) -> bool:
+        """Return whether the table was ever written."""
+        if self._files is None:
+            return bool(_readable(self._spark, f"{self.root}/silver/{table.name}"))
+        return bool(self._files.exists(f"{self.root}/silver/{table.name}"))
+
+    def write_silver(self, table: Table, rows: DataFrame) -> None:
+        """Replace the partitions of the sessions in `rows`."""
+        writer = table.contract(rows).write.mode("overwrite").partitionBy("session")
+        # Numbers as deltas: half the size, and less work than a dictionary given up half-way.
+        writer = writer.option("parquet.writer.version", "v2")
+        writer = writer.option("parquet.enable.dictionary", value=False)
+        for column in table.columns:
+            if column.type == "string":
+                writer = writer.option(f"parquet.enable.dictionary#{column.name}", value=True)
+        writer.option("partitionOverwriteMode", "dynamic").parquet(
+            f"{self.root}/silver/{table.name}"
+        )
+
+    def silver(self, table: Table, sessions: list[str]) -> DataFrame:
+        """Return the rows of sessions, in the columns of the table.
+
+        A table no session ever had rows for is not there; Spark knows then that it is empty.
+        """
+        if not self.has_silver(table):
+            return self._spark.createDataFrame([], table.ddl())
+        reader = self._spark.read.schema(table.ddl())
+        rows = reader.parquet(f"{self.root}/silver/{table.name}")
+        names = [column.name for column in table.columns]
+        return rows.where(F.col("session").isin(sessions)).select(names)
+
+    def write_gold(self, table: Table, rows: DataFrame) -> None:
+        """Write a table into the folder of this run."""
+        table.contract(rows).write.mode("overwrite").parquet(f"{self._run_folder}/{table.name}")
+
+    def gold(self, table: Table) -> DataFrame:
+        """Return a table written in this run, or kept by it."""
+        return self._spark.read.schema(table.ddl()).parquet(f"{self._gold}/{table.name}")
+
+    def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
+        """Keep the published tables if they are all there and have this fingerprint."""
+        gold = f"{self.root}/gold"
+        if self._files is None or not self._files.exists(f"{gold}/{_FINGERPRINT}{fingerprint}"):
+            return False
+        if not all(self._files.exists(f"{gold}/{table.name}/_SUCCESS") for table in tables):
+            return False
+        self._gold = gold
+        return True
+
+    def publish(self, tables: tuple[Table, ...], fingerprint: str) -> None:
+        """Replace the published gold tables by those of this run, with their dictionary."""
+        if self._files is None:
+            return
+        self._files.write_text(f"{self._run_folder}/DICTIONARY.md", dictionary(tables))
+        self._files.write_text(f"{self._run_folder}/{_FINGERPRINT}{fingerprint}", "")
+        gold, old = f"{self.root}/gold", f"{self._run_folder}{_OLD}"
+        if self._files.exists(gold):
+            self._files.rename(gold, old)
+        self._files.rename(self._run_folder, gold)
+        self._files.delete(old)
+
+    def tidy(self) -> None:
+        """Remove the folders of killed runs, and put back tables that one of them had moved.
+
+        Only with the folder locked: it would also remove what another run is writing.
+        """
+        if self._files is None:
+            return
+        gold = f"{self.root}/gold"
+        for left in filter(_LEFT.search, self._files.glob(f"{gold}.*")):
+            if left.endswith(_OLD) and not self._files.exists(gold):
+                self._files.rename(left, gold)
+            else:
+                self._files.delete(left)
+        self._drop_staging()
+
+    def discard(self) -> None:
+        """Remove the folder of this run, if it was not published."""
+        if self._files is None:
+            return
+        self._files.delete(self._run_folder)
+        self._drop_staging()
+
+    def _drop_staging(self) -> None:
+        assert self._files is not None
+        for staging in self._files.glob(f"{self.root}/silver/*/.spark-staging-*"):
+            self._files.delete(staging)
+
+
+def _readable(spark: SparkSession, path: str) -> bool:
+    from pyspark.errors import AnalysisException
+
+    try:
+        return bool(spark.read.parquet(path).columns)
+    except AnalysisException:
+        return False

@@ -1,0 +1,174 @@
+"""What a role's messages contain, and which message comes next: sizes, subjects, ids, repeats."""
+
+from __future__ import annotations
+
+import random
+import string
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from natstui.bench.job.digits import Int64s
+from natstui.bench.job.protocol import Orders
+from natstui.bench.job.stamps import STAMP_BYTES, StampPlace, place_for
+from natstui.bench.job.template import SEQ_DIGITS, Frame, Part, Template
+from natstui.errors import UsageError
+from natstui.model.bench.plan import BenchmarkPlan, Payload
+from natstui.units import bytes_text
+
+_SIZES_OF_A_RANGE = 16
+ALIKE_MSGS = 16
+"""Messages of one size in a row where whole blocks are written; equal frames are what is fast."""
+_SCALE = 2654435761
+_JSON_HEAD = b'{"stamp":"'
+
+
+def stamp_place(payload: Payload) -> StampPlace:
+    """Return where messages of this payload carry their stamp."""
+    if payload.kind == "json":
+        return StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
+    return place_for(payload.size_bytes)
+
+
+def payload_texts(payload: Payload) -> list[bytes]:
+    """Return the payloads to send: one, or one per size of a range. Raises UsageError."""
+    match payload.kind:
+        case "file":
+            return [_read(payload.file or "")]
+        case "json":
+            return [_order_json(payload.size_bytes)]
+        case "range":
+            most = payload.size_max_bytes or payload.size_bytes
+            sizes = np.linspace(payload.size_bytes, most, _SIZES_OF_A_RANGE).astype(int)
+            return [_filler(size) for size in dict.fromkeys(sizes.tolist())]
+        case _:
+            return [_filler(payload.size_bytes)]
+
+
+def check_fits(plan: BenchmarkPlan, most_bytes: int) -> None:
+    """Raise UsageError for a payload the server would end the connection for, again and again."""
+    for role in plan.roles:
+        if not role.traits.sends:
+            continue
+        size_bytes = max(map(len, payload_texts(role.payload)))
+        if size_bytes > most_bytes:
+            raise UsageError(
+                f"role {role.name!r}: payloads of {bytes_text(size_bytes)} are more than the"
+                f" {bytes_text(most_bytes)} that the server takes (max_payload)"
+            )
+
+
+def which_size(number: int, of: Sequence[object]) -> int:
+    """Return which of several sizes a message, or a group of them, has: evenly, in no order."""
+    return ((number * _SCALE) & 0xFFFFFFFF) * len(of) >> 32
+
+
+def _read(file: str) -> bytes:
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise UsageError(f"the payload file {file!r} cannot be read: {error.strerror}") from error
+
+
+def _filler(size_bytes: int) -> bytes:
+    """Return bytes that do not compress to nothing, the same in every run."""
+    return random.Random(size_bytes).randbytes(size_bytes)
+
+
+def _order_json(size_bytes: int) -> bytes:
+    """Return an order as a shop would send it; at least as long as its fields need."""
+    head = _JSON_HEAD + b"0" * (2 * STAMP_BYTES)
+    rest = (
+        b'","type":"order.placed","customer":"c-104823","currency":"EUR","total":129.95,"note":"'
+    )
+    letters = random.Random(7).choices(string.ascii_letters + "     ", k=size_bytes)
+    room = max(size_bytes - len(head) - len(rest) - 2, 0)
+    return head + rest + "".join(letters[:room]).encode() + b'"}'
+
+
+class Content:
+    """The frames of one sender."""
+
+    def __init__(
+        self,
+        orders: Orders,
+        most: int,
+        reply: tuple[Part, ...] = (),
+        headers: tuple[tuple[Part, ...], ...] = (),
+    ) -> None:
+        role = orders.role
+        place = stamp_place(role.payload)
+        texts = payload_texts(role.payload)
+        frames = [
+            Frame(subject_parts(orders), text, place, reply, (*headers, *header_parts(orders)))
+            for text in texts
+        ]
+        self.templates = [Template(frame, most) for frame in frames]
+        self.logical = repeats(role.payload.duplicate_ratio)
+        """Number sent → number of the message: less where one is sent twice on purpose."""
+        self._publisher = orders.publisher_id
+        self._subjects = role.subjects_count
+        self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
+
+    def frames(
+        self, first: int, due_ns: Int64s, now_ns: int, numbers: dict[str, Int64s] | None = None
+    ) -> tuple[bytes, int]:
+        """Return the frames of messages `first` …, ready to write, and their payload bytes."""
+        seqs = self.logical(np.arange(first, first + len(due_ns)))
+        values = {"id": seqs, **(numbers or {})}
+        if self._subjects > 1:
+            values["subject"] = self._spread(seqs)
+        parts, payload_bytes, start = [], 0, 0
+        while start < len(due_ns):
+            end, template = self._alike(first + start, first + len(due_ns))
+            part = slice(start, end - first)
+            some = {name: column[part] for name, column in values.items()}
+            rows = template.fill(due_ns[part], now_ns, self._publisher, seqs[part], some)
+            parts.append(rows.tobytes())
+            payload_bytes += len(rows) * template.payload_bytes
+            start = end - first
+        return b"".join(parts), payload_bytes
+
+    def _alike(self, number: int, end: int) -> tuple[int, Template]:
+        """Return how far messages from this one on have its size, and their template."""
+        if len(self.templates) == 1:
+            return end, self.templates[0]
+        group = number // ALIKE_MSGS
+        return min(end, (group + 1) * ALIKE_MSGS), self.templates[
+            which_size(group, self.templates)
+        ]
+
+    def _spread(self, seqs: Int64s) -> Int64s:
+        if self._random is None:
+            return seqs % self._subjects
+        return self._random.integers(0, self._subjects, len(seqs))
+
+
+def subject_parts(orders: Orders) -> tuple[Part, ...]:
+    """Return the subject, with a number at its end when messages are spread."""
+    role = orders.role
+    if role.subjects_count == 1:
+        return (role.subject.encode(),)
+    width = len(str(role.subjects_count - 1))
+    return (role.subject.encode() + b".", ("subject", width))
+
+
+def header_parts(orders: Orders) -> tuple[tuple[Part, ...], ...]:
+    """Return the header lines the plan asks for."""
+    payload = orders.role.payload
+    lines: list[tuple[Part, ...]] = [
+        (f"{name}: {value}".encode(),) for name, value in payload.headers
+    ]
+    if payload.msg_ids:
+        prefix = f"Nats-Msg-Id: {orders.run_id}-{orders.publisher_id}-".encode()
+        lines.append((prefix, ("id", SEQ_DIGITS)))
+    return tuple(lines)
+
+
+def repeats(ratio: float) -> Callable[[Int64s], Int64s]:
+    """Return the map from the number of a send to that of its message; every n-th goes twice."""
+    if ratio <= 0:
+        return lambda sends: sends
+    every = max(round(1 / ratio), 1)
+    return lambda sends: sends // (every + 1) * every + np.minimum(sends % (every + 1), every - 1)

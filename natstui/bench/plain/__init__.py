@@ -1,0 +1,1 @@
+"""The same patterns with plain nats-py, as a Python service works."""

@@ -1,0 +1,66 @@
+"""Core receiving with the plain nats-py client."""
+
+from __future__ import annotations
+
+from nats.aio.msg import Msg
+
+from natstui.bench.job.content import stamp_place
+from natstui.bench.job.job import Job
+from natstui.bench.job.stamps import NO_STAMP
+from natstui.bench.plain.client import PlainInbox
+from natstui.bench.wire.link import WireLink, until_stopped
+
+
+class Subscriber:
+    """Takes every message of a subject, one callback each."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        self._job, self._link = job, link
+        role = job.orders.role
+        self._inbox = PlainInbox(
+            job, stamp_place(role.payload) if job.orders.stamped else NO_STAMP
+        )
+
+    async def begin(self) -> None:
+        """Subscribe."""
+        role = self._job.orders.role
+        subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
+        await self._link.nc.subscribe(subject, role.queue or "", cb=self._on_message)
+        await self._link.flush(role.timeout_s)
+
+    async def run(self) -> None:
+        """Let messages come."""
+        await until_stopped(self._job, self._link)
+        self._inbox.close()
+
+    async def _on_message(self, message: Msg) -> None:
+        self._inbox.add(message.data)
+        if self._job.orders.role.think_s:
+            await self._job.sleep(self._job.orders.role.think_s)
+
+
+class Server:
+    """Answers every request with its own payload."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        self._job, self._link = job, link
+        self._inbox = PlainInbox(job, NO_STAMP)
+
+    async def begin(self) -> None:
+        """Subscribe, in a queue group so that workers share the requests."""
+        role = self._job.orders.role
+        subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
+        queue = role.queue or "natstui-bench"
+        await self._link.nc.subscribe(subject, queue, cb=self._on_request)
+        await self._link.flush(role.timeout_s)
+
+    async def run(self) -> None:
+        """Answer until told to stop."""
+        await until_stopped(self._job, self._link)
+        self._inbox.close()
+
+    async def _on_request(self, message: Msg) -> None:
+        now_ns = self._inbox.add(message.data)
+        if message.reply:
+            await message.respond(message.data)
+            self._job.tally.sent(1, len(message.data), now_ns)

@@ -1,0 +1,4 @@
+"""What shall be run: scenario files, short forms and changes to them, and their mistakes.
+
+Pure; imports the model only.
+"""

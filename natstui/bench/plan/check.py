@@ -1,0 +1,84 @@
+"""Whether a plan can be run at all: every mistake is one sentence. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from natstui.errors import UsageError
+from natstui.model.bench.plan import (
+    BenchmarkPlan,
+    Role,
+)
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
+_SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
+_MOST_WORKERS = 256
+
+
+def check(plan: BenchmarkPlan, where: str) -> None:
+    """Raise UsageError with the first mistake of a plan."""
+    for mistake in mistakes(plan):
+        raise UsageError(f"{where}: {mistake}")
+
+
+def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
+    """Yield everything that is wrong."""
+    if not plan.roles:
+        yield "there is no role"
+    names = [role.name for role in plan.roles]
+    for name in names:
+        if not _NAME.fullmatch(name):
+            yield f"role name {name!r} is not made of letters, digits, - and _"
+        if names.count(name) > 1:
+            yield f"two roles are named {name!r}"
+    for role in plan.roles:
+        for mistake in _in_role(role, plan):
+            yield f"role {role.name!r}: {mistake}"
+    for fault in plan.faults:
+        if fault.role not in names:
+            yield f"a fault is about role {fault.role!r}, which there is not"
+    if plan.duration_s is not None and plan.duration_s <= 0:
+        yield "the duration is not longer than 0"
+
+
+def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
+    yield from _numbers(role)
+    pattern, traits = role.pattern, role.traits
+    if not _SUBJECT.fullmatch(role.subject):
+        yield f"{role.subject!r} is not a subject without wildcards"
+    if role.client == "nats-py" and traits.is_wire_only:
+        yield f"pattern {pattern} has no call in nats-py: use client wire"
+    if plan.stream is None and traits.needs_stream:
+        yield f"pattern {pattern} needs a [stream]"
+    if traits.has_end and role.total_msgs is None and plan.duration_s is None:
+        yield "neither msgs nor a duration says when it ends"
+    if traits.consumes and role.acks == "all" and role.nak_ratio + role.never_ack_ratio:
+        yield "acks all cannot leave single messages out"
+    if role.payload.kind == "file" and not Path(role.payload.file or "").is_file():
+        yield f"the payload file {role.payload.file!r} does not exist"
+    if role.payload.duplicate_ratio and not role.payload.msg_ids:
+        yield "duplicates need msg-ids, or nobody can tell that they are"
+    if role.queue is not None and not traits.has_queue:
+        yield f"pattern {pattern} has no queue group"
+
+
+def _numbers(role: Role) -> Iterator[str]:
+    if not 1 <= role.workers_count <= _MOST_WORKERS:
+        yield f"{role.workers_count} workers are not between 1 and {_MOST_WORKERS}"
+    for name in ("nak_ratio", "term_ratio", "never_ack_ratio"):
+        if not 0 <= getattr(role, name) <= 1:
+            yield f"{name.removesuffix('_ratio')} share {getattr(role, name)} is not 0 … 1"
+    if not 0 <= role.payload.duplicate_ratio < 1:
+        yield f"share of duplicates {role.payload.duplicate_ratio} is not 0 … 1"
+    if min(role.batch_msgs, role.window_msgs, role.subjects_count) < 1:
+        yield "batch, window and subjects are at least 1"
+    if role.payload.size_bytes < 0 or (role.payload.size_max_bytes or 0) < 0:
+        yield "a size is not negative"
+    if role.total_msgs is not None and role.total_msgs < 1:
+        yield f"msgs is {role.total_msgs}, and at least 1 is needed to measure anything"
+    if any(min(one.start_per_s, one.end_per_s) < 0 for one in role.schedule):
+        yield "a rate is not negative"
+    if any(max(one.start_per_s, one.end_per_s) <= 0 for one in role.schedule):
+        yield "a rate is above 0"

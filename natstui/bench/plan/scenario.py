@@ -1,0 +1,337 @@
+"""Scenarios: from TOML to a plan, and the ready ones that come with natstui.
+
+Anything but the words of a scenario file is refused, in the words of the file."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from difflib import get_close_matches
+from importlib import resources
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from natstui.bench.plan.check import check
+from natstui.errors import UsageError
+from natstui.model.bench.patterns import traits
+from natstui.model.bench.plan import (
+    Acks,
+    BenchmarkPlan,
+    ClientKind,
+    Fault,
+    FaultKind,
+    Pattern,
+    Payload,
+    RateSegment,
+    Role,
+    StreamPlan,
+)
+from natstui.units import parse_bytes, parse_count, parse_duration_ns
+
+
+class Table(msgspec.Struct, forbid_unknown_fields=True, rename="kebab"):
+    """A table that refuses keys it does not know."""
+
+
+class RateTable(Table):
+    """`rate = {…}`: one of ramp, steps, burst."""
+
+    ramp: tuple[float, float] | None = None
+    over: str = "10s"
+    steps: list[float] | None = None
+    every: str = "5s"
+    burst: int | None = None
+
+
+class PayloadTable(Table):
+    """`payload = {…}` of a role."""
+
+    kind: Literal["fixed", "range", "file", "json"] = "fixed"
+    size: int | str = 128
+    size_max: int | str | None = None
+    file: str | None = None
+    headers: dict[str, str] = {}
+    msg_ids: bool = False
+    duplicates: float = 0.0
+
+
+class RoleTable(Table):
+    """One `[[role]]`."""
+
+    name: str
+    pattern: Pattern
+    workers: int = 1
+    client: ClientKind = "wire"
+    subject: str = "bench"
+    subjects: int = 1
+    random_subjects: bool = False
+    queue: str | None = None
+    msgs: int | str | None = None
+    payload: PayloadTable = msgspec.field(default_factory=PayloadTable)
+    rate: float | RateTable | None = None
+    batch: int = 500
+    window: int = 1000
+    consumer: str | None = None
+    acks: Acks = "explicit"
+    ack_wait: str = "30s"
+    max_ack_pending: int = 10_000
+    naks: float = 0.0
+    terms: float = 0.0
+    never_acked: float = 0.0
+    think: str = "0s"
+    timeout: str = "10s"
+
+
+class StreamTable(Table):
+    """`[stream]`."""
+
+    name: str = "NATSTUI_BENCH"
+    create: bool = True
+    keep: bool = False
+    subjects: list[str] = []
+    storage: Literal["file", "memory"] = "memory"
+    replicas: int = 1
+    retention: Literal["limits", "interest", "workqueue"] = "limits"
+    discard: Literal["old", "new"] = "old"
+    max_msgs: int | str | None = None
+    max_bytes: int | str | None = None
+    duplicate_window: str | None = None
+    history: int | None = None
+    """Makes it a KV bucket."""
+
+
+class FaultTable(Table):
+    """One `[[fault]]`."""
+
+    at: str
+    kind: FaultKind
+    role: str
+    worker: int | None = None
+
+
+class ScenarioFile(Table):
+    """The whole file."""
+
+    title: str
+    role: list[RoleTable]
+    description: str = ""
+    duration: str | None = None
+    warmup: str = "0s"
+    ramp: str = "0s"
+    drain: str = "10s"
+    stream: StreamTable | None = None
+    fault: list[FaultTable] = []
+
+
+_MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
+_UNKNOWN = re.compile(r"Object contains unknown field `(.*)`", re.DOTALL)
+_STEP = re.compile(r"\.(?P<name>\w[\w-]*)(?:\[(?P<number>\d+)\])?")
+
+
+def worded(error: msgspec.ValidationError) -> str:
+    """Return one sentence: what is wrong, in which table, and what was meant perhaps."""
+    found = _MESSAGE.fullmatch(str(error))
+    what, path = (found["what"], found["path"] or "") if found else (str(error), "")
+    steps = list(_STEP.finditer(path))
+    place = " › ".join(_step_text(step) for step in steps) or "the top of the file"
+    unknown = _UNKNOWN.fullmatch(what)
+    if unknown is None:
+        return f"{place}: {what[:1].lower()}{what[1:]}"
+    return f"{place} has no `{unknown[1]}`{_hint(unknown[1], _names(steps))}"
+
+
+def _step_text(step: re.Match[str]) -> str:
+    return step["name"] if step["number"] is None else f"{step['name']} {int(step['number']) + 1}"
+
+
+def _names(steps: list[re.Match[str]]) -> list[str]:
+    """Return the names the table knows that a path leads to."""
+    table: Any = ScenarioFile
+    for step in steps:
+        table = _table_in(get_type_hints(table).get(step["name"].replace("-", "_")))
+        if table is None:
+            return []
+    return _fields(table)
+
+
+def _fields(table: type[Table]) -> list[str]:
+    return [field.encode_name for field in msgspec.structs.fields(table)]
+
+
+def _table_in(hint: Any) -> type[Table] | None:
+    """Return the table a field holds, be it one, a list of them, or one of several kinds."""
+    if isinstance(hint, type) and issubclass(hint, Table):
+        return hint
+    if get_origin(hint) in (list, Union, UnionType):
+        return next(filter(None, map(_table_in, get_args(hint))), None)
+    return None
+
+
+def _hint(name: str, known: list[str]) -> str:
+    near = get_close_matches(name, known, 1)
+    if near:
+        return f"; did you mean `{near[0]}`?"
+    top = _fields(ScenarioFile)
+    if name in top and known != top:
+        return ": it belongs to the top of the file"
+    return f"; it knows {', '.join(known)}" if known else ""
+
+
+def ready_scenarios() -> dict[str, str]:
+    """Return the ready scenarios: name → text of the file."""
+    folder = resources.files("natstui.bench.plan") / "scenarios"
+    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    return {f.name[:-5]: f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
+
+
+def find_scenario(name: str) -> BenchmarkPlan:
+    """Return the plan of a ready scenario, or of a file. Raises UsageError."""
+    ready = ready_scenarios()
+    if name in ready:
+        return read_scenario(ready[name], name)
+    path = Path(name)
+    try:
+        return read_scenario(path.read_text("utf-8"), name)
+    except FileNotFoundError as error:
+        names = ", ".join(ready)
+        raise UsageError(f"no scenario {name!r}: it is no file, and ready are {names}") from error
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"the scenario {name!r} cannot be read: {error}") from error
+
+
+def read_scenario(text: str, where: str) -> BenchmarkPlan:
+    """Return the plan a scenario file describes; raise UsageError that says where it is wrong."""
+    try:
+        file = msgspec.convert(tomllib.loads(text), ScenarioFile, strict=True)
+        plan = _plan(file)
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"scenario {where}: not TOML: {error}") from error
+    except msgspec.ValidationError as error:
+        raise UsageError(f"scenario {where}: {worded(error)}") from error
+    except ValueError as error:
+        raise UsageError(f"scenario {where}: {error}") from error
+    check(plan, f"scenario {where}")
+    return plan
+
+
+def _seconds(text: str) -> float:
+    return parse_duration_ns(text) / 1e9
+
+
+def _count(number: int | str | None) -> int | None:
+    return parse_count(number) if isinstance(number, str) else number
+
+
+def _bytes(size: int | str | None) -> int | None:
+    return parse_bytes(size) if isinstance(size, str) else size
+
+
+def _plan(file: ScenarioFile) -> BenchmarkPlan:
+    ramp_s = _seconds(file.ramp)
+    return BenchmarkPlan(
+        title=file.title,
+        description=file.description,
+        roles=tuple(_role(table, ramp_s) for table in file.role),
+        stream=None if file.stream is None else _stream(file.stream, file.role),
+        duration_s=None if file.duration is None else _seconds(file.duration),
+        warmup_s=_seconds(file.warmup),
+        ramp_s=ramp_s,
+        drain_s=_seconds(file.drain),
+        faults=tuple(map(_fault, file.fault)),
+    )
+
+
+def _role(table: RoleTable, ramp_s: float) -> Role:
+    return Role(
+        name=table.name,
+        pattern=table.pattern,
+        workers_count=table.workers,
+        client=table.client,
+        subject=table.subject,
+        subjects_count=table.subjects,
+        subjects_random=table.random_subjects,
+        queue=table.queue,
+        total_msgs=_count(table.msgs),
+        payload=_payload(table.payload),
+        schedule=segments(table.rate, ramp_s),
+        batch_msgs=table.batch,
+        window_msgs=table.window,
+        consumer=table.consumer,
+        acks=table.acks,
+        ack_wait_s=_seconds(table.ack_wait),
+        max_ack_pending_msgs=table.max_ack_pending,
+        nak_ratio=table.naks,
+        term_ratio=table.terms,
+        never_ack_ratio=table.never_acked,
+        think_s=_seconds(table.think),
+        timeout_s=_seconds(table.timeout),
+    )
+
+
+def segments(rate: float | RateTable | None, ramp_s: float = 0.0) -> tuple[RateSegment, ...]:
+    """Return the schedule of a rate; raise ValueError for one that is none."""
+    if rate is None:
+        return ()
+    if isinstance(rate, RateTable):
+        return _shaped(rate)
+    start = (RateSegment(ramp_s, 0.0, rate),) if ramp_s else ()
+    return (*start, RateSegment(None, rate, rate))
+
+
+def _shaped(rate: RateTable) -> tuple[RateSegment, ...]:
+    if rate.ramp is not None:
+        first, last = rate.ramp
+        return (RateSegment(_seconds(rate.over), first, last), RateSegment(None, last, last))
+    every_s = _seconds(rate.every)
+    if rate.steps:
+        return tuple(RateSegment(every_s, step, step) for step in rate.steps)
+    if rate.burst is None or every_s <= 0:
+        raise ValueError("a rate is a number, or has one of: ramp, steps, burst with every")
+    per_s = rate.burst / every_s
+    return (RateSegment(None, per_s, per_s, burst_msgs=rate.burst),)
+
+
+def _payload(table: PayloadTable) -> Payload:
+    size_bytes = _bytes(table.size) or 0
+    if table.kind == "file" and table.file and os.path.isfile(table.file):
+        size_bytes = os.path.getsize(table.file)
+    return Payload(
+        kind=table.kind,
+        size_bytes=size_bytes,
+        size_max_bytes=_bytes(table.size_max),
+        file=table.file,
+        headers=tuple(table.headers.items()),
+        msg_ids=table.msg_ids,
+        duplicate_ratio=table.duplicates,
+    )
+
+
+def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
+    subjects = tuple(table.subjects)
+    if not subjects:
+        senders = [role for role in roles if traits(role.pattern).feeds_stream]
+        spread = (role.subject if role.subjects == 1 else f"{role.subject}.*" for role in senders)
+        subjects = tuple(dict.fromkeys(spread))
+    return StreamPlan(
+        name=table.name,
+        create=table.create,
+        keep=table.keep,
+        subjects=subjects,
+        storage=table.storage,
+        replicas_count=table.replicas,
+        retention=table.retention,
+        discard=table.discard,
+        max_msgs=_count(table.max_msgs),
+        max_bytes=_bytes(table.max_bytes),
+        duplicate_window_s=_seconds(table.duplicate_window) if table.duplicate_window else None,
+        allow_batches=any(traits(role.pattern).has_batches for role in roles),
+        history_count=table.history,
+    )
+
+
+def _fault(table: FaultTable) -> Fault:
+    return Fault(_seconds(table.at), table.kind, table.role, table.worker)

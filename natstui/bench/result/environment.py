@@ -1,0 +1,62 @@
+"""What a result stands on: versions, machine, server. Without names of users or hosts."""
+
+from __future__ import annotations
+
+import os
+import platform
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from natstui import __version__
+from natstui.model.records.record import LinkChanged
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The fingerprint of where a benchmark ran."""
+
+    natstui_version: str
+    python_version: str
+    nats_py_version: str
+    numpy_version: str
+    server_version: str | None
+    server_tls: bool
+    system: str
+    machine: str
+    processor: str
+    cores_count: int
+    memory_bytes: int | None
+
+
+def environment(link: LinkChanged | None) -> Environment:
+    """Return the fingerprint of this machine and the server it talks to."""
+    return Environment(
+        natstui_version=__version__,
+        python_version=platform.python_version(),
+        nats_py_version=version("nats-py"),
+        numpy_version=version("numpy"),
+        server_version=None if link is None else link.server_version,
+        server_tls=False if link is None else link.tls,
+        system=f"{platform.system()} {platform.release()}",
+        machine=platform.machine(),
+        processor=_processor(),
+        cores_count=os.cpu_count() or 1,
+        memory_bytes=_memory_bytes(),
+    )
+
+
+def _processor() -> str:
+    try:
+        for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    except OSError:
+        return platform.processor()
+    return platform.processor()
+
+
+def _memory_bytes() -> int | None:
+    if "SC_PHYS_PAGES" not in os.sysconf_names:
+        return None
+    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

@@ -1,0 +1,133 @@
+"""The run library: one JSON file per saved benchmark, with its histograms as an HdrHistogram log.
+
+A file holds the plan, every repetition's result, the medians of its figures and the environment.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+from platformdirs import user_data_path
+
+from natstui.bench.result.environment import Environment
+from natstui.bench.result.metrics import Metrics, medians, metrics
+from natstui.errors import NotFound, SessionError
+from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencies
+from natstui.model.bench.latency import TaggedInterval, hdr_log
+from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.bench.result import BenchmarkResult
+from natstui.paths import private_folder, user_path
+
+SCHEMA_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SavedRun:
+    """One benchmark with all its repetitions: the object of `--json`, and the file."""
+
+    schema_version: int
+    name: str
+    title: str
+    at_us: int
+    partial: bool
+    metrics: Metrics
+    """Medians over the repetitions; latencies in ns."""
+    repetitions: tuple[Metrics, ...]
+    plan: BenchmarkPlan
+    results: tuple[BenchmarkResult, ...]
+    environment: Environment
+
+
+def library_folder(named: str | None) -> Path:
+    """Return where runs are saved: the folder of the settings, or natstui's data folder."""
+    return user_path(named) if named else user_data_path("natstui") / "benchmarks"
+
+
+def saved_run(
+    plan: BenchmarkPlan, results: tuple[BenchmarkResult, ...], where: Environment
+) -> SavedRun:
+    """Return what is saved and printed of a benchmark."""
+    figures = tuple(metrics(result) for result in results)
+    at_us = results[0].started_at_us
+    stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(at_us / 1e6))
+    word = re.sub(r"[^a-z0-9]+", "-", plan.title.lower()).strip("-")[:40]
+    return SavedRun(
+        schema_version=SCHEMA_VERSION,
+        name=f"{stamp}-{at_us % 1_000_000 // 1000:03}-{word}",
+        title=plan.title,
+        at_us=at_us,
+        partial=any(result.partial for result in results),
+        metrics=medians(list(figures)),
+        repetitions=figures,
+        plan=plan,
+        results=results,
+        environment=where,
+    )
+
+
+def encode(run: SavedRun) -> bytes:
+    """Return a run as one JSON object."""
+    return msgspec.json.encode(run)
+
+
+def save(run: SavedRun, folder: Path) -> Path:
+    """Write a run and its histogram log; return the file. Raises SessionError."""
+    path = folder / f"{run.name}.json"
+    try:
+        private_folder(folder)
+        half = path.with_suffix(".part")
+        half.write_bytes(encode(run))
+        half.replace(path)
+        path.with_suffix(".hlog").write_text(_log(run), encoding="utf-8")
+    except OSError as error:
+        raise SessionError(f"the run cannot be saved in {folder}: {error.strerror}") from error
+    return path
+
+
+def runs(folder: Path) -> list[str]:
+    """Return the names of all saved runs, oldest first."""
+    return sorted(path.stem for path in folder.glob("*.json"))
+
+
+def load(name: str, folder: Path) -> SavedRun:
+    """Return a run by its name, by the end of it, or by its file; `-1` is the newest.
+
+    Raises NotFound, or SessionError for a file that is no run.
+    """
+    path = Path(name)
+    if not (name.endswith(".json") and path.is_file()):
+        path = folder / f"{_find(name, runs(folder))}.json"
+    try:
+        run = msgspec.json.decode(path.read_bytes(), type=SavedRun)
+    except (OSError, msgspec.DecodeError) as error:
+        raise SessionError(f"{path} is not a saved benchmark: {error}") from error
+    if run.schema_version != SCHEMA_VERSION:
+        raise SessionError(f"{path} was saved by another version of natstui")
+    return run
+
+
+def _find(name: str, names: list[str]) -> str:
+    if re.fullmatch(r"-\d+", name) and int(name[1:]) <= len(names):
+        return names[int(name)]
+    found = [one for one in names if one == name] or [one for one in names if name in one]
+    if len(found) != 1:
+        raise NotFound(f"{len(found) or 'no'} saved runs match {name!r}: see natstui bench runs")
+    return found[0]
+
+
+def _log(run: SavedRun) -> str:
+    """Return the histograms of all repetitions together."""
+    together: Latencies = merge_latencies(result.latencies for result in run.results)
+    length_s = sum(result.duration_s for result in run.results)
+    return hdr_log(
+        run.at_us,
+        [
+            TaggedInterval(name, 0.0, length_s, getattr(together, name))
+            for name in LATENCY_FIELDS
+            if getattr(together, name).total_count
+        ],
+    )

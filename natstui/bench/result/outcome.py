@@ -1,0 +1,185 @@
+"""The result of a run from what its workers reported: rates, fairness, notes, verdict. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from natstui.bench.result.accounting import ConsumerSpan, WorkerBook, account
+from natstui.bench.result.server_process import ServerCpu
+from natstui.model.bench.counts import Latencies, total_counts
+from natstui.model.bench.plan import (
+    BenchmarkPlan,
+)
+from natstui.model.bench.result import Accounting, BenchmarkResult, EndedHow, Verdict, WorkerResult
+
+CLIENT_BOUND_RATIO = 0.9
+"""Share of a core above which a worker, and not the server, was the limit."""
+_MISSED_RATIO = 0.01
+_UNMEASURED = ServerCpu(None, "nobody looked")
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerEnd:
+    """What is known of one worker when the run is over."""
+
+    book: WorkerBook
+    last_sent_ns: int
+    last_received_ns: int
+    cpu_ratio: float | None
+    ended: EndedHow
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """Everything the result is made of."""
+
+    plan: BenchmarkPlan
+    started_at_us: int
+    steady_ns: int
+    ended_ns: int
+    workers: Sequence[WorkerEnd]
+    latencies: Latencies
+    stored_msgs: int | None
+    waiting_msgs: int | None
+    stopped: bool
+    failure: str | None
+    notes: Sequence[str] = field(default_factory=tuple)
+    consumers: Mapping[str, ConsumerSpan] = field(default_factory=dict)
+    """The consumers that workers shared, by role."""
+    server_cpu: ServerCpu = _UNMEASURED
+
+
+def conclude(end: Ending) -> BenchmarkResult:
+    """Return the result of a run."""
+    counts = total_counts(worker.book.reported for worker in end.workers)
+    accounting = account(
+        [worker.book for worker in end.workers],
+        end.stored_msgs,
+        end.waiting_msgs,
+        end.consumers,
+    )
+    publish_per_s = _publish_rate(end)
+    receive_per_s = _receive_rate(end)
+    verdict = _verdict(end, accounting)
+    return BenchmarkResult(
+        title=end.plan.title,
+        started_at_us=end.started_at_us,
+        duration_s=_span_s(end.steady_ns, _last_ns(end.workers, end.ended_ns)),
+        verdict=verdict,
+        partial=verdict in ("failed", "stopped") or any(w.ended == "died" for w in end.workers),
+        notes=(*end.notes, *_notes(end, accounting)),
+        publish_per_s=publish_per_s,
+        receive_per_s=receive_per_s,
+        fan_out_ratio=_fan_out(end.plan, accounting),
+        fairness_ratio=_fairness(end.workers),
+        latencies=end.latencies,
+        counts=counts,
+        accounting=accounting,
+        workers=tuple(_worker_result(end, worker) for worker in end.workers),
+        server_cpu_ratio=end.server_cpu.ratio,
+        server_cpu_unknown=end.server_cpu.unknown,
+    )
+
+
+def _last_ns(workers: Iterable[WorkerEnd], otherwise_ns: int) -> int:
+    last = max((max(one.last_sent_ns, one.last_received_ns) for one in workers), default=0)
+    return last or otherwise_ns
+
+
+def _span_s(start_ns: int, end_ns: int) -> float:
+    return max(end_ns - start_ns, 1) / 1e9
+
+
+def _sent_steady(book: WorkerBook) -> int:
+    """Return what counts for the publish rate: what was acknowledged, where there are acks."""
+    return (
+        book.reported.steady_acked_msgs
+        if book.role.traits.is_stored
+        else book.reported.steady_sent_msgs
+    )
+
+
+def _publish_rate(end: Ending) -> float | None:
+    senders = [worker for worker in end.workers if worker.book.role.traits.sends]
+    total = sum(_sent_steady(worker.book) for worker in senders)
+    last_ns = max((worker.last_sent_ns for worker in senders), default=0)
+    return total / _span_s(end.steady_ns, last_ns) if last_ns else None
+
+
+def _receive_rate(end: Ending) -> float | None:
+    receivers = [
+        worker
+        for worker in end.workers
+        if worker.book.role.traits.receives or worker.book.role.traits.has_answers
+    ]
+    total = sum(worker.book.reported.steady_received_msgs for worker in receivers)
+    last_ns = max((worker.last_received_ns for worker in receivers), default=0)
+    return total / _span_s(end.steady_ns, last_ns) if last_ns else None
+
+
+def _fan_out(plan: BenchmarkPlan, accounting: Accounting) -> float | None:
+    base = accounting.stored_msgs or accounting.sent_msgs
+    fans = any(role.traits.receives for role in plan.roles)
+    return accounting.received_msgs / base if base and fans else None
+
+
+def _fairness(workers: Sequence[WorkerEnd]) -> float | None:
+    """Return Jain's index of what each receiver got, or each sender sent."""
+    amounts = [
+        worker.book.reported.received_msgs
+        for worker in workers
+        if worker.book.role.traits.receives
+    ] or [worker.book.reported.sent_msgs for worker in workers]
+    squares = sum(amount * amount for amount in amounts)
+    return sum(amounts) ** 2 / (len(amounts) * squares) if squares else None
+
+
+def _verdict(end: Ending, accounting: Accounting) -> Verdict:
+    if end.failure is not None:
+        return "failed"
+    if end.stopped:
+        return "stopped"
+    return "incomplete" if accounting.complaints else "ok"
+
+
+def _notes(end: Ending, accounting: Accounting) -> Iterable[str]:
+    if end.failure is not None:
+        yield end.failure
+    bound = [
+        worker.book.name
+        for worker in end.workers
+        if worker.cpu_ratio is not None and worker.cpu_ratio > CLIENT_BOUND_RATIO
+    ]
+    if bound:
+        yield f"client-bound: {', '.join(bound)} used over 90 % of a core; the server can do more"
+    if accounting.missed_msgs > _MISSED_RATIO * max(accounting.sent_msgs, 1):
+        yield f"missed its rate: {accounting.missed_msgs} messages were owed and never sent"
+    if accounting.unread_msgs:
+        yield f"{accounting.unread_msgs} deliveries were read by nobody: their worker was gone"
+    if accounting.unsettled_msgs:
+        yield (
+            f"{accounting.unsettled_msgs} deliveries were not settled when it ended: the server"
+            " makes them again after the ack wait; a longer drain waits for them"
+        )
+    if accounting.retried_msgs:
+        yield f"{accounting.retried_msgs} messages were sent again: the server was coming back"
+    yield from accounting.complaints
+
+
+def _worker_result(end: Ending, worker: WorkerEnd) -> WorkerResult:
+    book = worker.book
+    last_ns = max(worker.last_sent_ns, worker.last_received_ns)
+    does = book.role.traits
+    receives = does.receives or does.reads_stored or does.answers
+    done = book.reported.steady_received_msgs if receives else _sent_steady(book)
+    return WorkerResult(
+        role=book.role.name,
+        worker_id=book.worker_id,
+        pattern=book.role.pattern,
+        client=book.role.client,
+        counts=book.reported,
+        cpu_ratio=worker.cpu_ratio,
+        rate_per_s=done / _span_s(end.steady_ns, last_ns) if last_ns else None,
+        ended=worker.ended,
+    )

@@ -1,0 +1,135 @@
+"""A benchmark's result as text for people. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from natstui.bench.result.assertions import is_latency
+from natstui.bench.result.compare import Difference
+from natstui.bench.result.library import SavedRun
+from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
+from natstui.clean import clean_line
+from natstui.model.bench.result import BenchmarkResult, WorkerResult
+from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+
+_PARTS = ("p50", "p90", "p99", "p999", "max")
+LABEL_CELLS = 13
+"""Where the values of a summary begin."""
+
+
+def summary_text(run: SavedRun) -> str:
+    """Return the summary of a run and its repetitions."""
+    return "\n".join(_summary(run))
+
+
+def _summary(run: SavedRun) -> Iterator[str]:
+    last, figures = run.results[-1], run.metrics
+    clients = sorted({role.client for role in run.plan.roles})
+    yield ""
+    times = f", median of {len(run.results)}" if len(run.results) > 1 else ""
+    yield f"{clean_line(run.title)} · client {' and '.join(clients)}{times}"
+    partial = " · PARTIAL" if run.partial else ""
+    # One repetition that went wrong is not hidden by a last one that went well.
+    verdict = next((one.verdict for one in run.results if one.verdict != "ok"), "ok")
+    yield f"  verdict    {verdict}{partial} in {duration_text(last.duration_s)}"
+    yield f"  rates      {_rates(last, figures)}"
+    yield f"  messages   {_messages(run)}"
+    yield from _latencies(figures)
+    yield f"  server     {_server(last)}"
+    for worker in last.workers:
+        yield f"  worker     {_worker(worker)}"
+    for note in dict.fromkeys(note for result in run.results for note in result.notes):
+        yield f"  note       {clean_line(note)}"
+
+
+def _rates(result: BenchmarkResult, figures: Metrics) -> str:
+    publish, receive = figures["publish_rate"], figures["receive_rate"]
+    parts = [f"published {rate_text(publish)}/s", f"received {rate_text(receive)}/s"]
+    if result.fan_out_ratio is not None:
+        parts.append(f"fan-out {result.fan_out_ratio:.4g}")
+    if figures["fairness"] is not None:
+        parts.append(f"fairness {figures['fairness']:.3f}")
+    return ", ".join(parts)
+
+
+_ALWAYS = ("sent", "acked", "stored", "received", "lost", "duplicates", "redelivered", "missed")
+_WHERE_ANY = ("repeats_refused", "refused", "unanswered", "retried")
+
+
+def _messages(run: SavedRun) -> str:
+    figures = run.metrics
+    names = [
+        name for name in COUNTS if name in _ALWAYS or (name in _WHERE_ANY and figures.get(name))
+    ]
+    texts = [f"{name.replace('_', ' ')} {_whole(figures.get(name))}" for name in names]
+    books = [result.accounting for result in run.results]
+    if not all(one.measures for one in books):
+        closes = "NOTHING WAS MEASURED"
+    elif not all(one.closes for one in books):
+        closes = "SUMS DO NOT CLOSE"
+    elif any(one.lost_msgs for one in books):
+        closes = "MESSAGES WERE LOST"
+    else:
+        closes = "every message accounted for"
+    return ", ".join(texts) + f" · {closes}"
+
+
+def _whole(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{value:,.0f}"
+
+
+def _latencies(figures: Metrics) -> Iterator[str]:
+    shown = [
+        name
+        for base in LATENCIES
+        for name in (base, f"{base}.uncorrected")
+        if figures.get(f"{name}.p50") is not None
+    ]
+    if shown:
+        heads = "".join(f"{part:>9}" for part in _PARTS)
+        yield f"  latency    {'in ms':<16}{heads}"
+    for name in shown:
+        values = "".join(f"{_ms(figures[f'{name}.{part}']):>9}" for part in _PARTS)
+        yield f"             {name:<16}{values}"
+
+
+def _ms(latency_ns: float | None) -> str:
+    return UNKNOWN if latency_ns is None else f"{latency_ns / 1e6:.4g}"
+
+
+def _server(result: BenchmarkResult) -> str:
+    if result.server_cpu_ratio is None:
+        return f"CPU unknown: {result.server_cpu_unknown or 'it was not measured'}"
+    return f"CPU {result.server_cpu_ratio:.0%} of one core"
+
+
+def _worker(worker: WorkerResult) -> str:
+    cpu = UNKNOWN if worker.cpu_ratio is None else f"{worker.cpu_ratio:.0%}"
+    counts = worker.counts
+    ended = "" if worker.ended == "done" else f", {worker.ended}"
+    name = f"{worker.role}/{worker.worker_id} ({worker.pattern})"
+    amounts = [
+        f"{word} {count_text(amount)}"
+        for word, amount in (("sent", counts.sent_msgs), ("received", counts.received_msgs))
+        if amount
+    ]
+    amount = ", ".join(amounts) or "nothing sent or received"
+    return f"{name}: {amount}, {rate_text(worker.rate_per_s)}/s, CPU {cpu}{ended}"
+
+
+def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:
+    """Return a table of what changed from one run to another."""
+    lines = [f"\n{clean_line(before.name)} → {clean_line(after.name)}"]
+    for one in differences:
+        left, right = (_figure(one.metric, value) for value in (one.before, one.after))
+        change = f"{one.change_ratio:+.1%}"
+        verdict = "" if one.low_ratio is None else one.verdict
+        lines.append(f"  {one.metric:<21}{left:>10} → {right:<10}{change:>9}  {verdict}".rstrip())
+    lines += dict.fromkeys(f"  note       {d.verdict}" for d in differences if d.low_ratio is None)
+    return "\n".join(lines)
+
+
+def _figure(name: str, value: float) -> str:
+    if is_latency(name):
+        return f"{_ms(value)} ms"
+    return f"{value:.3f}" if name == "fairness" else f"{rate_text(value)}/s"

@@ -1,0 +1,4 @@
+"""One run of a benchmark: assets made, workers started, watched, counted and ended.
+
+Import `controller`.
+"""

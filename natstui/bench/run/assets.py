@@ -1,0 +1,213 @@
+"""What a run needs on the server: its stream and consumers, made before and deleted after."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from natstui.bench.job.job import made_for
+from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
+from natstui.errors import NotFound
+from natstui.jetstream.connection.client import Client
+from natstui.model.assets.defaults import consumer_request
+from natstui.model.bench.plan import BenchmarkPlan, Role, StreamPlan
+
+_KEPT = StreamPlan("", keep=True)
+_IDLE_CONSUMER_S = 60
+"""A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
+
+
+@dataclass(slots=True)
+class RunAssets:
+    """The stream and the consumers of one run."""
+
+    client: Client
+    plan: BenchmarkPlan
+    run_id: str
+    first_seq: int = 1
+    """Of the first message stored by this run."""
+    oldest_seq: int = 1
+    """Of the first message in the stream before the run began."""
+    waiting_msgs: int = 0
+    """In the stream before the run began."""
+    consumers: dict[str, str] = field(default_factory=dict)
+    """Role → name of the consumer its workers share."""
+    begun: dict[str, ConsumerFigures] = field(default_factory=dict)
+    """Role → that consumer before the run."""
+    own_consumers: list[str] = field(default_factory=list)
+    made_stream: bool = False
+    _in_memory: bool = True
+
+    @property
+    def stream(self) -> str | None:
+        """The stream's name on the server: a bucket has a prefix."""
+        stream = self.plan.stream
+        return None if stream is None else stream_name(stream)
+
+    def cleanup(self) -> tuple[str, ...]:
+        """Return the API verbs that remove everything the run made."""
+        if self.made_stream and self.plan.stream is not None and not self.plan.stream.keep:
+            return (f"STREAM.DELETE.{self.stream}",)
+        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.own_consumers)
+
+    async def build(self) -> None:
+        """Make what is to be made; raise RequestFailed when the server says no."""
+        stream = self.plan.stream
+        if stream is None:
+            return
+        if stream.create:
+            await self._make_stream(stream)
+        info = await self._ask(f"STREAM.INFO.{self.stream}")
+        self.first_seq = info["state"]["last_seq"] + 1
+        self.oldest_seq = max(info["state"]["first_seq"], 1)
+        self.waiting_msgs = info["state"]["messages"]
+        # A consumer of stored messages shall survive what they survive.
+        self._in_memory = info["config"]["storage"] == "memory"
+        for role in self.plan.roles:
+            if role.traits.has_shared_consumer:
+                await self._make_consumer(role)
+        self.begun = await self.figures()
+
+    async def remove(self) -> None:
+        """Remove what was made; what is gone already does not matter."""
+        for verb in (*self.cleanup(), *await self._left_behind()):
+            with contextlib.suppress(NotFound):
+                await self.client.request(verb)
+
+    async def _left_behind(self) -> tuple[str, ...]:
+        """Return the verbs that remove consumers which killed workers had made for themselves."""
+        if self.stream is None or (self.made_stream and not (self.plan.stream or _KEPT).keep):
+            return ()
+        names: list[str] = []
+        offset, total = 0, 1
+        while offset < total:
+            verb, body = f"CONSUMER.LIST.{self.stream}", {"offset": offset}
+            page = json.loads(await self.client.request(verb, body))
+            names += [
+                one["name"] or one["config"]["name"]
+                for one in page.get("consumers") or []
+                if one["config"].get("description") == made_for(self.run_id)
+            ]
+            offset, total = offset + page["limit"], page["total"]
+        return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in names)
+
+    async def stored_msgs(self) -> int | None:
+        """Return how many messages the stream stored since the run began."""
+        if self.stream is None:
+            return None
+        info = await self._ask(f"STREAM.INFO.{self.stream}")
+        stored: int = info["state"]["last_seq"] + 1 - self.first_seq
+        return stored
+
+    async def dropped_msgs(self) -> int:
+        """Return how many messages the stream had, and has no more."""
+        state = (await self._ask(f"STREAM.INFO.{self.stream}"))["state"]
+        ever: int = state["last_seq"] + 1 - self.first_seq + self.waiting_msgs
+        messages: int = state["messages"]
+        return ever - messages
+
+    async def pending(self) -> tuple[int, int] | None:
+        """Return (not delivered, not acknowledged) of the shared consumers; None without any."""
+        if not self.consumers:
+            return None
+        found = (await self.figures()).values()
+        return sum(one.pending_msgs for one in found), sum(one.ack_pending_msgs for one in found)
+
+    async def figures(self) -> dict[str, ConsumerFigures]:
+        """Return what the server says of the shared consumers now, by role."""
+        return {
+            role: read_figures(await self._ask(f"CONSUMER.INFO.{self.stream}.{name}"))
+            for role, name in self.consumers.items()
+        }
+
+    def owed_msgs(self, role: Role, stored_msgs: int | None) -> int | None:
+        """Return how many messages the readers of a role should get; None when nobody knows."""
+        if role.name in self.begun:
+            return owed_msgs(self.begun[role.name], stored_msgs)
+        return None if stored_msgs is None else stored_msgs + self.waiting_msgs
+
+    async def _make_stream(self, stream: StreamPlan) -> None:
+        await self.client.request(f"STREAM.CREATE.{self.stream}", stream_config(stream))
+        self.made_stream = True
+
+    async def _make_consumer(self, role: Role) -> None:
+        if role.consumer is not None:
+            await self._ask(f"CONSUMER.INFO.{self.stream}.{role.consumer}")
+            self.consumers[role.name] = role.consumer
+            return
+        name = f"natstui-{self.run_id}-{role.name}"
+        config = consumer_config(role, name, f"_natstui.{name}")
+        config["mem_storage"] = self._in_memory
+        await self.client.request(*consumer_request(self.stream or "", name, config, "create"))
+        self.own_consumers.append(name)
+        self.consumers[role.name] = name
+
+    async def _ask(self, verb: str) -> dict[str, Any]:
+        reply: dict[str, Any] = json.loads(await self.client.request(verb))
+        return reply
+
+
+def stream_name(stream: StreamPlan) -> str:
+    """Return the name the server knows the stream by."""
+    return stream.name if stream.history_count is None else f"KV_{stream.name}"
+
+
+def stream_config(stream: StreamPlan) -> dict[str, Any]:
+    """Return the configuration of a stream or bucket that is made for a run."""
+    config: dict[str, Any] = {
+        "name": stream_name(stream),
+        "subjects": list(stream.subjects),
+        "storage": stream.storage,
+        "num_replicas": stream.replicas_count,
+        "retention": stream.retention,
+        "discard": stream.discard,
+        "max_msgs": -1 if stream.max_msgs is None else stream.max_msgs,
+        "max_bytes": -1 if stream.max_bytes is None else stream.max_bytes,
+        "allow_direct": True,
+        "description": "made by natstui for a benchmark",
+    }
+    if stream.allow_batches:
+        config |= {"allow_atomic": True, "allow_batched": True}
+    if stream.duplicate_window_s is not None:
+        config["duplicate_window"] = round(stream.duplicate_window_s * 1e9)
+    if stream.history_count is not None:
+        config |= {
+            "subjects": [f"$KV.{stream.name}.>"],
+            "max_msgs_per_subject": stream.history_count,
+            "deny_delete": True,
+            "allow_rollup_hdrs": True,
+            "discard": "new",
+        }
+    return config
+
+
+def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, Any]:
+    """Return the configuration of the consumer a role's workers share."""
+    acks = "explicit" if role.acks == "double" else role.acks
+    config: dict[str, Any] = {
+        "name": name,
+        "durable_name": name,
+        "ack_policy": acks,
+        "deliver_policy": "all",
+        "inactive_threshold": _IDLE_CONSUMER_S * 10**9,
+    }
+    if acks != "none":
+        config["ack_wait"] = round(role.ack_wait_s * 1e9)
+        config["max_ack_pending"] = role.max_ack_pending_msgs
+    if role.traits.is_push:
+        config["deliver_subject"] = deliver_subject
+        config["idle_heartbeat"] = 5 * 10**9
+        if role.workers_count > 1:
+            config["deliver_group"] = name
+            del config["idle_heartbeat"]
+        else:
+            config["flow_control"] = True
+    return config
+
+
+def new_run_id() -> str:
+    """Return a short name for a run, unique on this machine and sortable by time."""
+    return f"{time.time_ns() // 1_000_000:x}"

@@ -1,0 +1,279 @@
+"""One run of a benchmark: workers started, let go together, watched, counted and ended."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+
+from natstui.bench.job.content import check_fits
+from natstui.bench.job.protocol import Go, Pause, Rate, Resume, Stop
+from natstui.bench.job.schedule import segment_at
+from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
+from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
+from natstui.bench.result.server_process import ServerCpu, ServerProcess
+from natstui.bench.run.assets import RunAssets, new_run_id
+from natstui.bench.run.knee import Knee
+from natstui.bench.run.orders import added_orders, all_orders
+from natstui.bench.run.progress import Watcher
+from natstui.bench.run.state import RunState, now_us
+from natstui.bench.run.worker_processes import WorkerProcess
+from natstui.config.connection import Connection
+from natstui.errors import NatstuiError, NotFound, Refused
+from natstui.feed import Sink
+from natstui.jetstream.connection.client import connect
+from natstui.model.bench.plan import BenchmarkPlan, Fault, RateSegment
+from natstui.model.bench.result import BenchmarkResult, EndedHow
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
+from natstui.model.records.record import LinkChanged
+
+_START_S = 30.0
+_LAST_WORD_S = 20.0
+_HEAD_START_NS = 60_000_000
+"""From GO to the start: long enough for every worker to have read it."""
+
+
+class Benchmark:
+    """One run. `run()` once; the other methods may be called while it runs."""
+
+    def __init__(self, plan: BenchmarkPlan, connection: Connection, sink: Sink) -> None:
+        self.plan = plan
+        self.run_id = new_run_id()
+        self.link: LinkChanged | None = None
+        """The server it runs against."""
+        self._connection = connection
+        self._state = RunState(plan, self.run_id, sink)
+        self._started_count = {role.name: role.workers_count for role in plan.roles}
+        self._rates = {role.name: role.schedule for role in plan.roles}
+
+    @property
+    def failure(self) -> NatstuiError | None:
+        """What ended the run before its time, with its exit code."""
+        return self._state.failure
+
+    def worker_pids(self) -> list[int]:
+        """Return the process ids of the workers that live."""
+        return [one.process.pid for one in self._state.pool.members if not one.gone]
+
+    async def run(self) -> BenchmarkResult:
+        """Run to the end and return the result, a partial one when something failed on the way.
+
+        Raises a NatstuiError when nothing could be measured: no connection, stream or worker.
+        """
+        state = self._state
+        client = await connect(self._connection)
+        self.link = client.link
+        assets = state.assets = RunAssets(client, self.plan, self.run_id)
+        state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
+        state.enter("starting")
+        try:
+            check_fits(self.plan, client.nc.max_payload)
+            await assets.build()
+            await self._assemble(assets)
+            self._go()
+            result = await self._measure(assets)
+        finally:
+            try:
+                await state.pool.dismiss()
+                # A server that is gone cannot be asked to delete anything; leftovers expire.
+                with contextlib.suppress(NatstuiError):
+                    await assets.remove()
+            finally:
+                await client.close()
+        state.enter("finished")
+        state.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
+        return result
+
+    async def _assemble(self, assets: RunAssets) -> None:
+        """Start every worker and wait until all are there."""
+        pool = self._state.pool
+        for orders in all_orders(self.plan, assets, self._connection.to_line()):
+            await pool.start(orders)
+        await self._state.until(
+            lambda: self._state.over or all(one.ready or one.over for one in pool.members),
+            _START_S,
+        )
+        if self._state.failure is not None:
+            raise self._state.failure
+        absent = [one.name for one in pool.members if not one.ready]
+        if absent and not self._state.stopped:
+            raise NatstuiError(f"workers {', '.join(absent)} were not ready in {_START_S:g} s")
+
+    def _go(self) -> None:
+        state, plan = self._state, self.plan
+        state.go_ns = time.monotonic_ns() + _HEAD_START_NS
+        state.steady_ns = state.go_ns + round((plan.warmup_s + plan.ramp_s) * 1e9)
+        if plan.duration_s is not None:
+            state.end_ns = state.steady_ns + round(plan.duration_s * 1e9)
+        for member in state.pool.members:
+            member.let_go(self._go_at(state.go_ns))
+
+    def _go_at(self, go_ns: int) -> Go:
+        state = self._state
+        return Go(
+            go_ns=go_ns,
+            steady_ns=max(go_ns, state.steady_ns),
+            end_ns=state.end_ns,
+            begun_ns=state.go_ns,
+        )
+
+    async def _measure(self, assets: RunAssets) -> BenchmarkResult:
+        state = self._state
+        watcher = Watcher(state, assets, self._face)
+        server = ServerProcess.find(self.link.server_url if self.link else None)
+        try:
+            await watcher.watch()
+            state.enter("drain")
+            await watcher.drain()
+        except NatstuiError as error:
+            state.failure = state.failure or error
+        cpu = server.until_now()
+        state.pool.tell_all(Stop())
+        await state.until(lambda: all(one.over for one in state.pool.members), _LAST_WORD_S)
+        await state.pool.dismiss()
+        state.release(everything=True)
+        return conclude(await self._ending(assets, cpu))
+
+    async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> Ending:
+        state = self._state
+        stored: int | None = None
+        notes: tuple[str, ...] = ()
+        spans: dict[str, ConsumerSpan] = {}
+        try:
+            stored = await assets.stored_msgs()
+            ends = await assets.figures()
+            spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
+        except NatstuiError as error:
+            notes = (f"the server could not be asked what it stored: {error}",)
+            state.failure = state.failure or error
+        return Ending(
+            plan=self.plan,
+            started_at_us=state.started_at_us,
+            steady_ns=state.steady_ns,
+            ended_ns=time.monotonic_ns(),
+            workers=[_end(member, state.pool.members) for member in state.pool.members],
+            latencies=state.latencies(),
+            stored_msgs=stored,
+            waiting_msgs=assets.waiting_msgs if assets.stream else None,
+            stopped=state.stopped,
+            failure=None if state.failure is None else str(state.failure),
+            notes=(*state.remarks, *notes),
+            consumers=spans,
+            server_cpu=cpu,
+        )
+
+    def stop(self) -> None:
+        """End now; the result is marked partial."""
+        self._state.stopped = True
+        self._state.pool.tell_all(Stop())
+        self._state.wake()
+
+    def change_rate(
+        self, *, factor: float | None = None, per_s: float | None = None, role: str | None = None
+    ) -> str:
+        """Multiply or set the rate of the senders; return a sentence. Raises NotFound."""
+        chosen = [
+            one
+            for one in self.plan.roles
+            if one.traits.sends and role in (None, one.name) and self._rates[one.name]
+        ]
+        if not chosen:
+            raise NotFound("no role with a rate runs now: what runs is as fast as possible")
+        sentences = []
+        for one in chosen:
+            now = segment_at(self._rates[one.name], self._state.elapsed_s())
+            rate_per_s = per_s if per_s is not None else now.end_per_s * (factor or 1)
+            self._rates[one.name] = (RateSegment(None, rate_per_s, rate_per_s),)
+            for member in self._of(one.name):
+                member.send(Rate(per_s=rate_per_s / one.workers_count))
+            sentences.append(f"{one.name} sends {rate_per_s:g} messages per second now")
+        # From here on it goes up no steps whose latencies could be told.
+        self._state.knee = Knee(replace(self.plan, roles=()))
+        self._state.log(", ".join(sentences))
+        return ", ".join(sentences)
+
+    def kill_worker(self, role: str, worker_id: int | None = None) -> str:
+        """Let a worker die as in a crash; return a sentence. Raises NotFound."""
+        member = self._find(role, worker_id)
+        member.kill()
+        self._state.log("is killed", member)
+        return f"worker {member.name} is killed"
+
+    async def add_worker(self, role: str) -> str:
+        """Start one more worker; return a sentence. Raises NotFound, and Refused."""
+        state, found = self._state, [one for one in self.plan.roles if one.name == role]
+        if not found or state.assets is None or not state.go_ns:
+            raise NotFound(f"no role {role!r} runs in this benchmark")
+        if found[0].traits.is_push and found[0].workers_count == 1:
+            raise Refused(
+                f"the push consumer of role {role!r} was made for one receiver:"
+                " begin with two workers to add more"
+            )
+        one = replace(found[0], schedule=self._rates[role])
+        worker_id, number = self._started_count[role], len(state.pool.members)
+        self._started_count[role] += 1
+        line = self._connection.to_line()
+        orders = added_orders(self.plan, state.assets, line, one, worker_id, number)
+        member = await state.pool.start(orders)
+        await state.until(lambda: member.ready or member.over, _START_S)
+        if one.traits.is_ordered:
+            member.gone_before_msgs = await state.assets.dropped_msgs()
+        member.let_go(self._go_at(time.monotonic_ns()))
+        state.log("is added", member)
+        return f"worker {member.name} is added"
+
+    async def _face(self, fault: Fault) -> None:
+        """Let something go wrong on purpose."""
+        if fault.kind == "kill":
+            self.kill_worker(fault.role, fault.worker_id)
+        elif fault.kind == "add":
+            await self.add_worker(fault.role)
+        else:
+            member = self._find(fault.role, fault.worker_id)
+            member.send(Pause() if fault.kind == "pause" else Resume())
+            self._state.log(f"is {fault.kind}d", member)
+
+    def _of(self, role: str) -> list[WorkerProcess]:
+        return [
+            one
+            for one in self._state.pool.members
+            if one.orders.role.name == role and not one.over
+        ]
+
+    def _find(self, role: str, worker_id: int | None) -> WorkerProcess:
+        for member in reversed(self._of(role)):
+            if worker_id in (None, member.orders.worker_id) and not member.was_killed:
+                return member
+        raise NotFound(f"there is no worker {role}/{'*' if worker_id is None else worker_id}")
+
+
+def _end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd:
+    """Return what is known of a worker that has ended."""
+    done = member.done
+    book = WorkerBook(
+        name=member.name,
+        role=member.orders.role,
+        worker_id=member.orders.worker_id,
+        publisher_id=member.orders.publisher_id,
+        due_from={one.orders.publisher_id: member.due_from_of(one) for one in everybody},
+        gone_before_msgs=member.gone_before_msgs,
+        reported=member.counts,
+        totals=None if done is None else done.counts,
+        seen=None if done is None else done.seen,
+    )
+    return WorkerEnd(
+        book=book,
+        last_sent_ns=0 if done is None else done.last_sent_ns,
+        last_received_ns=0 if done is None else done.last_received_ns,
+        cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
+        ended=_how(member),
+    )
+
+
+def _how(member: WorkerProcess) -> EndedHow:
+    if member.was_killed:
+        return "killed"
+    if member.done is None:
+        return "died"
+    return "done" if member.failed is None else "failed"

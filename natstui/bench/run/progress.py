@@ -1,0 +1,223 @@
+"""Watches a run: its phases, its faults, its progress, and when all has arrived."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+
+from natstui.bench.job.protocol import Stop
+from natstui.bench.result.accounting import is_shared
+from natstui.bench.run.assets import RunAssets
+from natstui.bench.run.state import RunState, now_us
+from natstui.bench.run.worker_processes import WorkerProcess
+from natstui.errors import JetStreamUnavailable, NatstuiError, RequestTimedOut, ServerGone
+from natstui.model.bench.plan import Fault
+from natstui.model.records.benchmark import (
+    BenchmarkProgress,
+    PhaseName,
+)
+
+_LOOK_S = 0.05
+_ASK_S = 0.4
+_QUIET_S = 1.0
+"""Core messages that did not come for so long after the last one are lost."""
+
+_PATIENCE_S = 10.0
+"""As long as the workers wait for a connection."""
+
+Face = Callable[[Fault], Awaitable[None]]
+
+
+class Watcher:
+    """Follows one run from GO to the last message."""
+
+    def __init__(self, state: RunState, assets: RunAssets, face: Face) -> None:
+        self._state, self._assets, self._face = state, assets, face
+        self._faults = sorted(state.plan.faults, key=lambda fault: fault.at_s)
+        self._pending: tuple[int, int] | None = None
+        self._stored: int | None = None
+        self._asked = 0.0
+        self._facing: list[asyncio.Task[None]] = []
+        self._knee_found = False
+        self._silent_since_s: float | None = None
+
+    async def watch(self) -> None:
+        """Return when every sender is done, or it is over before its time."""
+        elapsed_s = 0.0
+        while not self._state.over and not await self._finished():
+            self._state.enter(self._phase())
+            await self._state.changes(_LOOK_S)
+            await self._look()
+            elapsed_s = self._state.elapsed_s()
+            self._look_for_knee(elapsed_s)
+            while self._faults and self._faults[0].at_s <= elapsed_s:
+                # A worker takes a while to start; the watch goes on meanwhile.
+                self._facing.append(asyncio.create_task(self._let_happen(self._faults.pop(0))))
+        await asyncio.gather(*self._facing)
+        self._look_for_knee(elapsed_s)
+        if not self._knee_found and (text := self._state.knee.never_broken(elapsed_s)):
+            self._state.remark(text)
+
+    def _look_for_knee(self, elapsed_s: float) -> None:
+        """End a run that is stepped up as soon as latency broke: more says nothing more."""
+        if not self._knee_found and (text := self._state.knee.broken(elapsed_s)):
+            self._knee_found = True
+            self._state.remark(text)
+            for one in self._state.pool.members:
+                if one.orders.role.traits.sends and not one.over:
+                    one.send(Stop())
+
+    async def _let_happen(self, fault: Fault) -> None:
+        try:
+            await self._face(fault)
+        except NatstuiError as error:
+            self._state.remark(f"{fault.kind} at {fault.at_s:g} s did not happen: {error}")
+
+    async def drain(self) -> None:
+        """Return when everything sent has arrived, or does not come any more."""
+        if not any(role.traits.sends for role in self._state.plan.roles):
+            return
+        give_up = time.monotonic() + self._state.plan.drain_s
+        self._state.last_report_ns = max(self._state.last_report_ns, time.monotonic_ns())
+        while not self._state.over and time.monotonic() < give_up:
+            if await self._all_arrived():
+                return
+            await self._state.changes(_LOOK_S)
+            await self._look()
+
+    async def _finished(self) -> bool:
+        """Tell whether every sender is done; without one, whether the receivers have enough."""
+        members, plan = self._state.pool.members, self._state.plan
+        senders = [one for one in members if one.orders.role.traits.has_end]
+        if senders:
+            return all(one.over for one in senders)
+        if self._state.end_ns is not None and time.monotonic_ns() > self._state.end_ns:
+            return True
+        receivers = [one for one in members if one.orders.role.traits.receives]
+        goals = [role.total_msgs for role in plan.roles if role.total_msgs is not None]
+        if goals:
+            return self._received_at_least(receivers, sum(goals))
+        consume = any(one.orders.role.traits.consumes for one in receivers)
+        return consume and plan.duration_s is None and await self._all_consumed(receivers)
+
+    def _phase(self) -> PhaseName:
+        plan, elapsed_s = self._state.plan, self._state.elapsed_s()
+        # The rates rise from the start on; only then there is something to warm up at.
+        if elapsed_s < plan.ramp_s:
+            return "ramp"
+        return "warmup" if elapsed_s < plan.ramp_s + plan.warmup_s else "steady"
+
+    async def _all_arrived(self) -> bool:
+        receivers = [
+            one
+            for one in self._state.pool.members
+            if one.orders.role.traits.receives and not one.over
+        ]
+        consumers = [one for one in receivers if one.orders.role.traits.consumes]
+        if consumers and not await self._all_consumed(consumers):
+            return False
+        quiet_s = (time.monotonic_ns() - self._state.last_report_ns) / 1e9
+        return quiet_s > _QUIET_S or all(
+            self._received_at_least([one], self._sent_to(one))
+            for one in receivers
+            if one not in consumers
+        )
+
+    def _sent_to(self, subscriber: WorkerProcess) -> int:
+        """Return how many messages were sent to a subscriber's subject since it heard."""
+        return sum(
+            one.counts.sent_msgs - subscriber.due_from_of(one)
+            for one in self._state.pool.members
+            if one.orders.role.traits.sends
+            and one.orders.role.subject == subscriber.orders.role.subject
+        )
+
+    async def _all_consumed(self, receivers: list[WorkerProcess]) -> bool:
+        """Tell whether the consumers have it all; a server that restarts says so later."""
+        try:
+            consumed = await self._consumed(receivers)
+        except (ServerGone, RequestTimedOut, JetStreamUnavailable):
+            now_s = time.monotonic()
+            self._silent_since_s = self._silent_since_s or now_s
+            if now_s - self._silent_since_s > _PATIENCE_S:
+                raise
+            return False
+        self._silent_since_s = None
+        return consumed
+
+    async def _consumed(self, receivers: list[WorkerProcess]) -> bool:
+        stored = await self._assets.stored_msgs() or 0
+        for one in receivers:
+            owed = self._assets.owed_msgs(one.orders.role, stored)
+            owed = None if owed is None else owed - one.gone_before_msgs
+            if owed is not None and not self._received_at_least([one], owed):
+                return False
+        self._pending = await self._assets.pending()
+        return self._pending in (None, (0, 0))
+
+    def _received_at_least(self, receivers: list[WorkerProcess], expected: int) -> bool:
+        """Tell whether every receiver, or every group that shares, got so many."""
+        shared: dict[str, int] = {}
+        for one in self._state.pool.members:
+            if one.orders.role.traits.receives:
+                name = one.orders.role.name
+                got = one.counts.received_msgs - one.counts.duplicate_msgs
+                shared[name] = shared.get(name, 0) + got
+        return all(
+            (
+                shared[one.orders.role.name]
+                if is_shared(one.orders.role)
+                else one.counts.received_msgs - one.counts.duplicate_msgs
+            )
+            >= expected
+            for one in receivers
+        )
+
+    async def _look(self) -> None:
+        """Ask the server now and then, and say how far it is."""
+        if time.monotonic() - self._asked < _ASK_S:
+            return
+        self._asked = time.monotonic()
+        try:
+            async with asyncio.timeout(_ASK_S):
+                self._stored = await self._assets.stored_msgs()
+                self._pending = await self._assets.pending()
+        except (NatstuiError, TimeoutError) as error:
+            # A server that does not answer now is what some benchmarks are about.
+            self._stored = self._pending = None
+            if isinstance(error, NatstuiError):
+                self._state.log(str(error))
+        self._say()
+
+    def _say(self) -> None:
+        state, pending = self._state, self._pending
+        done = self._done_ratio()
+        elapsed_s = state.elapsed_s()
+        state.sink.add(
+            BenchmarkProgress(
+                at_us=now_us(),
+                run_id=state.run_id,
+                phase=state.phase,
+                elapsed_s=elapsed_s,
+                left_s=elapsed_s / done - elapsed_s if done else None,
+                done_ratio=done,
+                counts=state.counts(),
+                pending_msgs=None if pending is None else pending[0],
+                ack_pending_msgs=None if pending is None else pending[1],
+                stored_msgs=self._stored,
+            )
+        )
+
+    def _done_ratio(self) -> float | None:
+        plan, state = self._state.plan, self._state
+        if state.end_ns is not None:
+            whole_s = (state.end_ns - state.go_ns) / 1e9
+            return min(state.elapsed_s() / whole_s, 1.0)
+        counts = state.counts()
+        goal = sum(r.total_msgs or 0 for r in plan.roles if r.traits.sends)
+        if goal:
+            return min(counts.sent_msgs / goal, 1.0)
+        goal = sum(r.total_msgs or 0 for r in plan.roles if r.traits.reads_stored)
+        goal = goal or self._assets.waiting_msgs
+        return min(counts.received_msgs / goal, 1.0) if goal else None

@@ -1,0 +1,172 @@
+"""Worker processes: started with pipes, spoken to by lines, ended in every case."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from natstui.bench.job import protocol
+from natstui.bench.job.protocol import Die, Done, Down, Failed, Go, Orders, Ready, Report, Up
+from natstui.children import own_program
+from natstui.model.bench.counts import Counts
+
+_LINE_BYTES = 1 << 28
+"""What a worker has seen comes in one line."""
+_END_S = 4.0
+
+
+@dataclass(slots=True)
+class WorkerProcess:
+    """One worker process, and what it said so far."""
+
+    orders: Orders
+    process: asyncio.subprocess.Process
+    ready_ns: int = 0
+    """When it was connected and subscribed; 0: it is not yet."""
+    go_ns: int = 0
+    """When it began its work; 0: it was not told to."""
+    reported_ns: int = 0
+    """When its last report was counted up."""
+    due_from: dict[int, int] = field(default_factory=dict)
+    """For a receiver, by publisher: how many it had sent, at most, when this one could hear."""
+    gone_before_msgs: int = 0
+    """For an ordered receiver: how many messages the stream had dropped before it came."""
+    counts: Counts = field(default_factory=Counts)
+    """The sum of its reports."""
+    steady_cpu_s: float = 0.0
+    steady_s: float = 0.0
+    done: Done | None = None
+    failed: Failed | None = None
+    gone: bool = False
+    """The process has ended."""
+    was_killed: bool = False
+    """It was ordered to die as in a crash."""
+
+    @property
+    def name(self) -> str:
+        """Its name for people: role/number."""
+        return f"{self.orders.role.name}/{self.orders.worker_id}"
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is connected and subscribed."""
+        return self.ready_ns > 0
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more is to be expected of it."""
+        return self.done is not None or self.gone
+
+    def due_from_of(self, sender: WorkerProcess) -> int:
+        """Return how many messages a sender had sent, at most, when this receiver could hear.
+
+        Nothing after it is surely for it where the sender has not reported since.
+        """
+        if sender.go_ns >= self.ready_ns:
+            return 0
+        return self.due_from.get(sender.orders.publisher_id, sender.counts.sent_msgs)
+
+    def let_go(self, line: Go) -> None:
+        """Let it begin."""
+        self.go_ns = line.go_ns
+        self.send(line)
+
+    def send(self, line: Down) -> None:
+        """Send a line; one to a dead process is dropped."""
+        stdin = self.process.stdin
+        if stdin is not None and not stdin.is_closing() and not self.gone:
+            stdin.write(protocol.encode(line))
+
+    def kill(self) -> None:
+        """Let it die as in a crash, but not before its last report."""
+        self.was_killed = True
+        self.send(Die())
+
+
+Heard = Callable[[WorkerProcess, Up | None], None]
+"""Called for every line of a worker, and with None when its process has ended."""
+
+
+class WorkerPool:
+    """All workers of a run."""
+
+    def __init__(self, on_heard: Heard) -> None:
+        self.members: list[WorkerProcess] = []
+        self._on_heard = on_heard
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def start(self, orders: Orders) -> WorkerProcess:
+        """Start a worker and give it its orders."""
+        process = await asyncio.create_subprocess_exec(
+            *own_program("natstui.bench.worker.process"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE_BYTES,
+        )
+        member = WorkerProcess(orders, process)
+        self.members.append(member)
+        member.send(orders)
+        task = asyncio.create_task(self._hear(member))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return member
+
+    def tell_all(self, line: Down) -> None:
+        """Send a line to everybody who still listens."""
+        for member in self.members:
+            if not member.over:
+                member.send(line)
+
+    async def dismiss(self) -> None:
+        """End every process: by a word to those who listen, by force to the rest."""
+        self.tell_all(protocol.Stop())
+        if self._tasks:
+            await asyncio.wait(self._tasks, timeout=_END_S)
+        for member in self.members:
+            if member.process.returncode is None:
+                member.process.kill()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    async def _hear(self, member: WorkerProcess) -> None:
+        """Read everything a worker says until it ends."""
+        stdout, stderr = member.process.stdout, member.process.stderr
+        assert stdout is not None
+        assert stderr is not None
+        complaints = asyncio.create_task(stderr.read())
+        while line := await stdout.readline():
+            try:
+                said = protocol.decode_up(line)
+            except msgspec.DecodeError:
+                # Half a line: it was killed in the middle of a word.
+                break
+            _remember(member, said)
+            self._on_heard(member, said)
+        text = (await complaints).decode("utf-8", "replace").strip()
+        await member.process.wait()
+        if member.process.stdin is not None:
+            member.process.stdin.close()
+        member.gone = True
+        if member.done is None and member.failed is None:
+            last = text.splitlines()[-1] if text else f"exit code {member.process.returncode}"
+            member.failed = Failed(sentence=f"worker {member.name} ended: {last}", exit_code=1)
+        self._on_heard(member, None)
+
+
+def _remember(member: WorkerProcess, said: Up) -> None:
+    match said:
+        case Ready():
+            member.ready_ns = said.at_ns
+        case Report():
+            member.counts = member.counts.plus(said.counts)
+            member.reported_ns = said.at_ns
+        case Done():
+            member.done = said
+        case Failed():
+            member.failed = said
+        case _:
+            pass

@@ -1,0 +1,355 @@
+"""Publish batches of ADR-50: atomic ones, stored whole or not at all, and fast ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from natstui.bench.job.content import Content
+from natstui.bench.job.digits import Int64s, read_digits
+from natstui.bench.job.job import Job, Pace, RetryPolicy
+from natstui.bench.job.protocol import Orders
+from natstui.bench.job.template import SEQ_DIGITS, Part
+from natstui.bench.wire.frames import Run
+from natstui.bench.wire.link import WireLink
+from natstui.bench.wire.publish import error_code, no_stream, refusal
+from natstui.bench.wire.window import Window
+
+
+class Batching(ABC):
+    """What both kinds share: an inbox, what is sent again, a way to fail."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        self.job, self.link = job, link
+        self.inbox = link.nc.new_inbox()
+        self.timeout_s = job.orders.role.timeout_s
+        self._lost_count = link.lost_count
+        self._retry = RetryPolicy(job)
+
+    def should_retry(self, status: int | None, err_code: int | None, count: int) -> bool:
+        """Tell whether refused messages are to be sent again, and count them."""
+        was_lost = self.link.lost_count > 0
+        return self._retry.should_retry(status, err_code, was_lost=was_lost, count=count)
+
+    def check(self) -> None:
+        """Raise what failed on the link meanwhile; a lost connection loses the open batch."""
+        if self.link.failure.done():
+            raise self.link.failure.result()
+        if self.link.lost_count != self._lost_count:
+            self._lost_count = self.link.lost_count
+            self.lost()
+
+    @abstractmethod
+    def lost(self) -> None:
+        """Take note that nothing sent so far will be answered any more."""
+
+    def refused(self, status: int | None, answer: bytes, count: int) -> None:
+        """Count refused messages and end the run with the reason."""
+        self.job.tally.add("refused_msgs", count)
+        subject = self.job.orders.role.subject
+        self.link.fail(no_stream(subject) if status else refusal(answer, subject))
+
+
+_ATOMIC_MOST_MSGS = 1000
+_SEQ_IN_BATCH = 4
+
+
+class AtomicPublisher(Batching):
+    """Publishes batches that are stored whole or not at all, two of them in flight."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        role = job.orders.role
+        self._most = min(role.batch_msgs, _ATOMIC_MOST_MSGS)
+        self._window = Window(job.tally, max(role.window_msgs, self._most))
+        batch: tuple[Part, ...] = (
+            f"Nats-Batch-Id: {job.orders.run_id}-{job.orders.publisher_id}-".encode(),
+            ("batch", SEQ_DIGITS),
+        )
+        number: tuple[Part, ...] = (b"Nats-Batch-Sequence: ", ("in_batch", _SEQ_IN_BATCH))
+        commit: tuple[Part, ...] = (b"Nats-Batch-Commit: 1",)
+        reply: tuple[Part, ...] = (self.inbox.encode() + b".", ("reply", SEQ_DIGITS))
+        self._body = Content(job.orders, self._most, headers=(batch, number))
+        self._last = Content(job.orders, 1, reply, (batch, number, commit))
+        self._sizes: dict[int, int] = {}
+        """By the number of its last message, the size of each open batch."""
+        self._again: list[int] = []
+        """Batches refused by a server that comes back; they are still open."""
+        self._batches = 0
+
+    async def begin(self) -> None:
+        """Listen for the commits."""
+        await self.link.subscribe(f"{self.inbox}.*", self._on_run)
+
+    async def run(self) -> None:
+        """Send batch after batch."""
+        pace, window = Pace(self.job), self._window
+        while (due := await pace.take(self._most)) is not None:
+            count = due.count
+            await self._room_for(count)
+            now_ns = time.monotonic_ns()
+            numbers = window.open(due.due_ns, now_ns)
+            data, payload_bytes = self._frames(numbers, now_ns)
+            self._sizes[int(numbers[-1])] = count
+            self.link.write(data)
+            self.job.tally.sent(count, payload_bytes, now_ns)
+            await self.link.drain()
+            await asyncio.sleep(0)
+        pace.close()
+        await window.wait(lambda: not window.open_count, self.timeout_s, self.check)
+
+    async def _room_for(self, count: int) -> None:
+        window = self._window
+        await window.wait(lambda: window.room >= count, self.timeout_s, self.check)
+
+    def lost(self) -> None:
+        """Give up what is open."""
+        self._sizes.clear()
+        self._window.give_up()
+
+    def _frames(self, numbers: Int64s, now_ns: int) -> tuple[bytes, int]:
+        """Return the frames of a batch with an id of its own, and their payload bytes."""
+        self._batches += 1
+        count, due_ns = len(numbers), self._window.due_ns(numbers)
+        values = {
+            "batch": np.full(count, self._batches),
+            "in_batch": np.arange(1, count + 1),
+        }
+        rest = {name: column[:-1] for name, column in values.items()}
+        head, head_bytes = self._body.frames(int(numbers[0]), due_ns[:-1], now_ns, rest)
+        last = {name: column[-1:] for name, column in values.items()} | {"reply": numbers[-1:]}
+        tail, tail_bytes = self._last.frames(int(numbers[-1]), due_ns[-1:], now_ns, last)
+        return head + tail, head_bytes + tail_bytes
+
+    def _on_run(self, run: Run, now_ns: int) -> None:
+        for row, last in enumerate(read_digits(run.subjects[:, -SEQ_DIGITS:]).tolist()):
+            # Nothing is known any more of a batch that was given up with its connection.
+            count = self._sizes.pop(last, 0)
+            numbers = np.arange(last - count + 1, last + 1)
+            answer = run.text(row, run.layout.payload)
+            if run.status is None and b'"error"' not in answer:
+                self._retry.succeeded()
+                self._window.acked(numbers, now_ns)
+            elif not self._send_again(numbers, run.status, answer):
+                due_ns, _ = self._window.close(numbers, now_ns)
+                self.refused(run.status, answer, len(due_ns))
+
+    def _send_again(self, numbers: Int64s, status: int | None, answer: bytes) -> bool:
+        """Keep a refused batch open and send it again soon; False when it is refused for good."""
+        count = len(self._window.waiting(numbers))
+        if not count or not self.should_retry(status, error_code(answer), count):
+            return False
+        if not self._again:
+            asyncio.get_running_loop().call_later(RetryPolicy.AGAIN_S, self._write_again)
+        last = int(numbers[-1])
+        self._again.append(last)
+        self._sizes[last] = count
+        return True
+
+    def _write_again(self) -> None:
+        """Send refused batches once more; who lost the connection meanwhile has given them up."""
+        lasts, self._again = self._again, []
+        if self.link.failure.done():
+            return
+        for last in lasts:
+            size = self._sizes.get(last, 0)
+            numbers = self._window.waiting(np.arange(last - size + 1, last + 1))
+            if len(numbers):
+                data, _ = self._frames(numbers, time.monotonic_ns())
+                self.link.write(data)
+
+
+_FLOW_MOST_MSGS = 500
+_FLOWS = 3
+"""How many acknowledgements of a fast batch may be outstanding."""
+_START, _APPEND, _END = 0, 1, 3
+_UNKNOWN_BATCH = 10208
+_NONE = 1 << 62
+
+
+class _FastBatch:
+    """One batch: its id, the number of its first message, and what the server said of it."""
+
+    def __init__(self, orders: Orders, inbox: str, name: str, flow: int, first: int) -> None:
+        self.name, self.first = name.encode(), first
+        self.acked = 0
+        """Messages of the batch that the server acknowledged."""
+        self.is_begun = False
+        """Its first message was written."""
+        self.is_open = False
+        """The server knows it."""
+        self.is_over = False
+        """The server has closed or forgotten it."""
+        self._head = f"{inbox}.{name}.{flow}.fail."
+        self._subject = orders.role.subject + (".0" if orders.role.subjects_count > 1 else "")
+        self.start = Content(orders, 1, self._reply(_START))
+        self.append = Content(orders, flow, self._reply(_APPEND))
+
+    def _reply(self, operation: int) -> tuple[Part, ...]:
+        return (self._head.encode(), ("reply", SEQ_DIGITS), b".%d.$FI" % operation)
+
+    def end(self, next_number: int) -> bytes:
+        """Return the frame that closes the batch without another message."""
+        place = next_number - self.first + 1
+        reply = f"{self._head}{place:0{SEQ_DIGITS}}.{_END}.$FI"
+        return f"PUB {self._subject} {reply} 0\r\n\r\n".encode()
+
+
+class FastPublisher(Batching):
+    """Publishes one endless batch; the server says how often it acknowledges.
+
+    A server that restarts, or a stream that is away for a moment, ends the batch. What the server
+    refused then is sent again in another batch. What it neither acknowledged nor refused may be
+    stored or not: it counts as unanswered.
+    """
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        role = job.orders.role
+        self._flow = min(max(role.window_msgs // _FLOWS, 1), _FLOW_MOST_MSGS)
+        self._window = Window(job.tally, self._flow * _FLOWS)
+        self._batches = 0
+        self._batch = self._new_batch(0)
+        self._is_ending = False
+
+    def _new_batch(self, first: int) -> _FastBatch:
+        """Return a batch that begins with this message."""
+        orders = self.job.orders
+        name = f"{orders.run_id}{orders.publisher_id:05}-{self._batches}"
+        self._batches += 1
+        self._is_broken, self._refused_from = False, _NONE
+        return _FastBatch(orders, self.inbox, name, self._flow, first)
+
+    async def begin(self) -> None:
+        """Listen for the acknowledgements."""
+        await self.link.subscribe(f"{self.inbox}.>", self._on_run)
+
+    async def run(self) -> None:
+        """Open the batch with its first message, add all others, end it."""
+        pace, window = Pace(self.job), self._window
+        while (due := await pace.take(self._flow)) is not None:
+            await self._room_for(due.count)
+            await self._write(window.open(due.due_ns, time.monotonic_ns()), is_new=True)
+            await self.link.drain()
+            await asyncio.sleep(0)
+        pace.close()
+        await self._end()
+
+    def lost(self) -> None:
+        """Give up what is open; another connection begins another batch."""
+        self._window.give_up()
+        self._batch = self._new_batch(self._window.next_number)
+
+    async def _room_for(self, count: int) -> None:
+        """Wait until so many more messages may be in flight, in a batch that is whole."""
+        await self._wait(lambda: self._window.room >= count)
+        while self._is_broken:
+            await self._begin_again()
+            await self._wait(lambda: self._window.room >= count)
+
+    async def _wait(self, enough: Callable[[], bool]) -> None:
+        await self._window.wait(lambda: enough() or self._is_broken, self.timeout_s, self.check)
+
+    async def _write(self, numbers: Int64s, *, is_new: bool) -> None:
+        """Write messages to the batch; the first one of it waits for the server's answer."""
+        batch, rest = self._batch, numbers
+        if not batch.is_begun and len(numbers):
+            batch.is_begun = True
+            self._put(batch.start, numbers[:1], is_new=is_new)
+            rest = numbers[1:]
+            await self._wait(lambda: batch.is_open or not self._window.open_count)
+        for start in range(0, len(rest), self._flow):
+            self._put(batch.append, rest[start : start + self._flow], is_new=is_new)
+
+    def _put(self, content: Content, numbers: Int64s, *, is_new: bool) -> None:
+        now_ns = time.monotonic_ns()
+        places = {"reply": numbers - self._batch.first + 1}
+        due_ns = self._window.due_ns(numbers)
+        data, payload_bytes = content.frames(int(numbers[0]), due_ns, now_ns, places)
+        self.link.write(data)
+        if is_new:
+            self.job.tally.sent(len(numbers), payload_bytes, now_ns)
+
+    async def _end(self) -> None:
+        """Close the batch, and wait for its last acknowledgement."""
+        self._is_ending = True
+        while self._batch.is_begun and not self._batch.is_over:
+            self.link.write(self._batch.end(self._window.next_number))
+            await self._wait(lambda: not self._window.open_count)
+            if not self._is_broken:
+                return
+            await self._begin_again()
+
+    async def _begin_again(self) -> None:
+        """Close the broken batch, and send again in another what the server refused."""
+        batch, window = self._batch, self._window
+        while not batch.is_over and batch is self._batch:
+            if self.job.stopping.is_set():
+                self.lost()
+                return
+            await self.job.sleep(RetryPolicy.AGAIN_S)
+            await self.link.drain()
+            self.check()
+            if not batch.is_over and batch is self._batch:
+                self.link.write(batch.end(min(self._refused_from, window.next_number)))
+        if batch is not self._batch:
+            return
+        still_open = window.waiting(np.arange(batch.first, window.next_number))
+        again = still_open[still_open >= self._refused_from]
+        window.unanswered(still_open[still_open < self._refused_from], time.monotonic_ns())
+        self.job.tally.add("retried_msgs", len(again))
+        self._batch = self._new_batch(int(again[0]) if len(again) else window.next_number)
+        await self._write(again, is_new=False)
+
+    def _on_run(self, run: Run, now_ns: int) -> None:
+        for row in range(len(run)):
+            # Inbox, id, flow, "fail", place in the batch, operation, "$FI".
+            tokens = run.text(row, run.layout.subject).split(b".")
+            if tokens[-6] != self._batch.name:
+                continue
+            payload = run.text(row, run.layout.payload)
+            answer = {} if run.status else json.loads(payload or b"{}")
+            if run.status is not None or "error" in answer:
+                if not self._refused_at(int(tokens[-3]), run.status, payload, now_ns):
+                    return
+            elif answer.get("type") != "gap":
+                # After a gap the server closes the batch, and says what it has of it.
+                self._take(answer, now_ns)
+
+    def _take(self, answer: dict[str, Any], now_ns: int) -> None:
+        """Take an acknowledgement: of some messages, or the last one of the batch."""
+        batch = self._batch
+        self._retry.succeeded()
+        batch.is_open = True
+        is_last = "stream" in answer
+        upto = answer.get("count", batch.acked) if is_last else answer["seq"]
+        if upto > batch.acked:
+            numbers = np.arange(batch.first + batch.acked, batch.first + upto)
+            batch.acked = upto
+            self._window.acked(numbers, now_ns)
+        if is_last:
+            batch.is_over = True
+            self._refused_from = min(self._refused_from, batch.first + batch.acked)
+            whole = batch.first + batch.acked == self._window.next_number
+            self._is_broken = not (self._is_ending and whole)
+
+    def _refused_at(self, place: int, status: int | None, answer: bytes, now_ns: int) -> bool:
+        """Take note of a refusal; False when it is for good, and ends the run."""
+        batch, window, err_code = self._batch, self._window, error_code(answer)
+        number = batch.first + place - 1
+        # A refusal is a sign of life, too.
+        still_open = window.waiting(np.arange(batch.first + batch.acked, window.next_number))
+        if self.should_retry(status, err_code, 0):
+            self._refused_from = min(self._refused_from, number)
+            batch.is_over = batch.is_over or err_code == _UNKNOWN_BATCH
+            self._is_broken = True
+            return True
+        window.close(still_open, now_ns)
+        self.refused(status, answer, len(still_open))
+        return False

@@ -1,0 +1,101 @@
+"""JetStream deliveries: what a reply subject tells, and the acknowledgements it asks for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from natstui.bench.job.digits import Bytes2D, Int64s, read_digits
+from natstui.bench.wire.frames import ProtocolBroken, Run
+from natstui.model.bench.plan import Role
+
+_SCALE = np.uint64(2654435761)
+_NOT_ACKS = np.frombuffer(b"-NAK", np.uint8)
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """Numbers from the reply subjects of a run, as columns."""
+
+    replies: Bytes2D
+    delivered_count: Int64s
+    """1 the first time."""
+    stream_seq: Int64s
+    consumer_seq: Int64s
+    stored_ns: Int64s
+    """On the server's wall clock."""
+
+
+def read_deliveries(run: Run) -> Deliveries:
+    """Return what the reply subjects of a run say; raise ProtocolBroken for another form."""
+    replies = run.replies
+    first = b"" if replies is None else replies[0].tobytes()
+    tokens = first.split(b".")
+    # With a domain (and in the second form of acks) the account's tokens come before the stream.
+    skip = {9: 4, 11: 6, 12: 6}.get(len(tokens), 0)
+    if replies is None or not skip or not first.startswith(b"$JS.ACK."):
+        raise ProtocolBroken(f"a message was delivered without a way to acknowledge it: {first!r}")
+    columns, start = [], sum(map(len, tokens[:skip])) + skip
+    for token in tokens[skip : skip + 4]:
+        columns.append(read_digits(replies[:, start : start + len(token)]))
+        start += len(token) + 1
+    return Deliveries(replies, columns[0], columns[1], columns[2], columns[3])
+
+
+@dataclass(frozen=True, slots=True)
+class Fates:
+    """Which of some deliveries are refused on purpose, as masks."""
+
+    nak: npt.NDArray[np.bool_]
+    term: npt.NDArray[np.bool_]
+    never: npt.NDArray[np.bool_]
+
+
+def fates(role: Role, deliveries: Deliveries) -> Fates:
+    """Draw the lots: by stream sequence, at the first delivery, so that anybody can check them."""
+    lot = lots(deliveries.stream_seq)
+    first = deliveries.delivered_count == 1
+    upto_nak = role.nak_ratio
+    upto_term = upto_nak + role.term_ratio
+    return Fates(
+        nak=first & (lot < upto_nak),
+        term=first & (lot >= upto_nak) & (lot < upto_term),
+        never=first & (lot >= upto_term) & (lot < upto_term + role.never_ack_ratio),
+    )
+
+
+def lots(stream_seq: Int64s) -> npt.NDArray[np.float64]:
+    """Return a number 0 … 1 for each sequence, evenly spread and always the same."""
+    mixed = (stream_seq.astype(np.uint64) * _SCALE) & np.uint64(0xFFFFFFFF)
+    lot: npt.NDArray[np.float64] = mixed.astype(np.float64) / 2**32
+    return lot
+
+
+def ack_frames(
+    replies: Bytes2D, nak: npt.NDArray[np.bool_], confirm_to: Bytes2D | None = None
+) -> bytes:
+    """Return the acknowledgements of some deliveries, or their refusal, ready to write.
+
+    `confirm_to` are the subjects the server shall confirm to, one row each.
+    """
+    count, width = replies.shape
+    middle = b"" if confirm_to is None else b" "
+    confirm = 0 if confirm_to is None else confirm_to.shape[1] + 1
+    tail = b" 4\r\n+ACK\r\n"
+    frames = np.empty((count, 4 + width + confirm + len(tail)), np.uint8)
+    frames[:, :4] = np.frombuffer(b"PUB ", np.uint8)
+    frames[:, 4 : 4 + width] = replies
+    if confirm_to is not None:
+        frames[:, 4 + width] = middle[0]
+        frames[:, 5 + width : 4 + width + confirm] = confirm_to
+    frames[:, 4 + width + confirm :] = np.frombuffer(tail, np.uint8)
+    if nak.any():
+        frames[nak, -6:-2] = _NOT_ACKS
+    return frames.tobytes()
+
+
+def term_frames(replies: Bytes2D) -> bytes:
+    """Return the messages that end some deliveries for good."""
+    return b"".join(b"PUB %s 5\r\n+TERM\r\n" % reply.tobytes() for reply in replies)

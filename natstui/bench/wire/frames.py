@@ -1,0 +1,237 @@
+"""The protocol parser of the wire client: bytes in, runs of equally laid out messages out.
+
+Messages of a load have frames of equal length, so a read is mostly one two-dimensional array.
+A run is cut where the layout changes; a control line comes out by itself. What a frame's length
+is follows from its own size token alone, so nothing inside a payload can be taken for a frame.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from natstui.bench.job.digits import Bytes2D, are_digits
+from natstui.errors import NatstuiError
+
+_HEAD = re.compile(
+    rb"(?:MSG|(?P<h>H)MSG)[ \t]+(?P<subject>\S+)[ \t]+(?P<sid>\d+)"
+    rb"(?:[ \t]+(?P<reply>[^\s]*[^\s\d][^\s]*|\d+(?=[ \t]+\d+[ \t]+\d+\Z)))?"
+    rb"(?P<sizes>(?:[ \t]+\d+){1,2})[ \t]*\Z"
+)
+_CONTROL = (b"PING", b"PONG", b"INFO", b"+OK", b"-ERR")
+_CRLF = b"\r\n"
+_LONGEST_LINE_BYTES = 4 << 20
+_STATUS_AT = len(b"NATS/1.0")
+_SCALAR_ROWS = 16
+"""So many frames are compared one by one before whole arrays are cheaper."""
+_KNOWN_LINES = 256
+
+
+class ProtocolBroken(NatstuiError):
+    """The server sent something that is not the NATS protocol."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """Where everything is inside a frame."""
+
+    sid: int
+    subject: slice
+    reply: slice | None
+    head_bytes: int
+    """The control line with its CR LF."""
+    header_bytes: int
+    """The block of message headers at the start of the payload; 0 without headers."""
+    size_bytes: int
+    """Headers and payload."""
+
+    @property
+    def frame_bytes(self) -> int:
+        """The whole frame, with its last CR LF."""
+        return self.head_bytes + self.size_bytes + 2
+
+    @property
+    def payload(self) -> slice:
+        """The payload without headers."""
+        return slice(self.head_bytes + self.header_bytes, self.head_bytes + self.size_bytes)
+
+    @property
+    def headers(self) -> slice:
+        """The block of headers."""
+        return slice(self.head_bytes, self.head_bytes + self.header_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive messages of one layout: one row of bytes each."""
+
+    layout: Layout
+    rows: Bytes2D
+    status: int | None = None
+    """Code of a status message of the server (100, 404, 503 …); such a run has one row."""
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def payloads(self) -> Bytes2D:
+        """The payloads as (n, size) bytes."""
+        return self.rows[:, self.layout.payload]
+
+    @property
+    def subjects(self) -> Bytes2D:
+        """The subjects as (n, length) bytes."""
+        return self.rows[:, self.layout.subject]
+
+    @property
+    def replies(self) -> Bytes2D | None:
+        """The reply subjects as (n, length) bytes; None when there are none."""
+        return None if self.layout.reply is None else self.rows[:, self.layout.reply]
+
+    def text(self, row: int, part: slice) -> bytes:
+        """Return one part of one message."""
+        return self.rows[row, part].tobytes()
+
+
+class Framer:
+    """Cuts a stream of bytes, in pieces of any size, into runs and control lines."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self._layouts: dict[bytes, Layout] = {}
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no half frame waits for its rest."""
+        return not self._rest
+
+    def feed(self, data: bytes) -> Iterator[Run | bytes]:
+        """Yield what the new bytes complete, in order; keep the rest. Raises ProtocolBroken."""
+        if self._rest:
+            data = self._rest + data
+            self._rest = b""
+        position = 0
+        while position < len(data):
+            end = data.find(_CRLF, position)
+            if end < 0:
+                if len(data) - position > _LONGEST_LINE_BYTES:
+                    raise ProtocolBroken("the server sent a control line without an end")
+                break
+            line = data[position:end]
+            if line.startswith((b"MSG", b"HMSG")):
+                layout = self._layouts.get(line) or self._learn(line)
+                run = self._run(data, position, layout)
+                if run is None:
+                    break
+                position += len(run) * layout.frame_bytes
+                yield run
+            elif line.upper().startswith(_CONTROL):
+                position = end + 2
+                yield line + _CRLF
+            else:
+                raise ProtocolBroken(f"the server sent an unknown control line: {line[:60]!r}")
+        self._rest = data[position:]
+
+    def reset(self) -> None:
+        """Forget a half frame: the connection it came by is gone."""
+        self._rest = b""
+
+    def _run(self, data: bytes, position: int, layout: Layout) -> Run | None:
+        """Return the run that begins here; None when not one frame of it is complete."""
+        complete = (len(data) - position) // layout.frame_bytes
+        if not complete:
+            return None
+        status = _status(data, position, layout)
+        count = 1 if status is not None else _equal_heads(data, position, layout, complete)
+        frames = count or complete
+        rows = np.frombuffer(data, np.uint8, frames * layout.frame_bytes, position)
+        rows = rows.reshape(frames, layout.frame_bytes)
+        if count is None:
+            rows = rows[: _equal_rows(rows, layout)]
+        if rows[:, -2:].tobytes() != _CRLF * len(rows):
+            raise ProtocolBroken("the server sent a message that is longer than it said")
+        return Run(layout, rows, status)
+
+    def _learn(self, line: bytes) -> Layout:
+        """Read a control line; remember it, because without a reply the same comes again."""
+        layout = _read_layout(line)
+        if layout.reply is None:
+            if len(self._layouts) >= _KNOWN_LINES:
+                self._layouts.clear()
+            self._layouts[line] = layout
+        return layout
+
+
+def _read_layout(line: bytes) -> Layout:
+    match = _HEAD.match(line)
+    if match is None:
+        raise ProtocolBroken(f"the server sent a malformed message line: {line[:60]!r}")
+    sizes = match["sizes"].split()
+    if len(sizes) != (2 if match["h"] else 1):
+        raise ProtocolBroken(f"the server sent a malformed message line: {line[:60]!r}")
+    return Layout(
+        sid=int(match["sid"]),
+        subject=slice(*match.span("subject")),
+        reply=None if match["reply"] is None else slice(*match.span("reply")),
+        head_bytes=len(line) + 2,
+        header_bytes=int(sizes[0]) if match["h"] else 0,
+        size_bytes=int(sizes[-1]),
+    )
+
+
+def _status(data: bytes, position: int, layout: Layout) -> int | None:
+    """Return the status code in the first line of the headers, if there is one."""
+    if not layout.header_bytes:
+        return None
+    begin = position + layout.head_bytes + _STATUS_AT
+    code = data[begin + 1 : begin + 4]
+    return int(code) if data[begin : begin + 1] == b" " and code.isdigit() else None
+
+
+def _fixed_bytes(layout: Layout) -> int:
+    """Return how much of a frame says what its layout is."""
+    head = layout.head_bytes + (_STATUS_AT + 1 if layout.header_bytes else 0)
+    return min(head, layout.frame_bytes)
+
+
+def _equal_heads(data: bytes, position: int, layout: Layout, complete: int) -> int | None:
+    """Return how many frames begin with the very same bytes; None when arrays must tell.
+
+    Short runs are common where sizes change from message to message: arrays do not pay there.
+    """
+    step, head = layout.frame_bytes, _fixed_bytes(layout)
+    sizes = (layout.reply or layout.subject).stop
+    first = data[position : position + head]
+    for count in range(1, min(complete, _SCALAR_ROWS)):
+        begin = position + count * step
+        if data[begin : begin + head] != first:
+            # Other sizes are another layout; another subject or reply need not be.
+            same = data[begin + sizes : begin + head] == first[sizes:]
+            return None if same else count
+    return complete if complete <= _SCALAR_ROWS else None
+
+
+def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
+    """Return how many rows from the first on have its layout; only digits of names may differ."""
+    head = _fixed_bytes(layout)
+    first = rows[0, :head]
+    named = np.zeros(head, np.bool_)
+    named[layout.subject] = True
+    if layout.reply is not None:
+        named[layout.reply] = True
+    flexible = named & are_digits(first)
+    is_flexible = bool(flexible.any())
+    count, limit = 1, 8
+    while count < len(rows):
+        part = rows[count : min(limit, len(rows)), :head]
+        same = part == first
+        if is_flexible:
+            same |= flexible & are_digits(part)
+        good = same.all(axis=1)
+        if not good.all():
+            return count + int(np.argmin(good))
+        count, limit = min(limit, len(rows)), limit * 8
+    return count

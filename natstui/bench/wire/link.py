@@ -1,0 +1,338 @@
+"""The socket of a nats-py connection, taken over for whole blocks of protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import socket
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import nats.errors
+import nats.js.errors
+from nats.aio.transport import TcpTransport
+
+from natstui.bench.job.job import Job
+from natstui.bench.wire.frames import Framer, Run
+from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
+from natstui.jetstream.connection.nats_client import GuardedClient
+from natstui.jetstream.connection.permissions import read_violation
+
+OnRun = Callable[[Run, int], None]
+"""Takes a run of messages and the time they were read (monotonic ns)."""
+
+_HIGH_WATER_BYTES = 1 << 20
+_LOOK_S = 0.02
+_SUBSCRIBE_S = 10.0
+
+
+class LibraryChanged(NatstuiError):
+    """This version of nats-py is built differently inside."""
+
+
+class WireLink:
+    """Reads and writes raw protocol on one connection; what is not ours goes to nats-py."""
+
+    def __init__(self, nc: GuardedClient) -> None:
+        self.nc = nc
+        self.failure: asyncio.Future[NatstuiError] = asyncio.get_running_loop().create_future()
+        """Done when the connection cannot be trusted any more, or something is not allowed."""
+        self.is_held = False
+        """Whether everything that comes is left in the socket until told otherwise."""
+        self.lost_count = 0
+        """How often the connection was lost."""
+        self._framer = Framer()
+        self._handlers: dict[int, OnRun] = {}
+        self._others: asyncio.Queue[bytes] = asyncio.Queue()
+        self._original: Any = None
+        self._pump: asyncio.Task[None] | None = None
+
+    def take_over(self) -> None:
+        """Put our parser in the place of nats-py's; raise LibraryChanged when that is not safe."""
+        parser: Any = getattr(self.nc, "_ps", None)
+        good = callable(getattr(parser, "parse", None)) and hasattr(parser, "buf")
+        good = good and isinstance(getattr(self.nc, "_transport", None), TcpTransport)
+        if not good or parser.state != 1 or parser.buf:
+            raise LibraryChanged(
+                "the wire client does not fit this version of nats-py: use --client nats-py"
+            )
+        self._original = parser
+        self.nc._ps = self
+        self._pump = asyncio.create_task(self._pass_on())
+        self._swap()
+
+    async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
+        """Subscribe, also after every reconnect; returns once the server knows."""
+        subscription = await self.nc.subscribe(subject, queue=queue)
+        self._handlers[subscription._id] = on_run
+        # Our blocks pass by nats-py's own queue, and would overtake the subscription.
+        await self.flush(_SUBSCRIBE_S)
+
+    def write(self, data: bytes) -> None:
+        """Send protocol; it is lost when there is no connection."""
+        if self.nc.is_connected:
+            self.nc._transport.write(data)
+
+    async def drain(self) -> None:
+        """Wait until the socket takes more; raise what failed meanwhile."""
+        if self.failure.done():
+            raise self.failure.result()
+        if self.nc.is_connected:
+            try:
+                await self.nc._transport.drain()
+            except OSError as error:
+                # nats-py notices by itself and reconnects; until then there is nowhere to write.
+                await self.connected(cause=error)
+        else:
+            await self.connected()
+
+    async def flush(self, timeout_s: float) -> None:
+        """Wait until the server has read everything written so far; raises ServerGone."""
+        await self.drain()
+        try:
+            await self.nc.flush(timeout=timeout_s)
+        except (nats.errors.Error, OSError) as error:
+            raise ServerGone(f"the server did not take everything in {timeout_s:g} s") from error
+
+    async def connected(self, within_s: float = 10.0, cause: Exception | None = None) -> None:
+        """Wait until there is a connection again; raise ServerGone when it does not come."""
+        give_up = time.monotonic() + within_s
+        await asyncio.sleep(0)
+        while not self.nc.is_connected:
+            if self.failure.done():
+                raise self.failure.result()
+            if time.monotonic() > give_up or self.nc.is_closed:
+                raise ServerGone(
+                    f"the server went away and did not come back within {within_s:g} s"
+                ) from cause
+            await asyncio.sleep(_LOOK_S)
+
+    def received(self, data: bytes) -> None:
+        """Take bytes that nats-py has not read; they are a sign of life all the same."""
+        self.nc._transport.arrivals.add(len(data))
+        self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        now_ns = time.monotonic_ns()
+        try:
+            for found in self._framer.feed(data):
+                if isinstance(found, Run):
+                    handler = self._handlers.get(found.layout.sid)
+                    if handler is not None:
+                        handler(found, now_ns)
+                    else:
+                        self._others.put_nowait(found.rows.tobytes())
+                elif found.startswith(b"PING"):
+                    self.write(b"PONG\r\n")
+                else:
+                    self._control(found)
+        except NatstuiError as error:
+            self.fail(error)
+        except BaseException as error:
+            self.fail(NatstuiError(f"the wire client failed: {error!r}"))
+            raise
+
+    @property
+    def between_frames(self) -> bool:
+        """Whether the next byte begins a new frame."""
+        return self._framer.is_empty
+
+    def fail(self, error: NatstuiError) -> None:
+        """Make every sender and receiver on this link end with this error."""
+        if not self.failure.done():
+            self.failure.set_result(error)
+
+    async def close(self) -> None:
+        """Give the socket back to nats-py."""
+        if self._pump is not None:
+            self._pump.cancel()
+            await asyncio.wait({self._pump})
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Take what nats-py's read loop reads: the first bytes after a reconnect."""
+        if data:
+            self._take(data)
+            self._swap()
+
+    def reset(self) -> None:
+        """Begin anew, as nats-py asks its parser after a lost connection."""
+        self.lost_count += 1
+        self._framer.reset()
+        self._original.reset()
+
+    def _control(self, line: bytes) -> None:
+        if line.startswith(b"-ERR"):
+            violation = read_violation(line.decode("utf-8", "replace").lower())
+            if violation is not None:
+                self.fail(PermissionDenied(violation.subject, violation.kind))
+        self._others.put_nowait(line)
+
+    async def _pass_on(self) -> None:
+        while True:
+            await self._original.parse(await self._others.get())
+
+    def _swap(self) -> None:
+        """Let the socket call us without nats-py's stream reader in between."""
+        writer, reader = self.nc._transport._io_writer, self.nc._transport._io_reader
+        transport = writer.transport
+        if isinstance(transport.get_protocol(), _Protocol):
+            return
+        waiting = bytes(reader._buffer)
+        reader._buffer.clear()
+        transport.set_protocol(_Protocol(self, transport.get_protocol()))
+        transport.set_write_buffer_limits(high=_HIGH_WATER_BYTES)
+        reader._maybe_resume_transport()
+        if self.is_held:
+            transport.pause_reading()
+        if waiting:
+            self.received(waiting)
+
+
+def listen(link: WireLink, on_dropped: Callable[[], None]) -> None:
+    """Leave nats-py as it is, and only hear of denials and of messages it drops."""
+    others = link.nc._error_cb
+
+    async def hear(error: Exception) -> None:
+        violation = read_violation(str(error))
+        if violation is not None:
+            link.fail(PermissionDenied(violation.subject, violation.kind))
+        elif isinstance(error, nats.errors.SlowConsumerError):
+            on_dropped()
+        elif isinstance(error, nats.js.errors.APIError):
+            # An asynchronous publish that is refused ends here, and nowhere else.
+            link.fail(RequestFailed(f"the server refused a message: {error.description}"))
+        await others(error)
+
+    link.nc._error_cb = hear
+
+
+class _Protocol(asyncio.Protocol):
+    """Reads for the link; everything else about the socket stays nats-py's affair."""
+
+    def __init__(self, link: WireLink, original: Any) -> None:
+        self._link = link
+        self._original = original
+
+    def data_received(self, data: bytes) -> None:
+        self._link.received(data)
+
+    def eof_received(self) -> bool | None:
+        keep: bool | None = self._original.eof_received()
+        return keep
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._original.connection_lost(exc)
+
+    def pause_writing(self) -> None:
+        self._original.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._original.resume_writing()
+
+
+_HANG_UP_S = 1.0
+_RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
+"""Seconds and microseconds a blocking read may take."""
+
+
+@contextmanager
+def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
+    """Lend a blocking twin of the socket while the event loop does not read; None with TLS."""
+    transport = link.nc._transport._io_writer.transport
+    plain = transport.get_extra_info("socket")
+    if plain is None or transport.get_extra_info("ssl_object") is not None:
+        yield None
+        return
+    transport.pause_reading()
+    twin = socket.socket(fileno=socket.dup(plain.fileno()))
+    twin.settimeout(None)
+    twin.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, _RECEIVE_TIMEOUT)
+    try:
+        yield twin
+    finally:
+        # The twin shares its mode with the original, which asyncio needs non-blocking.
+        twin.setblocking(False)
+        twin.close()
+        if not transport.is_closing():
+            transport.resume_reading()
+
+
+async def hang_up(link: WireLink) -> None:
+    """Break the connection; returns once the server has read everything written before.
+
+    What comes meanwhile is read by nobody. With a reset instead, the server might drop what it
+    has not read yet, and our last acknowledgements with it.
+    """
+    nc, give_up = link.nc, time.monotonic() + _HANG_UP_S
+    if not (nc.is_connected and isinstance(nc._transport, TcpTransport)):
+        return
+    transport = nc._transport._io_writer.transport
+    while True:
+        waiting, nc._pending, nc._pending_data_size = nc._pending, [], 0
+        transport.write(b"".join(waiting))
+        if not transport.get_write_buffer_size() or time.monotonic() > give_up:
+            break
+        await asyncio.sleep(0.001)
+    with socket.socket(fileno=socket.dup(transport.get_extra_info("socket").fileno())) as twin:
+        twin.settimeout(_HANG_UP_S)
+        with contextlib.suppress(OSError):
+            twin.shutdown(socket.SHUT_WR)
+            while time.monotonic() < give_up and twin.recv(1 << 18):
+                continue
+
+
+def pause_reading(link: WireLink, duration_s: float) -> None:
+    """Leave everything that comes in the socket for a while."""
+    if _hold(link):
+        asyncio.get_running_loop().call_later(duration_s, _resume, link)
+
+
+def hold_reading(link: WireLink) -> None:
+    """Leave everything that comes in the socket until `read_on`."""
+    if not link.is_held:
+        link.is_held = True
+        # Nothing comes now, and it must not be taken for a lost connection.
+        link.nc.is_held = True
+        _hold(link)
+
+
+def read_on(link: WireLink) -> None:
+    """Read again."""
+    if link.is_held:
+        link.is_held = link.nc.is_held = False
+    _resume(link)
+
+
+def _resume(link: WireLink) -> None:
+    """Read again, unless reading is held until somebody says otherwise."""
+    transport = None if link.is_held else _transport(link)
+    if transport is not None and not transport.is_closing() and not transport.is_reading():
+        transport.resume_reading()
+
+
+def _hold(link: WireLink) -> bool:
+    """Stop reading; return whether it was read until now."""
+    transport = _transport(link)
+    if transport is None or transport.is_closing() or not transport.is_reading():
+        return False
+    transport.pause_reading()
+    return True
+
+
+def _transport(link: WireLink) -> Any:
+    """Return the transport of a TCP connection; a WebSocket has none we know."""
+    under = link.nc._transport
+    return under._io_writer.transport if isinstance(under, TcpTransport) else None
+
+
+async def until_stopped(job: Job, link: WireLink) -> None:
+    """Wait until the job stops; raise what failed on the link meanwhile."""
+    stopping = asyncio.ensure_future(job.stopping.wait())
+    both: set[asyncio.Future[Any]] = {stopping, link.failure}
+    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+    stopping.cancel()
+    if link.failure.done():
+        raise link.failure.result()

@@ -1,0 +1,320 @@
+"""One message in flight: publish and wait, ask and wait, get and wait, on a blocking socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import struct
+import time
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from natstui.bench.job.content import (
+    header_parts,
+    payload_texts,
+    repeats,
+    stamp_place,
+    subject_parts,
+    which_size,
+)
+from natstui.bench.job.job import Job, Pace, RetryPolicy
+from natstui.bench.job.protocol import Orders
+from natstui.bench.job.tally import Tally
+from natstui.bench.job.template import SEQ_DIGITS, Frame, Template
+from natstui.bench.wire.frames import Run
+from natstui.bench.wire.link import WireLink, blocking_socket
+from natstui.bench.wire.publish import error_code, no_stream, refusal
+from natstui.errors import RequestFailed
+
+_STAMP = struct.Struct("<qqq")
+
+
+class SingleFrame:
+    """The frames of a sender with one message in flight."""
+
+    def __init__(self, orders: Orders, inbox: bytes) -> None:
+        role = orders.role
+        self._place = stamp_place(role.payload)
+        reply = (inbox + b".", ("reply", SEQ_DIGITS))
+        frames = [
+            Template(
+                Frame(subject_parts(orders), text, self._place, reply, header_parts(orders)), 1
+            )
+            for text in payload_texts(role.payload)
+        ]
+        self._frames = [(bytearray(one.blank()), one.fields, one.payload) for one in frames]
+        self._identity = orders.publisher_id << 48
+        self._subjects = role.subjects_count
+        self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
+        self._repeats = repeats(role.payload.duplicate_ratio)
+        self._has_repeats = role.payload.duplicate_ratio > 0
+
+    def make(self, number: int, due_ns: int, now_ns: int) -> tuple[bytes, int]:
+        """Return the frame of a message, and its payload's size."""
+        frame, fields, payload = self._frames[which_size(number, self._frames)]
+        seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
+        place = self._place
+        if place.length:
+            stamp = _STAMP.pack(due_ns, self._identity + seq, now_ns)[: place.length]
+            start = payload.start + place.offset
+            frame[start : start + place.width] = stamp.hex().encode() if place.as_hex else stamp
+        for name, where in fields.items():
+            value = number if name == "reply" else seq
+            if name == "subject":
+                value = self._spread(seq)
+            frame[where] = b"%0*d" % (where.stop - where.start, value)
+        return bytes(frame), payload.stop - payload.start
+
+    def _spread(self, seq: int) -> int:
+        if self._random is None:
+            return seq % self._subjects
+        return int(self._random.integers(self._subjects))
+
+
+class SingleTimes:
+    """Times of single answers, handed to the tally together."""
+
+    def __init__(self, tally: Tally) -> None:
+        self._tally = tally
+        self._rows: list[tuple[int, int, int, int]] = []
+
+    def add(self, due_ns: int, sent_ns: int, extra: int) -> None:
+        """Note an answer that is here now; `extra` is what the caller wants to sum."""
+        self._rows.append((due_ns, sent_ns, time.monotonic_ns(), extra))
+
+    def acked(self) -> None:
+        """Count the answers as acknowledgements; `extra` said which were duplicates."""
+        if self._rows:
+            columns = np.array(self._rows, np.int64)
+            self._rows = []
+            duplicates = int(columns[:, 3].sum())
+            self._tally.acked(columns[:, 0], columns[:, 1], columns[:, 2], duplicates)
+
+    def replied(self) -> None:
+        """Count the answers as replies; `extra` was the size of each."""
+        if self._rows:
+            columns = np.array(self._rows, np.int64)
+            self._rows = []
+            steady = self._tally.timed("rtt", columns[:, 0], columns[:, 1], columns[:, 2])
+            last_ns = int(columns[-1, 2])
+            self._tally.replied(len(columns), int(columns[:, 3].sum()), steady, last_ns)
+
+
+_TURN_NS = 40_000_000
+"""How long the event loop may wait for its turn."""
+_READ_BYTES = 1 << 18
+
+
+class _Answer:
+    """The answer to the one message in flight."""
+
+    def __init__(self, inbox: bytes) -> None:
+        self.payload: bytes | None = None
+        self.status: int | None = None
+        self.arrived = asyncio.Event()
+        self._inbox = inbox
+        self._subject = b""
+        self._begins = b""
+
+    def expect(self, number: int) -> None:
+        """Forget the last answer; the next comes to a subject of its own."""
+        self.payload = self.status = None
+        self.arrived.clear()
+        self._subject = b"%s.%012d" % (self._inbox, number)
+        self._begins = b"MSG %s " % self._subject
+
+    def on_run(self, run: Run, _now_ns: int) -> None:
+        """Take what the parser found; a late answer to an earlier message is none."""
+        for row in range(len(run)):
+            if run.text(row, run.layout.subject) == self._subject:
+                self.payload = run.text(row, run.layout.payload)
+                self.status = run.status
+                self.arrived.set()
+
+    def take(self, data: bytes) -> bool:
+        """Read bytes that are exactly the expected answer; False for all others."""
+        if not data.startswith(self._begins):
+            return False
+        head = data.find(b"\r\n") + 2
+        size = data[:head].rsplit(b" ", 1)[1]
+        if head < 2 or not size.strip().isdigit() or len(data) != head + int(size) + 2:
+            return False
+        self.payload = data[head:-2]
+        return True
+
+
+class RoundTripper(ABC):
+    """Sends one message at a time and waits for its answer; what they mean is a subclass's."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        self.job, self._link = job, link
+        self.inbox = link.nc.new_inbox().encode()
+        self._answer = _Answer(self.inbox)
+        self.times = SingleTimes(job.tally)
+        self._retry = RetryPolicy(job)
+        job.collectors.append(self.flush)
+
+    @abstractmethod
+    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
+        """Return the frame to send; one message."""
+
+    @abstractmethod
+    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count an answer; raise what it refuses."""
+
+    @abstractmethod
+    def flush(self) -> None:
+        """Hand the times of answers on."""
+
+    async def begin(self) -> None:
+        """Listen for the answers."""
+        await self._link.subscribe(f"{self.inbox.decode()}.*", self._answer.on_run)
+
+    async def run(self) -> None:
+        """Send and wait, as the schedule says."""
+        pace = Pace(self.job)
+        await self._link.drain()
+        try:
+            while not self.job.stopping.is_set():
+                with blocking_socket(self._link) as twin:
+                    more = await self._turn(pace, twin)
+                self.flush()
+                if not more:
+                    break
+                await asyncio.sleep(0)
+                await self._link.drain()
+        finally:
+            self.flush()
+        pace.close()
+
+    async def _turn(self, pace: Pace, twin: socket.socket | None) -> bool:
+        """Work until the event loop is due; return whether there is more to do."""
+        until_ns, answer = time.monotonic_ns() + _TURN_NS, self._answer
+        while time.monotonic_ns() < until_ns:
+            due = await pace.take_one()
+            if due is None:
+                return False
+            answer.expect(due[0])
+            sent_ns = time.monotonic_ns()
+            data = self.frame(due[0], due[1], sent_ns)
+            await self._send(twin, data)
+            while self.should_retry():
+                # The loop is due meanwhile, and the connection may be another afterwards.
+                await asyncio.sleep(RetryPolicy.AGAIN_S)
+                answer.expect(due[0])
+                await self._send(twin, data)
+            if answer.payload is None:
+                self.job.tally.add("unanswered_msgs")
+                return True
+            self.take(answer.payload, answer.status, due[1], sent_ns)
+            self._retry.succeeded()
+        return True
+
+    async def _send(self, twin: socket.socket | None, data: bytes) -> None:
+        if twin is None:
+            await self._exchange_on_loop(data)
+        else:
+            await self._exchange(twin, data)
+
+    def should_retry(self) -> bool:
+        """Tell whether the answer is the refusal of a server that is coming back."""
+        payload, status = self._answer.payload, self._answer.status
+        if payload is None or self.job.stopping.is_set():
+            return False
+        err_code = None if status is not None else self.err_code(payload)
+        if status is None and err_code is None:
+            return False
+        return self._retry.should_retry(status, err_code, was_lost=self._link.lost_count > 0)
+
+    def err_code(self, _answer: bytes) -> int | None:
+        """Return JetStream's number of an error that came as an answer; None where none does."""
+        return None
+
+    async def _exchange(self, twin: socket.socket, data: bytes) -> None:
+        """Send and block until the answer is there, or does not come."""
+        give_up_ns = time.monotonic_ns() + round(self.job.orders.role.timeout_s * 1e9)
+        answer = self._answer
+        try:
+            twin.sendall(data)
+            while answer.payload is None:
+                try:
+                    received = twin.recv(_READ_BYTES)
+                except BlockingIOError:
+                    # A server that is frozen or slow must not keep us from reporting.
+                    await asyncio.sleep(0)
+                    if time.monotonic_ns() > give_up_ns or self.job.stopping.is_set():
+                        return
+                    continue
+                if not received:
+                    return
+                if not (self._link.between_frames and answer.take(received)):
+                    self._link.received(received)
+        except OSError:
+            # nats-py reads the same end of the connection and reconnects.
+            return
+
+    async def _exchange_on_loop(self, data: bytes) -> None:
+        """Send and wait for the answer on the event loop, as TLS needs it."""
+        self._link.write(data)
+        try:
+            async with asyncio.timeout(self.job.orders.role.timeout_s):
+                await self._answer.arrived.wait()
+        except TimeoutError:
+            return
+
+
+class SyncPublisher(RoundTripper):
+    """Publishes to a stream and waits for each acknowledgement."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        self._frames = SingleFrame(job.orders, self.inbox)
+
+    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
+        """Return the next message."""
+        data, size_bytes = self._frames.make(number, due_ns, sent_ns)
+        self.job.tally.sent(1, size_bytes, sent_ns)
+        return data
+
+    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count an acknowledgement."""
+        subject = self.job.orders.role.subject
+        if status is not None or b'"error"' in answer:
+            self.job.tally.add("refused_msgs")
+            raise refusal(answer, subject) if status is None else no_stream(subject)
+        duplicate = b'"duplicate"' in answer and bool(json.loads(answer).get("duplicate"))
+        self.times.add(due_ns, sent_ns, int(duplicate))
+
+    def err_code(self, answer: bytes) -> int | None:
+        """Return the number of the error of an acknowledgement."""
+        return error_code(answer)
+
+    def flush(self) -> None:
+        """Count the acknowledgements."""
+        self.times.acked()
+
+
+class KvPutter(SyncPublisher):
+    """Puts values into a bucket: messages to its subjects, spread over its keys."""
+
+
+class Requester(SyncPublisher):
+    """Asks a service and waits for each reply."""
+
+    def err_code(self, answer: bytes) -> int | None:
+        """A reply is anything; nothing in it is an error."""
+        return None
+
+    def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
+        """Count a reply."""
+        if status is not None:
+            self.job.tally.add("unanswered_msgs")
+            subject = self.job.orders.role.subject
+            raise RequestFailed(f'nobody answers on "{subject}"', code=status)
+        self.times.add(due_ns, sent_ns, len(answer))
+
+    def flush(self) -> None:
+        """Count the replies."""
+        self.times.replied()

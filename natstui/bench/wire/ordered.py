@@ -1,0 +1,141 @@
+"""Ordered consumers with the wire client: all of the stream to each worker, anew after a gap."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+import numpy as np
+
+from natstui.bench.job.job import Job, RetryPolicy, made_for
+from natstui.bench.wire.consume import Consumer
+from natstui.bench.wire.deliveries import read_deliveries
+from natstui.bench.wire.frames import Run
+from natstui.bench.wire.link import WireLink
+from natstui.errors import NatstuiError, RequestFailed
+from natstui.model.assets.defaults import consumer_request
+
+_BATCH_MSGS = 10_000
+_IDLE_S = 30
+_NO_STREAM = 10059
+
+
+class OrderedReceiver(Consumer):
+    """Pulls through an ephemeral consumer without acks; a gap makes another from there on."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        self._generation = 0
+        self._next_consumer_seq = 1
+        self._next_stream_seq = 1
+        self._asked = 0
+        self._head = b""
+        self._anew = asyncio.Event()
+        self._lost_count = link.lost_count
+        self._retry = RetryPolicy(job)
+
+    async def begin(self) -> None:
+        """Make the first consumer; it delivers from the beginning of the stream."""
+        self._next_stream_seq = self.job.orders.first_seq
+        await self._create()
+
+    async def run(self) -> None:
+        """Pull until told to stop."""
+        self._refill()
+        while not self.job.stopping.is_set() and not self.link.failure.done():
+            if self._anew.is_set() or self.link.lost_count != self._lost_count:
+                self._lost_count = self.link.lost_count
+                await self.link.connected()
+                await self._create_again()
+                self._refill()
+            await self.job.sleep(0.05)
+        if self.link.failure.done():
+            raise self.link.failure.result()
+
+    async def _create_again(self) -> None:
+        """Make the next consumer, as soon as a server that comes back lets us."""
+        while not self.job.stopping.is_set():
+            try:
+                await self._create()
+            except RequestFailed as error:
+                if not self._should_retry(error.code, error.err_code):
+                    raise
+                await self.job.sleep(RetryPolicy.AGAIN_S)
+            else:
+                return
+
+    def _should_retry(self, code: int | None, err_code: int | None) -> bool:
+        """Tell whether the stream is being restored, or its server is coming back."""
+        if err_code == _NO_STREAM:
+            code, err_code = 503, None
+        was_lost = self.link.lost_count > 0
+        return self._retry.should_retry(code, err_code, was_lost=was_lost, count=0)
+
+    async def _create(self) -> None:
+        """Make a consumer that continues where this one is."""
+        self._anew.clear()
+        self._generation += 1
+        self._next_consumer_seq, self._asked = 1, 0
+        orders = self.job.orders
+        name = f"natstui-{orders.run_id}-{orders.role.name}-{orders.worker_id}-{self._generation}"
+        config = {
+            "name": name,
+            "description": made_for(orders.run_id),
+            "ack_policy": "none",
+            "deliver_policy": "by_start_sequence",
+            "opt_start_seq": self._next_stream_seq,
+            "inactive_threshold": _IDLE_S * 10**9,
+            "mem_storage": True,
+            "num_replicas": 1,
+        }
+        verb, body = consumer_request(orders.stream or "", name, config, "create")
+        reply = json.loads(await self.job.client.request(verb, body))
+        self.job.cleanup = [f"CONSUMER.DELETE.{orders.stream}.{reply['name']}"]
+        inbox = self.link.nc.new_inbox()
+        generation = self._generation
+
+        def on_run(run: Run, now_ns: int) -> None:
+            if generation == self._generation:
+                self._on_run(run, now_ns)
+
+        await self.link.subscribe(inbox, on_run)
+        next_verb = f"{self.job.client.prefix}.CONSUMER.MSG.NEXT.{orders.stream}.{reply['name']}"
+        self._head = f"PUB {next_verb} {inbox} ".encode()
+
+    def _refill(self) -> None:
+        batch = max(self.role.batch_msgs, _BATCH_MSGS)
+        if self._asked <= batch // 2 and self.job.running.is_set():
+            text = b'{"batch":%d,"expires":%d}' % (batch, _IDLE_S * 10**9)
+            self.link.write(b"%s%d\r\n%s\r\n" % (self._head, len(text), text))
+            self._asked += batch
+
+    def _on_run(self, run: Run, now_ns: int) -> None:
+        if run.status is not None:
+            if run.status == 503:
+                self._nobody()
+            elif run.status != 100:
+                self._asked = 0
+                self._refill()
+            return
+        self._retry.succeeded()
+        numbers = read_deliveries(run).consumer_seq
+        expected = np.arange(self._next_consumer_seq, self._next_consumer_seq + len(run))
+        in_order = len(run) if (numbers == expected).all() else int((numbers == expected).argmin())
+        if in_order < len(run):
+            # What follows a gap comes again, in order, from the next consumer.
+            self._generation += 1
+            self._anew.set()
+        if not in_order:
+            return
+        deliveries = self.take(Run(run.layout, run.rows[:in_order]), now_ns)
+        self._asked -= in_order
+        self._next_consumer_seq += in_order
+        self._next_stream_seq = int(deliveries.stream_seq[-1]) + 1
+        self._refill()
+
+    def _nobody(self) -> None:
+        """Make another consumer, unless nobody has answered for long."""
+        if self._should_retry(503, None):
+            self._anew.set()
+        else:
+            self.link.fail(NatstuiError("the stream of the ordered consumer is gone"))

@@ -1,0 +1,124 @@
+"""Pulling with the wire client: continuously, refilled before it runs dry, or fetch by fetch."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+
+from natstui.bench.job.job import Job
+from natstui.bench.wire.consume import Consumer
+from natstui.bench.wire.frames import Run
+from natstui.bench.wire.link import WireLink
+from natstui.errors import NatstuiError, NotFound, RequestFailed
+
+_EXPIRES_S = 30
+_HEARTBEAT_S = 5
+_PATIENCE_NS = 3_000_000_000
+_PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
+_FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
+
+
+class Puller(Consumer):
+    """Keeps pull requests open: a new one when half of the messages asked for have come."""
+
+    refill_ratio = 0.5
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        self._inbox = link.nc.new_inbox().encode()
+        self._asked = 0
+        """Messages asked for and not delivered yet."""
+        self._batch = self.role.batch_msgs
+        self._heard_ns = 0
+        self._nobody_since_ns: int | None = None
+        self._lost_count = link.lost_count
+        verb = f"{job.client.prefix}.CONSUMER.MSG.NEXT.{job.orders.stream}.{job.orders.consumer}"
+        self._head = b"PUB %s %s " % (verb.encode(), self._inbox)
+
+    async def begin(self) -> None:
+        """Subscribe to where deliveries come."""
+        await super().begin()
+        await self.link.subscribe(self._inbox.decode(), self._on_run)
+
+    async def run(self) -> None:
+        """Pull until told to stop."""
+        while not self.job.stopping.is_set() and not self.link.failure.done():
+            if self.link.lost_count != self._lost_count:
+                self._lost_count, self._asked = self.link.lost_count, 0
+            if time.monotonic_ns() - self._heard_ns > 2 * _HEARTBEAT_S * 10**9:
+                self._asked = 0
+            self._refill()
+            await self.job.sleep(0.05)
+        if self.link.failure.done():
+            raise self.link.failure.result()
+        await self.end()
+
+    def _refill(self) -> None:
+        """Ask for more when little is left to come."""
+        if not self.job.running.is_set() or self.job.stopping.is_set():
+            return
+        # Who is slow has its hands full and asks for no more than it can take.
+        open_msgs = self._asked + self.backlog_msgs
+        if open_msgs <= self._batch * self.refill_ratio and self.link.nc.is_connected:
+            body = {
+                "batch": self._batch,
+                "expires": _EXPIRES_S * 10**9,
+                "idle_heartbeat": _HEARTBEAT_S * 10**9,
+            }
+            text = json.dumps(body, separators=(",", ":")).encode()
+            self.link.write(b"%s%d\r\n%s\r\n" % (self._head, len(text), text))
+            self._asked += self._batch
+            self._heard_ns = time.monotonic_ns()
+
+    def thought(self) -> None:
+        """Ask for more once there is room for it."""
+        self._refill()
+
+    def _on_run(self, run: Run, now_ns: int) -> None:
+        self._heard_ns = now_ns
+        if run.status == 503:
+            self._nobody(now_ns)
+            return
+        self._nobody_since_ns = None
+        if run.status is not None:
+            self._on_status(run, run.status)
+        else:
+            self._asked -= len(run)
+            self.take(run, now_ns)
+        self._refill()
+
+    def _nobody(self, now_ns: int) -> None:
+        """Give a server that just came back some time to recover its consumers."""
+        self._asked = 0
+        self._nobody_since_ns = self._nobody_since_ns or now_ns
+        if now_ns - self._nobody_since_ns > _PATIENCE_NS:
+            name = f"{self.job.orders.stream} > {self.job.orders.consumer}"
+            gone = f"consumer {name} does not answer: it, or its stream, is gone"
+            self.link.fail(NotFound(gone, code=503))
+
+    def _on_status(self, run: Run, status: int) -> None:
+        """Follow the server: heartbeats, ended pulls, and what makes pulling pointless."""
+        headers = run.text(0, run.layout.headers)
+        error = _pull_error(status, headers, self.job)
+        if error is not None:
+            self.link.fail(error)
+        elif status != 100:
+            unused = _PENDING.search(headers)
+            left = self._asked - int(unused[1]) if unused else 0
+            self._asked = max(left, 0)
+
+
+class Fetcher(Puller):
+    """Asks for a batch, takes all of it, then asks for the next."""
+
+    refill_ratio = 0.0
+
+
+def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:
+    """Return the error behind a status that ends pulling; None when it goes on."""
+    name = f"{job.orders.stream} > {job.orders.consumer}"
+    if status in (400, 409) and _FATAL.search(headers):
+        line = headers.split(b"\r\n", 1)[0].decode("utf-8", "replace")
+        return RequestFailed(f"consumer {name} refused a pull: {line[9:]}", code=status)
+    return None

@@ -1,0 +1,282 @@
+"""`python -m natstui.bench.worker.process`: one process that puts load on a server and reports.
+
+Orders come by stdin, reports go by stdout. When stdin ends without a word, whoever started us is
+gone: what was made for the run is deleted, and we end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import ctypes
+import gc
+import os
+import selectors
+import signal
+import sys
+import time
+
+from natstui.bench.job import protocol
+from natstui.bench.job.job import Job
+from natstui.bench.job.protocol import (
+    Die,
+    Done,
+    Down,
+    Failed,
+    Go,
+    Orders,
+    Pause,
+    Rate,
+    Ready,
+    Report,
+    Resume,
+    Stop,
+    Up,
+)
+from natstui.bench.job.schedule import Schedule
+from natstui.bench.job.tally import Tally
+from natstui.bench.wire.link import WireLink, hang_up, hold_reading, listen, read_on
+from natstui.bench.worker import programs as patterns
+from natstui.config.connection import Connection
+from natstui.errors import NatstuiError, ServerGone
+from natstui.jetstream.connection.client import Client, connect
+from natstui.model.records.record import LinkChanged
+
+_REPORT_S = 0.075
+_LAST_CHANCE_S = 15
+_CLEANUP_S = 3.0
+_PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
+
+
+def say(line: Up) -> None:
+    """Write one line to the controller."""
+    data = protocol.encode(line)
+    while data:
+        data = data[os.write(1, data) :]
+
+
+class Worker:
+    """One worker's life: orders, READY, GO, reports, DONE."""
+
+    def __init__(self, reader: asyncio.StreamReader, orders: Orders) -> None:
+        self._reader = reader
+        self._orders = orders
+        self._going = asyncio.Event()
+        self._orphaned = asyncio.Event()
+        self._reported_ns = time.monotonic_ns()
+        self._cpu_s = time.process_time()
+        role = orders.role
+        schedule = Schedule(role.schedule, orders.which, orders.of)
+        self._job: Job | None = None
+        self._link: WireLink | None = None
+        self._tally = Tally()
+        self._schedule = schedule
+        self._was_lost = False
+        self._stopped = False
+
+    async def live(self) -> None:
+        """Do everything from the connection to the last word."""
+        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._orphan)
+        _arm()
+        # Whoever started us may be gone before we are connected.
+        listening = asyncio.create_task(self._listen())
+        connection = Connection.from_line(self._orders.connection)
+        client = await connect(connection, on_link=self._on_link)
+        link = self._link = WireLink(client.nc)
+        if self._orders.role.client == "wire":
+            link.take_over()
+        else:
+            listen(link, lambda: self._tally.add("dropped_msgs"))
+        self._job = Job(self._orders, client, self._tally, self._schedule)
+        if self._stopped:
+            self._job.stopping.set()
+        try:
+            await self._work(patterns.build(self._job, link), link)
+        finally:
+            listening.cancel()
+            if self._orphaned.is_set():
+                await _clean_up(client, (*self._orders.cleanup, *self._job.cleanup))
+            await link.close()
+            await client.close()
+
+    async def _work(self, program: patterns.Program, link: WireLink) -> None:
+        assert self._job is not None
+        failed: Failed | None = None
+        try:
+            await program.begin()
+            say(Ready(pid=os.getpid(), at_ns=time.monotonic_ns()))
+            await self._going.wait()
+            await self._run(self._job, program)
+            if link.failure.done():
+                raise link.failure.result()
+        except NatstuiError as error:
+            failed = Failed(sentence=str(error), exit_code=error.exit_code)
+        except OSError as error:
+            failed = Failed(sentence=f"the connection broke: {error!r}", exit_code=3)
+        if failed is not None:
+            say(failed)
+        if not self._orphaned.is_set():
+            self.report()
+            say(self.done())
+
+    async def _run(self, job: Job, program: patterns.Program) -> None:
+        if job.stopping.is_set():
+            return
+        # Collecting garbage stops everything for milliseconds, and there is hardly any.
+        gc.freeze()
+        gc.disable()
+        await job.sleep((job.go_ns - time.monotonic_ns()) / 1e9)
+        self._reported_ns, self._cpu_s = time.monotonic_ns(), time.process_time()
+        reporting = asyncio.create_task(self._report_often())
+        try:
+            await program.run()
+        finally:
+            reporting.cancel()
+
+    async def _report_often(self) -> None:
+        while True:
+            await asyncio.sleep(_REPORT_S)
+            self.report()
+
+    def report(self) -> None:
+        """Say what happened since the last report."""
+        self._collect()
+        now_ns, cpu_s = time.monotonic_ns(), time.process_time()
+        counts, latencies = self._tally.take()
+        interval_s = (now_ns - self._reported_ns) / 1e9
+        say(
+            Report(
+                at_ns=now_ns,
+                interval_s=interval_s,
+                counts=counts,
+                latencies=latencies,
+                cpu_s=cpu_s - self._cpu_s,
+            )
+        )
+        self._reported_ns, self._cpu_s = now_ns, cpu_s
+
+    def done(self, *, died: bool = False) -> Done:
+        """Return the last word."""
+        return Done(
+            counts=self._tally.totals()[0],
+            last_sent_ns=self._tally.last_sent_ns,
+            last_received_ns=self._tally.last_received_ns,
+            seen=self._tally.seen.dump(),
+            died=died,
+        )
+
+    async def _listen(self) -> None:
+        while line := await self._reader.readline():
+            said = protocol.decode_down(line)
+            match said:
+                case Stop():
+                    self._stop()
+                case Die():
+                    await self._die()
+                case _ if self._job is not None:
+                    self._follow(self._job, said)
+                case _:
+                    raise NatstuiError("a worker is led only once it is ready")
+        self._orphan()
+
+    async def _die(self) -> None:
+        """End as in a crash: what was written arrives, what came and is unread is lost."""
+        if self._link is not None:
+            await hang_up(self._link)
+        traits = self._orders.role.traits
+        if traits.is_stored or traits.awaits_reply:
+            self._collect()
+            self._tally.give_up_open("received_msgs" if traits.awaits_reply else "acked_msgs")
+        self.report()
+        say(self.done(died=True))
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    def _collect(self) -> None:
+        for collect in self._job.collectors if self._job is not None else ():
+            collect()
+
+    def _follow(self, job: Job, said: Down) -> None:
+        """Do what the controller says while the work goes on."""
+        match said:
+            case Go():
+                job.begin(said)
+                self._going.set()
+            case Rate():
+                job.change_rate(said.per_s)
+            case Pause():
+                job.running.clear()
+                # What comes unasked stays in the socket; senders still need their answers.
+                if self._link is not None and job.orders.role.traits.receives:
+                    hold_reading(self._link)
+            case Resume():
+                job.running.set()
+                if self._link is not None:
+                    read_on(self._link)
+            case _:
+                raise NatstuiError("a worker gets its orders once")
+
+    def _stop(self) -> None:
+        self._stopped = True
+        self._going.set()
+        if self._job is not None:
+            self._job.stopping.set()
+
+    def _orphan(self) -> None:
+        """Whoever started us is gone."""
+        # Should anything hang from here on, the kernel ends us.
+        signal.alarm(_LAST_CHANCE_S)
+        self._orphaned.set()
+        self._stop()
+
+    def _on_link(self, change: LinkChanged) -> None:
+        """Say when the connection is lost, and when it is back."""
+        lost = change.state in ("reconnecting", "failed")
+        if self._orphaned.is_set() or not (lost or self._was_lost):
+            return
+        self._was_lost = lost
+        reason = f": {change.reason}" if change.reason else ""
+        say(protocol.Log(text=f"{change.state}{reason}"))
+
+
+async def _clean_up(client: Client, verbs: tuple[str, ...]) -> None:
+    """Delete what was made for the run; another worker may have been faster."""
+    for verb in verbs:
+        with contextlib.suppress(NatstuiError):
+            await client.request(verb, timeout_s=_CLEANUP_S)
+
+
+def _arm() -> None:
+    """End with the process that started us, and wake up on time."""
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None).prctl
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        prctl(_PR_SET_TIMERSLACK, 1)
+
+
+async def main() -> None:
+    """Read the orders and follow them."""
+    loop = asyncio.get_running_loop()
+    reader = asyncio.StreamReader(limit=1 << 24)
+    await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+    line = await reader.readline()
+    if not line:
+        return
+    orders = protocol.decode_down(line)
+    assert isinstance(orders, Orders)
+    try:
+        await Worker(reader, orders).live()
+    except BrokenPipeError:
+        signal.alarm(_LAST_CHANCE_S)
+    except NatstuiError as error:
+        say(Failed(sentence=str(error), exit_code=error.exit_code))
+    except OSError as error:
+        say(Failed(sentence=f"the connection broke: {error}", exit_code=ServerGone.exit_code))
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # select() keeps microseconds; epoll as asyncio uses it rounds waits up to milliseconds.
+    with asyncio.Runner(
+        loop_factory=lambda: asyncio.SelectorEventLoop(selectors.SelectSelector())
+    ) as runner:
+        runner.run(main())

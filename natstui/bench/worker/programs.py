@@ -1,0 +1,65 @@
+"""Which program does a role's work: by pattern and client."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Protocol
+
+from natstui.bench.job.job import Job
+from natstui.bench.wire.link import WireLink
+
+
+class Program(Protocol):
+    """The work of one worker."""
+
+    async def begin(self) -> None:
+        """Subscribe and make ready; nothing is sent yet."""
+
+    async def run(self) -> None:
+        """Do the work; return when it is over or the job stops."""
+
+
+# Pattern → "module:class"; imported when used, so that no worker pays for another's code.
+WIRE = {
+    "publish": "publish:CorePublisher",
+    "subscribe": "receive:Subscriber",
+    "request": "one_in_flight:Requester",
+    "serve": "receive:Server",
+    "js-publish-sync": "one_in_flight:SyncPublisher",
+    "js-publish-async": "publish:AsyncPublisher",
+    "js-publish-atomic": "batches:AtomicPublisher",
+    "js-publish-fast": "batches:FastPublisher",
+    "js-consume": "pull:Puller",
+    "js-fetch": "pull:Fetcher",
+    "js-push": "push:PushReceiver",
+    "js-ordered": "ordered:OrderedReceiver",
+    "js-get": "get_single:Getter",
+    "js-get-batch": "get_batch:BatchGetter",
+    "kv-put": "one_in_flight:KvPutter",
+    "kv-get": "get_single:KvGetter",
+}
+PLAIN = {
+    "publish": "publish:CorePublisher",
+    "subscribe": "receive:Subscriber",
+    "request": "request:Requester",
+    "serve": "receive:Server",
+    "js-publish-sync": "publish:SyncPublisher",
+    "js-publish-async": "publish_async:AsyncPublisher",
+    "js-consume": "consume:Puller",
+    "js-fetch": "consume:Puller",
+    "js-push": "consume:PushReceiver",
+    "js-ordered": "consume:OrderedReceiver",
+    "js-get": "request:Getter",
+    "kv-put": "request:KvPutter",
+    "kv-get": "request:KvGetter",
+}
+
+
+def build(job: Job, link: WireLink) -> Program:
+    """Return the program of a role; the plan was checked, so there is one."""
+    role = job.orders.role
+    folder, table = ("wire", WIRE) if role.client == "wire" else ("plain", PLAIN)
+    module, name = table[role.pattern].split(":")
+    kind = getattr(importlib.import_module(f"natstui.bench.{folder}.{module}"), name)
+    program: Program = kind(job, link)
+    return program

@@ -1,0 +1,284 @@
+"""`natstui bench`: scenarios, the short forms that `nats bench` has, and the saved runs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.clean import clean_json
+from natstui.cli.bench.options import RunOptions, run_options
+from natstui.errors import UsageError
+
+if TYPE_CHECKING:
+    from natstui.model.bench.patterns import Pattern
+    from natstui.model.bench.plan import BenchmarkPlan, StreamPlan
+
+
+@click.group()
+def js() -> None:
+    """Publish to, consume and read streams."""
+
+
+@js.group("pub")
+def js_pub() -> None:
+    """Publish to a stream: its own, made and removed, or an existing one with --stream."""
+
+
+def _own_or_existing(subject: str, options: RunOptions, *, create: bool, keep: bool) -> StreamPlan:
+    """Return the stream of a run: --stream without --create must exist."""
+    from natstui.model.bench.plan import StreamPlan
+
+    name = options.changes.get("stream")
+    made = name is None or create
+    return StreamPlan(
+        name=name or "NATSTUI_BENCH",
+        create=made,
+        keep=keep,
+        subjects=(subject,),
+        allow_batches=True,
+    )
+
+
+def _existing(options: RunOptions) -> StreamPlan:
+    from natstui.model.bench.plan import StreamPlan
+
+    name = options.changes.get("stream")
+    if name is None:
+        raise UsageError("--stream NAME says which stream to read")
+    return StreamPlan(name=name, create=False)
+
+
+def _publisher(mode: str, text: str) -> None:
+    @js_pub.command(mode, help=text)
+    @click.argument("subject")
+    @click.option("--create", is_flag=True, help="Make the stream that --stream names.")
+    @click.option("--keep", is_flag=True, help="Leave the stream behind.")
+    @run_options
+    def publish(
+        *,
+        subject: str,
+        create: bool,
+        keep: bool,
+        options: RunOptions,
+        connection: Any,
+    ) -> None:
+        from natstui.bench.plan.flags import publish_plan
+        from natstui.cli.bench.run import run_benchmark
+
+        stream = _own_or_existing(subject, options, create=create, keep=keep)
+        plan = publish_plan(f"js-publish-{mode}", subject, 1, stream)  # type: ignore[arg-type]
+        run_benchmark(plan, connection, options)
+
+
+def _reader(name: str, pattern: Pattern, text: str) -> None:
+    @js.command(name, help=text)
+    @run_options
+    def read(*, options: RunOptions, connection: Any) -> None:
+        from natstui.bench.plan import flags as short
+        from natstui.cli.bench.run import run_benchmark
+        from natstui.model.bench.patterns import traits
+
+        gets = traits(pattern).reads_stored
+        make: Callable[..., BenchmarkPlan] = short.read_plan if gets else short.consume_plan
+        run_benchmark(make(pattern, 1, _existing(options)), connection, options)
+
+
+_publisher("sync", "Publish and wait for each acknowledgement.")
+_publisher("async", "Publish with many messages in flight.")
+_publisher("atomic", "Publish in batches that are stored whole or not at all.")
+_publisher("fast", "Publish in one flow-controlled batch.")
+_reader("consume", "js-consume", "Consume a stream by pulling continuously.")
+_reader("fetch", "js-fetch", "Consume a stream fetch by fetch.")
+_reader("ordered", "js-ordered", "Read a stream with ordered consumers.")
+_reader("get", "js-get", "Get stored messages one by one.")
+_reader("get-batch", "js-get-batch", "Get stored messages in batches.")
+
+
+@js.command("pubsub")
+@click.argument("subject")
+@click.option("--create", is_flag=True, help="Make the stream that --stream names.")
+@click.option("--keep", is_flag=True, help="Leave the stream behind.")
+@run_options
+def js_pubsub(
+    *,
+    subject: str,
+    create: bool,
+    keep: bool,
+    options: RunOptions,
+    connection: Any,
+) -> None:
+    """Publish and consume in one run."""
+    from natstui.bench.plan.flags import stream_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    stream = _own_or_existing(subject, options, create=create, keep=keep)
+    run_benchmark(stream_plan(subject, pubs=1, subs=1, stream=stream), connection, options)
+
+
+def _library(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command `folder: Path`, the run library."""
+
+    @click.option("--config", metavar="FILE", help="Configuration file.")
+    @functools.wraps(command)
+    def with_library(*, config: str | None, **others: Any) -> Any:
+        from natstui.bench.result.library import library_folder
+        from natstui.config.load import load
+
+        settings = load(Path(config) if config else None).settings
+        return command(folder=library_folder(settings.benchmark.folder), **others)
+
+    return with_library
+
+
+@click.command()
+@_library
+def runs(*, folder: Path) -> None:
+    """List saved runs, oldest first."""
+    from natstui.bench.result import library
+
+    for name in library.runs(folder):
+        click.echo(name)
+
+
+@click.command(context_settings={"ignore_unknown_options": True})
+@click.argument("run")
+@click.option("--json", "as_json", is_flag=True, help="The whole object.")
+@_library
+def show(*, run: str, as_json: bool, folder: Path) -> None:
+    """Show a saved run: its name, a part of it, a file, or -1 for the newest."""
+    from natstui.bench.result import library
+    from natstui.bench.result.text import LABEL_CELLS, summary_text
+    from natstui.cli.text_table import hanging, stdout_width
+
+    found = library.load(run, folder)
+    text = hanging(summary_text(found), stdout_width(), LABEL_CELLS)
+    click.echo(clean_json(library.encode(found).decode()) if as_json else text)
+
+
+@click.command("compare", context_settings={"ignore_unknown_options": True})
+@click.argument("names", nargs=-1, required=True)
+@_library
+def compare_runs(*, names: tuple[str, ...], folder: Path) -> None:
+    """Compare two or more saved runs: the first with each of the others."""
+    from natstui.bench.result import library
+    from natstui.bench.result.compare import compare
+    from natstui.bench.result.text import comparison_text
+    from natstui.errors import UsageError
+
+    if len(names) < 2:
+        raise UsageError("compare needs two runs or more: see natstui bench runs")
+    first, *others = (library.load(name, folder) for name in names)
+    for other in others:
+        click.echo(comparison_text(first, other, compare(first, other)))
+
+
+@click.command()
+@click.argument("name", required=False)
+def scenarios(*, name: str | None) -> None:
+    """List the ready scenarios, or print one as a start for your own file."""
+    from natstui.bench.plan.scenario import read_scenario, ready_scenarios
+    from natstui.errors import NotFound
+
+    ready = ready_scenarios()
+    if name is None:
+        for one, text in ready.items():
+            click.echo(f"{one:<16}{read_scenario(text, one).title}")
+    elif name in ready:
+        click.echo(ready[name], nl=False)
+    else:
+        raise NotFound(f"no ready scenario {name!r}: there are {', '.join(ready)}")
+
+
+class ScenarioGroup(click.Group):
+    """A group whose unknown commands are scenarios."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Take a word that is no command for the name or the file of a scenario."""
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            return "run", self.commands["run"], args
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=ScenarioGroup)
+def bench() -> None:
+    """Put load on NATS and measure it honestly.
+
+    natstui bench SCENARIO runs a ready scenario (see: natstui bench scenarios) or a TOML file.
+    """
+
+
+@bench.command()
+@click.argument("scenario")
+@run_options
+def run(*, scenario: str, options: RunOptions, connection: Any) -> None:
+    """Run a scenario: a ready one or a TOML file."""
+    from natstui.bench.plan.scenario import find_scenario
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(find_scenario(scenario), connection, options)
+
+
+@bench.command()
+@click.argument("subject")
+@run_options
+def pub(*, subject: str, options: RunOptions, connection: Any) -> None:
+    """Publish to a subject without acknowledgement."""
+    from natstui.bench.plan.flags import core_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(core_plan(subject, pubs=1), connection, options)
+
+
+@bench.command()
+@click.argument("subject")
+@run_options
+def sub(*, subject: str, options: RunOptions, connection: Any) -> None:
+    """Receive what others publish to a subject, until --msgs, --duration or Ctrl-C."""
+    from natstui.bench.plan.flags import core_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(core_plan(subject, subs=1), connection, options)
+
+
+@bench.command()
+@click.argument("subject")
+@run_options
+def pubsub(*, subject: str, options: RunOptions, connection: Any) -> None:
+    """Publish and receive in one run: --pubs 1 --subs 3."""
+    from natstui.bench.plan.flags import core_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(core_plan(subject, pubs=1, subs=1), connection, options)
+
+
+@bench.command()
+@click.argument("subject")
+@click.option("--servers", type=click.IntRange(0, 256), default=1, help="0: others answer.")
+@run_options
+def request(*, subject: str, servers: int, options: RunOptions, connection: Any) -> None:
+    """Send requests, one in flight per worker, and answer them with --servers of our own."""
+    from natstui.bench.plan.flags import service_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(service_plan(subject, clients=1, servers=servers), connection, options)
+
+
+@bench.command()
+@click.argument("subject")
+@run_options
+def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
+    """Answer requests of others, until --duration or Ctrl-C."""
+    from natstui.bench.plan.flags import service_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(service_plan(subject, servers=1), connection, options)
+
+
+for _command in (js, compare_runs, runs, scenarios, show):
+    bench.add_command(_command)

@@ -1,0 +1,249 @@
+"""Runs a plan as often as asked, shows its progress, saves its results and checks them."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+import time
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import click
+
+from natstui.bench.plan.flags import overridden
+from natstui.bench.result import library
+from natstui.bench.result.assertions import Check, parse_check
+from natstui.bench.result.compare import compare
+from natstui.bench.result.environment import environment
+from natstui.bench.result.metrics import metrics_names
+from natstui.bench.result.text import LABEL_CELLS, comparison_text, summary_text
+from natstui.bench.run.controller import Benchmark
+from natstui.clean import clean_json, clean_line
+from natstui.cli.bench.options import RunOptions
+from natstui.cli.text_table import hanging, stdout_width
+from natstui.config import Connection
+from natstui.errors import AssertionFailed, Interrupted, NatstuiError, Refused
+from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.bench.result import BenchmarkResult
+from natstui.model.records.benchmark import (
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+    BenchmarkProgress,
+    BenchmarkSummed,
+)
+from natstui.model.records.record import LinkChanged, Record
+from natstui.units import count_text, duration_text
+
+if TYPE_CHECKING:
+    from natstui.engine.headless import RecordedRuns
+
+
+class ProgressLine:
+    """A sink that shows the progress on stderr."""
+
+    def __init__(self) -> None:
+        self.link: LinkChanged | None = None
+        """The server it ran against."""
+        self._rewrites = sys.stderr.isatty()
+        self._open = False
+
+    def add(self, record: Record) -> None:
+        """Take one record."""
+        match record:
+            case BenchmarkPlanned():
+                self._say(record.plan.title)
+            case BenchmarkLog():
+                who = f"{record.worker}: " if record.worker else ""
+                self._say(clean_line(f"{who}{record.text}"))
+            case BenchmarkPhase() if record.phase in ("ramp", "warmup", "steady", "drain"):
+                self._say(f"phase {record.phase}")
+            case BenchmarkProgress() if self._rewrites:
+                self._rewrite(_progress_text(record))
+            case _:
+                pass
+
+    def end(self) -> None:
+        """Leave the line, so that what follows begins on its own."""
+        if self._open:
+            click.echo("", err=True)
+            self._open = False
+
+    def _say(self, text: str) -> None:
+        self.end()
+        click.echo(text, err=True)
+
+    def _rewrite(self, text: str) -> None:
+        click.echo(f"\r\x1b[2K{text}", nl=False, err=True)
+        self._open = True
+
+
+def _progress_text(progress: BenchmarkProgress) -> str:
+    done = "" if progress.done_ratio is None else f"{progress.done_ratio:4.0%}  "
+    left = "" if progress.left_s is None else f"  {duration_text(progress.left_s)} left"
+    counts = progress.counts
+    return (
+        f"{done}{progress.phase}  sent {count_text(counts.sent_msgs)}"
+        f"  acked {count_text(counts.acked_msgs)}"
+        f"  received {count_text(counts.received_msgs)}{left}"
+    )
+
+
+def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptions) -> None:
+    """Run, print, save and check. Raises what ended a run, after its partial result is saved."""
+    if connection.read_only:
+        raise Refused("this connection is read-only: a benchmark writes")
+    checks = [parse_check(text, dict.fromkeys(metrics_names())) for text in options.checks]
+    plan = overridden(plan, options.changes)
+    variants = [overridden(plan, {"client": client}) for client in options.clients] or [plan]
+    line = ProgressLine()
+    recording = _recording(connection, options, line)
+    try:
+        results, failure = _repeat(variants, connection, line, options.repeat_count, recording)
+        saved = _save(variants, results, line, options, cut_short=failure is not None)
+        if recording is not None:
+            recording.feed.add(_summed(saved, failure))
+    finally:
+        if recording is not None:
+            recording.close()
+    _print_results(saved, options)
+    if failure is not None:
+        raise failure
+    _check_results(saved, checks)
+
+
+def _recording(
+    connection: Connection, options: RunOptions, line: ProgressLine
+) -> RecordedRuns | None:
+    """Begin the session, if one is wanted, and print its folder."""
+    if options.record is None:
+        return None
+    # Imported here, because a benchmark alone needs neither poller nor recorder.
+    from natstui.engine.headless import RecordedRuns
+
+    def tell(text: str) -> None:
+        click.echo(clean_line(text), err=True)
+
+    recording = RecordedRuns(options.settings, connection, options.record, tell, line)
+    tell(f"recording into {recording.folder}")
+    return recording
+
+
+def _summed(saved: list[library.SavedRun], failure: NatstuiError | None) -> BenchmarkSummed:
+    """Return what a replay shows at the end."""
+    parts = [] if failure is None else [str(failure)]
+    text = "\n".join([*parts, *(summary_text(run) for run in saved)])
+    return BenchmarkSummed(time.time_ns() // 1000, text, failed=failure is not None)
+
+
+def _repeat(
+    variants: list[BenchmarkPlan],
+    connection: Connection,
+    line: ProgressLine,
+    repeat_count: int,
+    recording: RecordedRuns | None,
+) -> tuple[list[list[BenchmarkResult]], NatstuiError | None]:
+    """Run every variant in turns, until all is done or one ends before its time."""
+    results: list[list[BenchmarkResult]] = [[] for _ in variants]
+    failure = None
+    for _ in range(repeat_count):
+        for number, variant in enumerate(variants):
+            result, failure = _once(variant, connection, line, recording)
+            if result is not None:
+                results[number].append(result)
+            if failure is not None:
+                return results, failure
+    return results, failure
+
+
+def _once(
+    plan: BenchmarkPlan,
+    connection: Connection,
+    line: ProgressLine,
+    recording: RecordedRuns | None,
+) -> tuple[BenchmarkResult | None, NatstuiError | None]:
+    """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
+
+    Returns no result where nothing could be measured: what was measured before is kept.
+    """
+
+    async def run() -> tuple[BenchmarkResult | None, NatstuiError | None]:
+        benchmark = Benchmark(plan, connection, recording.feed if recording else line)
+        loop, came = asyncio.get_running_loop(), list[int]()
+
+        def stop(number: int) -> None:
+            came.append(number)
+            benchmark.stop()
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, stop, number)
+        try:
+            async with recording.watching() if recording else nullcontext():
+                result = await benchmark.run()
+        except NatstuiError as error:
+            return None, error
+        line.link = benchmark.link
+        stopped = Interrupted("the run was stopped before its end", came[0]) if came else None
+        return result, benchmark.failure or stopped
+
+    try:
+        return asyncio.run(run())
+    finally:
+        line.end()
+
+
+def _save(
+    variants: list[BenchmarkPlan],
+    results: list[list[BenchmarkResult]],
+    line: ProgressLine,
+    options: RunOptions,
+    *,
+    cut_short: bool,
+) -> list[library.SavedRun]:
+    """Save what there is; `cut_short` marks it partial: repetitions are missing."""
+    saved = []
+    for plan, some in zip(variants, results, strict=True):
+        if some:
+            titled = plan if len(variants) == 1 else _titled(plan)
+            run = library.saved_run(titled, tuple(some), environment(line.link))
+            if cut_short:
+                run = replace(run, partial=True)
+            saved.append(run)
+            if options.library is not None:
+                path = library.save(run, options.library)
+                click.echo(f"saved as {path.stem}", err=True)
+    return saved
+
+
+def _titled(plan: BenchmarkPlan) -> BenchmarkPlan:
+    return replace(plan, title=f"{plan.title} ({plan.roles[0].client})")
+
+
+def _print_results(saved: list[library.SavedRun], options: RunOptions) -> None:
+    if options.json and saved:
+        texts = [clean_json(library.encode(run).decode()) for run in saved]
+        click.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
+        return
+    for run in saved:
+        click.echo(hanging(summary_text(run), stdout_width(), LABEL_CELLS))
+    if len(saved) == 2:
+        click.echo(comparison_text(saved[0], saved[1], compare(saved[0], saved[1])))
+
+
+def _check_results(saved: list[library.SavedRun], checks: list[Check]) -> None:
+    """Raise AssertionFailed for the checks that fail, or when messages are not accounted for."""
+    failed = [
+        sentence
+        for run in saved
+        for check in checks
+        if (sentence := check.failure(run.metrics)) is not None
+    ]
+    if failed:
+        raise AssertionFailed("; ".join(failed))
+    for run in saved:
+        for result in run.results:
+            if result.verdict == "incomplete":
+                complaints = "; ".join(result.accounting.complaints)
+                raise AssertionFailed(f"not every message is accounted for: {complaints}")

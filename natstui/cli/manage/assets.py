@@ -1,0 +1,195 @@
+"""Adding and editing, the same for streams and consumers."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.manage.options import read_config_file, with_texts
+from natstui.cli.manage.writing import (
+    confirmation,
+    confirmed_of,
+    print_changed,
+    print_differences,
+    print_warnings,
+    refuse_read_only,
+    run_with_writer,
+)
+from natstui.config import Connection
+from natstui.errors import NotFound, UsageError
+from natstui.jetstream.connection.writer import Asset, Config, Writer
+from natstui.jetstream.managing.apply import apply, preview_change
+from natstui.jetstream.managing.configure import Changed, check_problems, read_asset, read_config
+from natstui.model.assets.consumer_rules import consumer_problems
+from natstui.model.assets.differences import AssetKind, Difference, differences, merged
+from natstui.model.assets.nats_command import consumer_command, stream_command
+from natstui.model.assets.rules import Problem
+from natstui.model.assets.stream_rules import stream_problems
+from natstui.model.records.managing import Change, Preview, PreviewChange
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What the flags of `add` and `edit` say."""
+
+    kind: AssetKind
+    stream: str
+    consumer: str | None
+    file: str | None
+    texts: dict[str, tuple[str, ...]]
+    dry_run: bool
+    as_json: bool
+    read_only: bool
+    yes: bool
+    confirm: str | None
+
+    @property
+    def name(self) -> str:
+        """Return the name of what is made or changed."""
+        return self.consumer or self.stream
+
+
+def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
+    """Make a stream or consumer; a dry run prints it and ends with 1 unless it exists so."""
+    config = merged(start, read_config_file(asked.file) if asked.file else {})
+    durable = "durable_name" in start
+    config = _named(with_texts(asked.kind, config, asked.texts), asked, durable=durable)
+    _check(asked, config)
+    if asked.dry_run:
+        found = run_with_writer(connection, True, lambda w: _difference(w, asked, config))
+        _print_plan(asked, config, None, found)
+        _print_warnings(connection, asked, config)
+        sys.exit(1 if found is None or found else 0)
+    refuse_read_only(connection, asked.read_only)
+    _print_warnings(connection, asked, config)
+    confirmed = asked.confirm
+    if connection.production:
+        question = f"this makes {asked.kind} {asked.name}"
+        yes, confirm = asked.yes, asked.confirm
+        confirmed = confirmation(connection, asked.name, question, yes=yes, confirm=confirm)
+    print_changed(_send(connection, asked, "create", config, None, confirmed), asked.as_json)
+
+
+def edit_asset(connection: Connection, asked: Asked) -> None:
+    """Change a stream or consumer; a dry run prints the difference and ends with 1 if any."""
+
+    async def plan(writer: Writer) -> tuple[Asset, Config]:
+        seen = await read_asset(writer, asked.kind, asked.stream, asked.consumer or "")
+        wanted = merged(seen.config, read_config_file(asked.file) if asked.file else {})
+        durable = "durable_name" in seen.config
+        return seen, _named(with_texts(asked.kind, wanted, asked.texts), asked, durable=durable)
+
+    asset, wanted = run_with_writer(connection, True, plan)
+    seen = asset.config
+    _check(asked, wanted, seen)
+    found = differences(asked.kind, seen, wanted)
+    if asked.dry_run:
+        _print_plan(asked, wanted, seen, found)
+        _print_warnings(connection, asked, wanted)
+        _print_loss(connection, asked, wanted, asset)
+        sys.exit(1 if found else 0)
+    refuse_read_only(connection, asked.read_only)
+    _print_warnings(connection, asked, wanted)
+    if any(difference.refused for difference in found):
+        check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
+    preview = _preview(connection, asked, wanted, asset)
+    confirmed = confirmed_of(connection, preview, {"yes": asked.yes, "confirm": asked.confirm})
+    changed = _send(connection, asked, "edit", wanted, asset, confirmed, preview.most_msgs)
+    print_changed(changed, asked.as_json)
+
+
+def _preview(connection: Connection, asked: Asked, wanted: Config, seen: Asset) -> Preview:
+    """Count what an edit removes."""
+    action: Any = f"edit_{asked.kind}"
+    change = PreviewChange(
+        0, action, asked.stream, asked.consumer, json.dumps(wanted), seen.created_at_us
+    )
+    return run_with_writer(connection, True, lambda writer: preview_change(writer, change))
+
+
+def _print_loss(connection: Connection, asked: Asked, wanted: Config, seen: Asset) -> None:
+    """Print to stderr what an edit would remove."""
+    for line in _preview(connection, asked, wanted, seen).lines:
+        click.echo(f"natstui: {clean_line(line)}", err=True)
+
+
+def _named(config: Config, asked: Asked, *, durable: bool) -> Config:
+    """Return the configuration under the name of the command line, whatever a file calls it."""
+    if asked.kind == "stream":
+        return {**config, "name": asked.stream}
+    names = {"name": asked.consumer, "durable_name": asked.consumer if durable else None}
+    return {key: value for key, value in {**config, **names}.items() if key not in names or value}
+
+
+def _check(asked: Asked, config: Config, seen: Config | None = None) -> None:
+    if asked.kind == "stream":
+        check_problems(stream_problems(config, seen=seen))
+    else:
+        check_problems(consumer_problems(config, seen=seen))
+
+
+async def _difference(
+    writer: Writer, asked: Asked, config: Config
+) -> tuple[Difference, ...] | None:
+    """Return how it differs from what exists, None when nothing does."""
+    try:
+        present = await read_config(writer, asked.kind, asked.stream, asked.consumer or "")
+    except NotFound:
+        return None
+    return differences(asked.kind, present, config)
+
+
+def _print_plan(
+    asked: Asked, config: Config, base: Config | None, found: tuple[Difference, ...] | None
+) -> None:
+    """Print a plan; the same as a nats command goes to stderr."""
+    if found is None:
+        click.echo(json.dumps(config, indent=None if asked.as_json else 2))
+    else:
+        print_differences(found, asked.as_json)
+    if asked.kind == "stream":
+        command = stream_command(config, base)
+    else:
+        command = consumer_command(asked.stream, config, base)
+    click.echo(clean_line(command), err=True)
+
+
+def _print_warnings(connection: Connection, asked: Asked, config: Config) -> None:
+    """Print the warnings of the form to stderr."""
+    print_warnings(connection, asked.kind, asked.stream, asked.consumer, config)
+
+
+def _send(
+    connection: Connection,
+    asked: Asked,
+    verb: str,
+    config: Config,
+    seen: Asset | None,
+    confirmed: str | None,
+    previewed_msgs: int | None = None,
+) -> Changed:
+    action: Any = f"{verb}_{asked.kind}"
+    change = Change(
+        0,
+        action,
+        asked.stream,
+        asked.consumer,
+        json.dumps(config),
+        None if seen is None else json.dumps(seen.config),
+        confirmed,
+        None if seen is None else seen.created_at_us,
+        previewed_msgs,
+    )
+    return run_with_writer(connection, asked.read_only, lambda writer: apply(writer, change))
+
+
+def given_name(name: str) -> str:
+    """Return a name that can be part of a request; raises UsageError for one that cannot."""
+    if not name or any(letter in name for letter in ".*> \t\r\n/\\"):
+        raise UsageError(f"{name!r} is no name: no spaces, dots, * > / or \\")
+    return name

@@ -1,0 +1,246 @@
+"""`natstui stream …`: make, change, read and remove streams without the viewer."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from natstui.clean import clean_json, clean_line
+from natstui.cli.manage.assets import Asked, add_asset, edit_asset, given_name
+from natstui.cli.manage.options import as_json, config_options
+from natstui.cli.manage.writing import (
+    change_flags,
+    done_when_confirmed,
+    print_changed,
+    print_fields,
+    print_rows,
+    run_with_writer,
+)
+from natstui.cli.options import connection_options
+from natstui.cli.text_table import cut
+from natstui.config import Connection
+from natstui.config.template_files import templates
+from natstui.errors import NotFound, UsageError
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.configure import read_config
+from natstui.jetstream.messages.browse import read_message
+from natstui.jetstream.messages.decode import from_api
+from natstui.model.assets.defaults import normal_stream
+from natstui.model.assets.differences import fields_of
+from natstui.model.assets.fields import Config, read, without_server_metadata
+from natstui.model.assets.stream_fields import NEW_STREAM
+from natstui.model.assets.templates import started
+from natstui.model.assets.text import shown
+from natstui.model.records.managing import PreviewChange
+from natstui.model.records.messages import ReadMessage, StoredMessage
+from natstui.units import bytes_text, count_text
+
+
+@click.command()
+@click.argument("name")
+@as_json
+@connection_options
+def info(connection: Connection, name: str, as_json: bool, **_words: Any) -> None:
+    """Show the configuration and the state of the stream NAME."""
+    verb = f"STREAM.INFO.{given_name(name)}"
+    reply = run_with_writer(connection, True, lambda writer: writer.client.request(verb))
+    if as_json:
+        click.echo(clean_json(reply.decode()))
+        return
+    whole = json.loads(reply)
+    config, state = normal_stream(whole["config"]), whole["state"]
+    values = {field.label: shown(field, read(config, field.path)) for field in fields_of("stream")}
+    shown_values = {label: text for label, text in values.items() if text not in ("", "no", "0")}
+    shown_values |= {
+        "Messages": f"{state['messages']:,}",
+        "Size": bytes_text(state["bytes"]),
+        "Sequences": f"{state['first_seq']}…{state['last_seq']}",
+        "Consumers": str(state["consumer_count"]),
+        "Leader": (whole.get("cluster") or {}).get("leader") or "none",
+    }
+    print_fields(shown_values)
+
+
+_MOST_LETTERS = 60
+
+
+def _some(subjects: Sequence[str]) -> str:
+    """Return subjects as far as a line has room for them, and how many more there are."""
+    text = ",".join(subjects[:_MOST_LETTERS])
+    if len(text) <= _MOST_LETTERS:
+        return text
+    kept: list[str] = []
+    for subject in subjects:
+        if kept and len(",".join((*kept, subject))) > _MOST_LETTERS:
+            break
+        kept.append(cut(subject, _MOST_LETTERS))
+    left = len(subjects) - len(kept)
+    return ",".join(kept) + (f" +{left:,}" if left else "")
+
+
+@click.command()
+@click.option("--subject", metavar="SUBJECT", help="Only streams that store this.")
+@as_json
+@connection_options
+def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any) -> None:
+    """List the streams."""
+
+    async def work(writer: Writer) -> list[dict[str, Any]]:
+        body = {"subject": subject} if subject else {}
+        pages = [json.loads(page) async for page in writer.client.pages("STREAM.LIST", body)]
+        missing = [name for page in pages for name in page.get("missing") or ()]
+        if missing:
+            click.echo(f"natstui: not reachable: {clean_line(', '.join(missing))}", err=True)
+        return [row for page in pages for row in page.get("streams") or ()]
+
+    rows = run_with_writer(connection, True, work)
+    if as_json:
+        click.echo(json.dumps(rows))
+        return
+    print_rows(
+        ("NAME", "SUBJECTS", "MESSAGES", "SIZE", "CONSUMERS"),
+        [
+            (
+                row["config"]["name"],
+                _some(row["config"].get("subjects") or ()),
+                count_text(row["state"]["messages"]),
+                bytes_text(row["state"]["bytes"]),
+                str(row["state"]["consumer_count"]),
+            )
+            for row in rows
+        ],
+        words_count=2,
+    )
+
+
+@click.command()
+@click.argument("name")
+@click.argument("seq", type=click.IntRange(min=1), required=False)
+@click.option("--last-for", metavar="SUBJECT", help="The newest message of this subject.")
+@as_json
+@connection_options
+def get(
+    connection: Connection,
+    name: str,
+    seq: int | None,
+    last_for: str | None,
+    as_json: bool,
+    **_words: Any,
+) -> None:
+    """Print the payload of a stored message unchanged; --json adds all that is known of it."""
+    given_name(name)
+    if (seq is None) == (last_for is None):
+        raise UsageError("give a sequence, or --last-for SUBJECT")
+
+    async def work(writer: Writer) -> StoredMessage:
+        if seq is not None:
+            return await read_message(writer.client, ReadMessage(0, name, seq))
+        body = {"last_by_subj": last_for}
+        return from_api(await writer.client.request(f"STREAM.MSG.GET.{name}", body), None)
+
+    try:
+        message = run_with_writer(connection, True, work)
+    except NotFound as error:
+        if error.err_code != 10037:
+            raise
+        raise NotFound(f"stream {name} has no such message") from error
+    if as_json:
+        click.echo(json.dumps(dataclasses.asdict(message)))
+        return
+    sys.stdout.buffer.write(base64.b64decode(message.payload_base64))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--file", metavar="FILE", help="JSON, YAML or TOML to begin with; - is stdin.")
+@click.option("--template", metavar="NAME", help="A template to begin with; `?` lists them.")
+@click.option("--clone", metavar="STREAM", help="Another stream to begin with.")
+@click.option("--dry-run", is_flag=True, help="Print it; exit 1 unless it is so already.")
+@change_flags
+@config_options("stream")
+@connection_options
+def add(
+    connection: Connection, name: str, template: str | None, clone: str | None, **words: Any
+) -> None:
+    """Make the stream NAME."""
+    words.pop("settings")
+    start = {} if words["file"] else dict(NEW_STREAM)
+    if template is not None:
+        start = _template(template)
+    if clone is not None:
+        start = run_with_writer(connection, True, lambda w: read_config(w, "stream", clone))
+    asked = Asked(kind="stream", stream=given_name(name), consumer=None, **words)
+    add_asset(connection, asked, without_server_metadata(start))
+
+
+def _template(name: str) -> Config:
+    known = templates()
+    if name == "?":
+        for one in known:
+            click.echo(f"{one.name}: {one.help}")
+        sys.exit(0)
+    found = next((one for one in known if one.name == name), None)
+    if found is None:
+        names = ", ".join(one.name for one in known)
+        raise UsageError(f"there is no template {name!r}: there are {names}")
+    return started(found)
+
+
+@click.command()
+@click.argument("name")
+@click.option("--file", metavar="FILE", help="JSON, YAML or TOML with what shall change.")
+@click.option("--dry-run", is_flag=True, help="Print the difference; exit 1 when there is one.")
+@change_flags
+@config_options("stream")
+@connection_options
+def edit(connection: Connection, name: str, **words: Any) -> None:
+    """Change the stream NAME; an empty value takes an option away."""
+    words.pop("settings")
+    edit_asset(connection, Asked(kind="stream", stream=given_name(name), consumer=None, **words))
+
+
+@click.command()
+@click.argument("name")
+@click.option("--filter", "subject", metavar="SUBJECT", help="Only messages of this subject.")
+@click.option("--seq", type=click.IntRange(min=1), help="Only messages before this sequence.")
+@click.option("--keep", type=click.IntRange(min=1), help="All but the newest so many.")
+@change_flags
+@connection_options
+def purge(
+    connection: Connection,
+    name: str,
+    subject: str | None,
+    seq: int | None,
+    keep: int | None,
+    **words: Any,
+) -> None:
+    """Remove messages of the stream NAME."""
+    asked = {"filter": subject, "seq": seq, "keep": keep}
+    asked = {key: value for key, value in asked.items() if value is not None}
+    change = PreviewChange(0, "purge_stream", given_name(name), None, json.dumps(asked))
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@click.command()
+@click.argument("name")
+@change_flags
+@connection_options
+def rm(connection: Connection, name: str, **words: Any) -> None:
+    """Delete the stream NAME, its messages and its consumers."""
+    change = PreviewChange(0, "delete_stream", given_name(name))
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@click.group()
+def stream() -> None:
+    """Make, change, inspect and remove streams."""
+
+
+for _command in (add, edit, info, ls, purge, rm, get):
+    stream.add_command(_command)

@@ -1,0 +1,239 @@
+"""`natstui analyze`: analyses recorded sessions with Spark; results as text, JSON or a page."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from textwrap import wrap
+from typing import Any
+
+import click
+
+from natstui.analysis.launch import AnalysisRequest, run_job
+from natstui.analysis.report.sections import Shown, only_bucket, sections, series
+from natstui.clean import clean_json, clean_line
+from natstui.cli.sessions.options import library
+from natstui.cli.text_table import Column, stdout_width, table
+from natstui.errors import AnalysisError
+from natstui.model.findings.status import STUCK_AFTER_S
+from natstui.units import UNKNOWN
+
+ROWS_SHOWN = 12
+_CHART_ROWS = 10
+_WIDEST_CELLS = 160
+_SESSIONS_DRAWN = 3
+_LINES = (("published/s", "published_per_s"), ("delivered/s", "delivered_per_s"))
+
+
+def report_lines(result: dict[str, Any], width_cells: int | None) -> list[str]:
+    """Return the whole report; None for a width is that of a pipe."""
+    lines: list[str] = []
+    for number, one in enumerate(sections(result)):
+        lines += ["", one.section.title.upper()]
+        if one.table == "verdict" and one.rows:
+            lines += _verdict(one, min(width_cells or 100, _WIDEST_CELLS))
+        else:
+            lines += _table(one, width_cells) if one.rows else [one.section.empty]
+        if number == 0:
+            lines += _charts(result, min(width_cells or 100, _WIDEST_CELLS))
+    return [*lines, "", f"Tables: {clean_line(result['out'])}/gold (DICTIONARY.md explains them)"]
+
+
+def _verdict(one: Shown, width_cells: int) -> list[str]:
+    """Return each finding as a paragraph: in a table its evidence would be cut first."""
+    lines = []
+    for row in one.rows:
+        said = dict(zip(one.titles, row, strict=True))
+        rank = f"{said['rank']:>2}  "
+        details = (said["evidence"], said["start"], said.get("session", ""))
+        kept = "  ·  ".join(text for text in details if text not in ("", UNKNOWN))
+        wrapped = wrap(f"{said['subject']}: {said['sentence']}", width_cells - len(rank))
+        wrapped += wrap(kept, width_cells - len(rank))
+        lines += [(rank if place == 0 else " " * len(rank)) + text
+                  for place, text in enumerate(wrapped)]  # fmt: skip
+    return lines
+
+
+def _table(one: Shown, width_cells: int | None) -> list[str]:
+    columns = [
+        Column(title, numeric, drop_order=place if numeric else 0, shrinks=not numeric)
+        for place, (title, numeric) in enumerate(zip(one.titles, one.numeric, strict=True))
+    ]
+    lines = table(columns, one.rows[:ROWS_SHOWN], width_cells)
+    left = len(one.rows) - ROWS_SHOWN
+    if left > 0 or one.cut:
+        lines.append(f"… {'at least ' if one.cut else ''}{max(left, 1)} more in the tables")
+    return lines
+
+
+def _charts(result: dict[str, Any], width_cells: int) -> list[str]:
+    lines: list[str] = []
+    for session in result["sessions"][:_SESSIONS_DRAWN]:
+        alone = only_bucket(result, session, _LINES)
+        drawn = [alone] if alone else _chart(result, session, width_cells)
+        if drawn:
+            lines += ["", f"LOAD OF {clean_line(session)}", *drawn]
+    return lines
+
+
+def _chart(result: dict[str, Any], session: str, width_cells: int) -> list[str]:
+    """Return a chart of a session's load; nothing where none is known."""
+    import plotext
+
+    plotext.clear_figure()
+    plotext.theme("clear")
+    plotext.plotsize(width_cells, _CHART_ROWS)
+    drawn = False
+    for label, column in _LINES:
+        ats, values = series(result, session, column)
+        points = [(at, v) for at, v in zip(ats, values, strict=True) if v is not None]
+        if points:
+            minutes = [(at - ats[0]) / 60e6 for at, _ in points]
+            plotext.plot(minutes, [v for _, v in points], label=label, marker="braille")
+            drawn = True
+    plotext.xlabel("minutes")
+    return list(plotext.uncolorize(plotext.build()).splitlines()) if drawn else []
+
+
+INTERRUPTED = 130
+
+
+def _cache() -> Path:
+    import platformdirs
+
+    return platformdirs.user_cache_path("natstui")
+
+
+def _found(words: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what was named: a path, glob or URL as it is, else a session of the library."""
+    from natstui.session.library import find
+
+    folder = library(None, None)
+    return tuple(word if _is_place(word) else str(find(folder, word)) for word in words)
+
+
+def _is_place(word: str) -> bool:
+    return Path(word).exists() or any(mark in word for mark in "/*?[")
+
+
+@click.command()
+@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@click.option("--out", help="Folder or URL of the tables; kept, so that the next run is quicker.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
+@click.option("--html", "page_file", type=click.Path(path_type=Path), help="Write a report page.")
+@click.option("--baseline", multiple=True, metavar="NAME", help="Session to compare others with.")
+@click.option(
+    "--bucket",
+    "bucket_s",
+    type=click.IntRange(1, 86_400),
+    default=60,
+    help="Seconds per bucket of the rates.",
+)
+@click.option(
+    "--stuck-after",
+    "stuck_after_s",
+    type=click.FloatRange(min=1),
+    default=STUCK_AFTER_S,
+    help="Seconds without progress until a consumer is called stuck.",
+)
+@click.option(
+    "--rows",
+    "rows_count",
+    type=click.IntRange(1, 100_000),
+    default=200,
+    help="Rows of each table in --json and --html.",
+)
+@click.option("--master", help="Spark master: local[2], spark://host:7077, yarn, k8s://…")
+@click.option("--remote", help="Spark Connect server: sc://host:15002; needs the extra `connect`.")
+@click.option("--memory", default="1g", help="Memory of Spark's driver and executors.")
+@click.option("--scratch", help="Folder for what Spark cannot keep in memory.")
+@click.option("--log", help="File for what Spark has to say.")
+@click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")
+@click.pass_context
+def analyze(
+    ctx: click.Context,
+    /,
+    sessions: tuple[str, ...],
+    out: str | None,
+    as_json: bool,
+    page_file: Path | None,
+    **options: Any,
+) -> None:
+    """Analyse recorded sessions: folders, globs, URLs, or names of the library.
+
+    Answers where consumers lagged, what was stuck and why, what was redelivered, which load the
+    server carried, and whether one session is slower than another.
+    """
+    # Checked before minutes of work, not after them.
+    _check_page(page_file)
+    classes = str(_cache() / "spark")
+    request = AnalysisRequest(
+        _found(sessions), out or str(_cache() / "analysis"), classes=classes, **options
+    )
+    show = _Bar(sys.stderr.isatty())
+    try:
+        result = run_job(request, show.update)
+    except KeyboardInterrupt:
+        show.clear()
+        click.echo("natstui: cancelled", err=True)
+        ctx.exit(INTERRUPTED)
+    finally:
+        show.clear()
+    if page_file:
+        _write_page(page_file, result)
+    if as_json:
+        click.echo(clean_json(json.dumps(result, ensure_ascii=False)))
+    else:
+        click.echo("\n".join(report_lines(result, stdout_width())))
+
+
+def _check_page(page_file: Path | None) -> None:
+    if page_file and not page_file.absolute().parent.is_dir():
+        raise AnalysisError(f"cannot write {page_file}: its folder does not exist")
+
+
+def _write_page(page_file: Path, result: dict[str, Any]) -> None:
+    """Write the page aside and rename it."""
+    from natstui.analysis.report.page import page
+
+    aside = page_file.with_name(f".{page_file.name}.tmp")
+    try:
+        aside.write_text(page(result), encoding="utf-8")
+        aside.replace(page_file)
+    except OSError as error:
+        aside.unlink(missing_ok=True)
+        raise AnalysisError(f"cannot write {page_file}: {error.strerror}") from error
+    click.echo(f"natstui: wrote {page_file}", err=True)
+
+
+class _Bar:
+    """One line of progress on a terminal, one line per step elsewhere."""
+
+    _WIDTH = 24
+
+    def __init__(self, terminal: bool) -> None:
+        self._terminal = terminal
+        self._text = ""
+
+    def update(self, progress: dict[str, Any]) -> None:
+        """Show the progress of the job."""
+        text = str(progress["text"])
+        if not self._terminal:
+            if text != self._text:
+                click.echo(f"natstui: {text}", err=True)
+            self._text = text
+            return
+        self._text = text
+        steps_count = max(progress["steps_count"], 1)
+        share = progress["done_count"] / steps_count
+        if progress["tasks_count"]:
+            share += progress["tasks_done_count"] / progress["tasks_count"] / steps_count
+        filled = round(min(share, 1.0) * self._WIDTH)
+        bar = "█" * filled + "░" * (self._WIDTH - filled)
+        click.echo(f"\r\x1b[2K{bar} {share * 100:3.0f} %  {text}", err=True, nl=False)
+
+    def clear(self) -> None:
+        """Remove the line from the terminal."""
+        if self._terminal and self._text:
+            click.echo("\r\x1b[2K", err=True, nl=False)

@@ -1,0 +1,205 @@
+"""`natstui sessions`: the library of recordings."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.sessions.options import library_options, progress
+
+if TYPE_CHECKING:
+    from natstui.model.records.recording import SessionSummary
+
+
+@click.group()
+def sessions() -> None:
+    """List, check, name, note, pack and delete recordings."""
+
+
+def _moment(at_us: int) -> str:
+    from natstui.session.share.verify import moment_text
+
+    return moment_text(at_us)[:19]
+
+
+def _count(number: int | None) -> str:
+    return "–" if number is None else str(number)
+
+
+def _line(summary: SessionSummary) -> str:
+    """Return one session as a line of the list."""
+    from natstui.units import bytes_text, duration_text
+
+    if summary.problem is not None:
+        return clean_line(f"{summary.id:<32}  {summary.problem}")
+    span_s = (summary.ended_at_us - summary.started_at_us) / 1e6
+    return clean_line(
+        f"{summary.id:<32}  {summary.server[:20]:<20}  {_moment(summary.started_at_us)}"
+        f"  {duration_text(span_s):>7}  {bytes_text(summary.size_bytes):>9}"
+        f"  {_count(summary.streams_count):>7}  {_count(summary.consumers_count):>9}"
+        f"  {summary.benchmarks_count:>10}  {summary.gaps_count:>4}  {summary.status}"
+    )
+
+
+def _fact(key: str, value: object) -> str:
+    """Return one fact about a recording for people."""
+    from natstui.units import bytes_text
+
+    label = key
+    for unit in ("_at_us", "_count", "_bytes"):
+        label = label.removesuffix(unit)
+    if isinstance(value, int) and key.endswith(("_at_us", "_bytes")):
+        text = _moment(value) if key.endswith("_at_us") else bytes_text(value)
+    elif isinstance(value, dict):
+        text = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in value.items())
+    elif isinstance(value, tuple | list):
+        text = "; ".join(map(str, value))
+    else:
+        text = "" if value is None else str(value)
+    return f"{label.replace('_', ' '):<24}{text or '–'}"
+
+
+@sessions.command("ls")
+@library_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per session.")
+def list_sessions(sessions: Path, *, as_json: bool) -> None:
+    """List all recordings, the newest first."""
+    from natstui.session.library import summaries
+
+    if not as_json:
+        click.echo(
+            f"{'SESSION':<32}  {'SERVER':<20}  {'START (UTC)':<19}  {'SPAN':>7}  {'SIZE':>9}"
+            f"  STREAMS  CONSUMERS  BENCHMARKS  GAPS  STATUS"
+        )
+    for summary in summaries(sessions):
+        click.echo(json.dumps(asdict(summary)) if as_json else _line(summary))
+
+
+@sessions.command()
+@click.argument("session")
+@library_options
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def show(sessions: Path, session: str, *, as_json: bool) -> None:
+    """Show what is in a recording: a folder, an id, a name, the beginning of an id, or `last`."""
+    from natstui.session.library import find, records_count, summary
+    from natstui.session.read.recording import Recording
+
+    recording = Recording(find(sessions, session))
+    facts = asdict(summary(recording))
+    facts["records_count"] = records_count(recording)
+    facts["consumer_samples_count"] = sum(
+        span.index.consumer_samples_count for span in recording.spans
+    )
+    info = asdict(recording.info)
+    facts |= {key: info[key] for key in ("natstui_version", "schema_version", "dropped")}
+    if as_json:
+        click.echo(json.dumps(facts))
+        return
+    for key, value in facts.items():
+        click.echo(clean_line(_fact(key, value)))
+    for mark in recording.marks():
+        click.echo(clean_line(f"{_moment(mark.at_us)}  {mark.kind:<14}{mark.text}"))
+
+
+@sessions.command()
+@click.argument("session")
+@library_options
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def rm(sessions: Path, session: str, *, yes: bool) -> None:
+    """Delete a recording."""
+    from natstui.session.library import delete, find
+
+    folder = find(sessions, session)
+    if not yes:
+        click.confirm(f"Delete {folder}?", abort=True, err=True)
+    delete(folder)
+    click.echo(f"deleted {folder}", err=True)
+
+
+@sessions.command()
+@click.argument("session")
+@click.argument("name")
+@library_options
+def rename(sessions: Path, session: str, name: str) -> None:
+    """Give a recording another name; prints its new folder."""
+    from natstui.session.library import find
+    from natstui.session.library import rename as renamed
+
+    click.echo(str(renamed(find(sessions, session), name)))
+
+
+@sessions.command()
+@click.argument("session")
+@click.argument("text")
+@library_options
+def note(sessions: Path, session: str, text: str) -> None:
+    """Add a note about a whole recording."""
+    from natstui.session.library import annotate, find
+
+    annotate(find(sessions, session), text)
+
+
+@sessions.command()
+@click.argument("session")
+@library_options
+def verify(sessions: Path, session: str) -> None:
+    """Read everything in a recording; exit code 6 when it is damaged or was cut off."""
+    from natstui.errors import SessionError
+    from natstui.session.library import find
+    from natstui.session.share.verify import verify as verdict_of
+    from natstui.units import counted
+
+    folder = find(sessions, session)
+    verdict = verdict_of(folder)
+    for finding in verdict.findings:
+        click.echo(clean_line(("damaged: " if finding.damage else "note: ") + finding.text))
+    counts = (
+        (verdict.segments_count, "segment"),
+        (verdict.records_count, "record"),
+        (verdict.polls_count, "poll"),
+        (verdict.consumer_samples_count, "consumer sample"),
+    )
+    click.echo(", ".join(counted(count, word) for count, word in counts))
+    if verdict.damaged:
+        raise SessionError(f"{folder} is damaged; what is listed above is all that is")
+    if verdict.cut_off:
+        raise SessionError(f"{folder} was cut off; everything that was written can be read")
+
+
+@sessions.command()
+@click.argument("session")
+@click.argument("file", type=click.Path(path_type=Path), required=False)
+@library_options
+@click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")
+def pack(sessions: Path, session: str, file: Path | None, *, redact: bool) -> None:
+    """Make one file of a recording, to send to somebody; prints its path."""
+    from natstui.session.library import find
+    from natstui.session.share.pack import pack as packed
+
+    folder = find(sessions, session)
+    name = "redacted" if redact else folder.name
+    target = file or Path(f"{name}.natstui")
+    click.echo(str(packed(folder, target, redact=redact, progress=progress("packing"))))
+
+
+@sessions.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@library_options
+def unpack(sessions: Path, file: Path) -> None:
+    """Check a packed recording and add it to the library; prints its folder."""
+    from natstui.session.share.pack import unpack as unpacked
+
+    click.echo(str(unpacked(file, sessions)))
+
+
+@sessions.command("format")
+def format_() -> None:
+    """Print the format of a recording: every field with its unit."""
+    from natstui.session.share.format import format_text
+
+    click.echo(format_text(), nl=False)

@@ -1,0 +1,111 @@
+"""`natstui record`: record without a viewer, in a terminal or as a service."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.options import connection_options
+from natstui.errors import UsageError
+from natstui.paths import user_path
+
+if TYPE_CHECKING:
+    from natstui.config import Connection
+    from natstui.config.settings import Settings
+
+
+def _duration_s(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
+    from natstui.units import parse_duration_ns
+
+    if text is None:
+        return None
+    try:
+        return parse_duration_ns(text) / 1e9
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx) from error
+
+
+def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> int | None:
+    from natstui.units import parse_bytes
+
+    if text is None:
+        return None
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), ctx) from error
+
+
+@click.command()
+@connection_options
+@click.option("--name", default="", help="Name of the recording, for people.")
+@click.option(
+    "--duration", "duration_s", callback=_duration_s, metavar="TIME", help="Stop after, as 2h30m."
+)
+@click.option(
+    "--retain",
+    "retain_s",
+    callback=_duration_s,
+    metavar="TIME",
+    help="Delete what is older, as 48h.",
+)
+@click.option(
+    "--max-bytes",
+    "max_bytes",
+    callback=_bytes,
+    metavar="SIZE",
+    help="Delete the oldest above this size, as 2GB.",
+)
+@click.option("--payloads", is_flag=True, help="Record answers to requests for messages too.")
+@click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
+@click.option(
+    "--log-file", metavar="FILE", type=click.Path(path_type=Path), help="Log there, not to stderr."
+)
+def record(
+    settings: Settings,
+    connection: Connection,
+    duration_s: float | None,
+    sessions: str | None,
+    log_file: Path | None,
+    **limits: Any,
+) -> None:
+    """Record everything until Ctrl-C, SIGTERM or the end of --duration.
+
+    Prints the folder of the recording on stdout as soon as it records. Problems with
+    the server or the disk do not end it; they are logged to stderr or to --log-file.
+    """
+    import asyncio
+
+    from natstui.engine.headless import ConnectionLog, record_server
+    from natstui.session.library import sessions_folder
+    from natstui.session.write.disk import RecorderSettings
+
+    folder = user_path(sessions) if sessions else sessions_folder(settings.session)
+    recording = RecorderSettings(folder, **limits)
+    log = ConnectionLog(_logger(_opened(log_file)))
+    asyncio.run(record_server(settings, connection, recording, duration_s, log, click.echo))
+
+
+def _opened(path: Path | None) -> IO[str]:
+    """Return where to log; a file is written line by line."""
+    if path is None:
+        return sys.stderr
+    try:
+        return path.open("a", encoding="utf-8", buffering=1)
+    except OSError as error:
+        raise UsageError(f"cannot write the log file {path}: {error.strerror}") from error
+
+
+def _logger(log: IO[str]) -> Callable[[str], None]:
+    def tell(text: str) -> None:
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        log.write(f"{stamp} {clean_line(text)}\n")
+        log.flush()
+
+    return tell

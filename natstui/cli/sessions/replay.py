@@ -1,0 +1,60 @@
+"""`natstui replay`: the screens on a recording; `replay-engine` is the process behind them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from natstui.cli.sessions.options import library_options
+from natstui.errors import SessionError, UsageError
+
+
+def _at_us(text: str | None) -> int | None:
+    """Return a moment as people write it, in UTC unless it says otherwise."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no time: write it as 2026-11-20T14:30:00") from error
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return round(moment.timestamp() * 1e6)
+
+
+@click.command()
+@click.argument("session")
+@library_options
+@click.option("--at", "at_text", metavar="TIME", help="Where to begin, as 2026-11-20T14:30:00.")
+@click.option("--paused", is_flag=True, help="Do not play at once.")
+def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
+    """Replay a recording in the same screens: a folder, an id, a name, or `last`."""
+    from natstui.cli.open_viewer import open_viewer, replay_engine
+    from natstui.session.library import find
+
+    _at_us(at_text)
+    folder = find(sessions, session)
+    words = [*replay_engine(str(folder.resolve())), "--sessions", str(sessions)]
+    words += ["--at", at_text] if at_text else []
+    open_viewer([*words, "--paused"] if paused else words)
+
+
+@click.command(hidden=True)
+@click.argument("session")
+@library_options
+@click.option("--at", "at_text", metavar="TIME", help="Where to begin.")
+@click.option("--paused", is_flag=True, help="Do not play at once.")
+def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: bool) -> None:
+    """Replay a recording for a viewer: records on stdout, commands on stdin."""
+    from natstui.config.load import load
+    from natstui.engine.replay import ReplayProcess
+    from natstui.session.library import find
+    from natstui.session.read.recording import Recording
+
+    recording = Recording(find(sessions, session))
+    process = ReplayProcess(recording, load().settings.viewer, sessions)
+    process.run(playing=not paused, at_us=_at_us(at_text))
+    damage = "; ".join(mark.text for mark in recording.damage())
+    if damage:
+        raise SessionError(f"{recording.folder} is damaged: {damage}")

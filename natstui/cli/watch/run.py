@@ -1,0 +1,301 @@
+"""The engine's parts without a viewer: connect, poll, listen, fold, and write rows."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+
+from natstui.cli.watch.build import (
+    Freshness,
+    account_row,
+    consumer_freshness,
+    consumer_rows,
+    removed_rows,
+    server_row,
+    stream_freshness,
+    stream_rows,
+)
+from natstui.cli.watch.rows import AdvisoryRow, RestoredRow, Row, UnavailableRow
+from natstui.config import Connection
+from natstui.errors import RequestFailed, ServerGone
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.poller import poll
+from natstui.model.live.age import at_moment
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.record import Advisory, LinkChanged, Record, Restored, Unavailable
+
+
+class Collector:
+    """A sink that folds records, and keeps what happened until it is taken."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.polls_count = 0
+        self.changed = asyncio.Event()
+        self._happened: list[Row] = []
+        self._swept: set[str] = set()
+        self._listed = False
+
+    def add(self, record: Record) -> None:
+        """Take one record."""
+        before, self.state = self.state, self.state.after(record)
+        if isinstance(record, Snapshot):
+            self.polls_count += 1
+            self._listed = self._listed or record.streams_complete
+            self._swept.update(record.swept_streams)
+            if record.consumers_complete:
+                self._swept.update(self.state.streams.columns.name)
+        self._happened += _happening(before, record, self.state)
+        if isinstance(record, Snapshot | LinkChanged | Unavailable):
+            self.changed.set()
+
+    def take(self) -> list[Row]:
+        """Return what happened since the last time."""
+        self.changed.clear()
+        happened, self._happened = self._happened, []
+        return happened
+
+    @property
+    def now(self) -> State:
+        """What is known, at the present moment: rows grow older without polls as well."""
+        if not self.polls_count:
+            return self.state
+        return at_moment(self.state, time.monotonic_ns() // 1000 - self.state.now_mono_us)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every stream was listed, and the consumers of each."""
+        columns = self.state.streams.columns
+        counts = zip(columns.name, columns.consumers_count, strict=True)
+        return self._listed and all(not n or name in self._swept for name, n in counts)
+
+    @property
+    def problem(self) -> Unavailable | None:
+        """Why the streams or consumers cannot be listed, if they cannot."""
+        for what, failure in self.state.unavailable.items():
+            is_list = what.startswith(("STREAM.LIST", "CONSUMER.LIST", "answers"))
+            if is_list or (what == "INFO" and failure.denied_subject is None):
+                return failure
+        return None
+
+
+def _happening(before: State, record: Record, after: State) -> Iterator[Row]:
+    """Yield the rows of a record that is worth one at once."""
+    match record:
+        case Snapshot():
+            yield from removed_rows(before, after)
+            yield from _reachable_rows(before, after)
+        case LinkChanged() if record.state != "connected" and (row := server_row(after)):
+            yield row
+        case Unavailable():
+            yield UnavailableRow(
+                name=record.what,
+                at_us=record.at_us,
+                reason=record.reason,
+                denied_subject=record.denied_subject,
+            )
+        case Restored():
+            yield RestoredRow(name=record.what, at_us=record.at_us)
+        case Advisory():
+            yield AdvisoryRow(
+                name=record.type,
+                at_us=record.at_us,
+                stream=record.stream,
+                consumer=record.consumer,
+                text=record.text,
+            )
+        case _:
+            return
+
+
+_SILENT = "its leader does not answer"
+
+
+def _reachable_rows(before: State, after: State) -> Iterator[Row]:
+    """Yield what became unreachable, and what is reachable again."""
+    pairs = (
+        ("STREAM.INFO", *_names(before.unreachable_streams, after.unreachable_streams)),
+        ("CONSUMER.INFO", *_names(before.unreachable_consumers, after.unreachable_consumers)),
+    )
+    for verb, lost, found in pairs:
+        for name in lost:
+            yield UnavailableRow(
+                name=f"{verb}.{name}", at_us=after.now_at_us, reason=_SILENT, denied_subject=None
+            )
+        for name in found:
+            yield RestoredRow(name=f"{verb}.{name}", at_us=after.now_at_us)
+
+
+def _names(
+    before: frozenset[str] | frozenset[tuple[str, str]],
+    after: frozenset[str] | frozenset[tuple[str, str]],
+) -> tuple[list[str], list[str]]:
+    """Return the names that came and those that went, ordered."""
+    had, has = ({n if isinstance(n, str) else ".".join(n) for n in s} for s in (before, after))
+    return sorted(has - had), sorted(had - has)
+
+
+def present_rows(state: State) -> Iterator[Row]:
+    """Yield server and account, then every stream and consumer."""
+    yield from server_rows(state)
+    yield from stream_rows(state)
+    yield from consumer_rows(state)
+
+
+def server_rows(state: State) -> Iterator[Row]:
+    """Yield the rows of the server and the account, where there are any."""
+    for row in (server_row(state), account_row(state)):
+        if row is not None:
+            yield row
+
+
+class WrittenRows:
+    """When the row of each stream and consumer was sampled, and whether it was stale, as written.
+
+    Answers can overtake each other, so a row of one poll may be older than rows of the poll
+    before it: each row is compared with what was last written of the same row.
+    """
+
+    def __init__(self) -> None:
+        self._streams: Freshness = {}
+        self._consumers: Freshness = {}
+
+    def changed(self, state: State) -> tuple[list[int], list[int]]:
+        """Return the rows of streams and of consumers that changed, and count them as written."""
+        streams, consumers = stream_freshness(state), consumer_freshness(state)
+        found = (
+            [row for row, (key, it) in enumerate(streams.items()) if self._streams.get(key) != it],
+            [r for r, (key, it) in enumerate(consumers.items()) if self._consumers.get(key) != it],
+        )
+        self._streams, self._consumers = streams, consumers
+        return found
+
+
+Write = Callable[[Iterable[Row]], None]
+
+_ONCE_REQUESTS_PER_S = 300
+_ONCE_RATES_S = 1.0
+_LAGS_COUNT = 12
+_LOOK_S = 1.0
+"""How often rows are checked for staleness while nothing new comes."""
+
+
+async def watch_once(connection: Connection, interval_s: float, write: Write) -> None:
+    """Write one complete set with rates; raise the reason where that is not possible.
+
+    Polls twice, because a rate needs two looks. Asks faster than a monitor may, for a short time.
+    """
+    collector, control = Collector(), PollControl(min(interval_s, _ONCE_RATES_S))
+    client = await connect(connection, on_link=collector.add)
+    try:
+        polling = poll(client, control, collector, _ONCE_REQUESTS_PER_S)
+        await _beside(polling, _complete(collector, control))
+        write([*collector.take(), *present_rows(collector.state)])
+    finally:
+        await client.close()
+    if collector.problem is not None:
+        raise RequestFailed(collector.problem.reason)
+
+
+async def _complete(collector: Collector, control: PollControl) -> None:
+    """Return once everything was seen and its rates are known, or cannot be."""
+    while True:
+        await _next_poll(collector)
+        if collector.problem is not None:
+            return
+        if collector.is_complete:
+            break
+        control.poll_now()
+    _look_at_lags(control, collector.state)
+    await _next_poll(collector)
+
+
+async def _next_poll(collector: Collector) -> None:
+    """Wait for a poll or its failure; raise ServerGone when the connection is lost meanwhile."""
+    polls_count = collector.polls_count
+    while collector.polls_count == polls_count and collector.problem is None:
+        await collector.changed.wait()
+        collector.changed.clear()
+        link = collector.state.link
+        if link is not None and link.state != "connected":
+            raise ServerGone(link.reason or "the connection was lost")
+
+
+async def watch_on(
+    connection: Connection,
+    interval_s: float,
+    requests_per_s: int,
+    write: Write,
+    only_new: bool,
+) -> None:
+    """Write what each poll saw until cancelled: all of it, or `only_new` values.
+
+    What grows stale is written as well, whether polls come or not.
+    """
+    collector, control = Collector(), PollControl(interval_s)
+    client = await connect(connection, on_link=collector.add)
+    try:
+        polling = poll(client, control, collector, requests_per_s)
+        writing = _write_changes(collector, control, write, only_new)
+        await _beside(polling, listen(client, collector), writing)
+    finally:
+        await client.close()
+
+
+async def _write_changes(
+    collector: Collector, control: PollControl, write: Write, only_new: bool
+) -> None:
+    written, polls_count = WrittenRows(), 0
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LOOK_S):
+                await collector.changed.wait()
+        happened, state = collector.take(), collector.now
+        polled, polls_count = collector.polls_count > polls_count, collector.polls_count
+        if polled:
+            _look_at_lags(control, state)
+        rows = _rows(state, written, polled, only_new)
+        # In a thread: neither many rows nor a reader that has stopped may block the connection.
+        await asyncio.to_thread(write, chain(happened, rows))
+
+
+def _rows(state: State, written: WrittenRows, polled: bool, only_new: bool) -> Iterator[Row]:
+    """Yield what is to be written after a poll, or after some time without one."""
+    streams, consumers = written.changed(state)
+    if only_new:
+        if polled:
+            yield from server_rows(state)
+        yield from stream_rows(state, streams)
+        yield from consumer_rows(state, consumers)
+    elif polled or streams or consumers:
+        yield from present_rows(state)
+
+
+def _look_at_lags(control: PollControl, state: State) -> None:
+    """Have the poller ask for the next message of a few consumers with a backlog."""
+    columns = state.consumers.columns
+    behind = sorted(
+        (row for row, pending in enumerate(columns.pending_msgs) if pending),
+        key=columns.sampled_mono_us.__getitem__,
+    )
+    names = ((columns.stream[row], columns.name[row]) for row in behind[:_LAGS_COUNT])
+    control.look_at((), tuple(names))
+
+
+async def _beside(*works: Coroutine[None, None, None]) -> None:
+    """Run works until one ends or fails, and end the others with it."""
+    tasks = {asyncio.create_task(work) for work in works}
+    try:
+        ended, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in ended:
+            task.result()
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)

@@ -1,0 +1,133 @@
+"""Contexts of the NATS CLI, read live from where the NATS CLI keeps them."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from natstui.clean import clean_line
+from natstui.config.references import nsc_profile
+from natstui.errors import UsageError
+from natstui.paths import user_path
+
+# The field of a context file → the setting of `config.toml` that means the same.
+_FIELDS = {
+    "url": "server",
+    "user": "user",
+    "password": "password",
+    "token": "token",
+    "creds": "creds",
+    "nkey": "nkey",
+    "user_jwt": "user_jwt",
+    "user_seed": "user_seed",
+    "cert": "cert",
+    "key": "key",
+    "ca": "ca",
+    "tls_first": "tls_first",
+    "inbox_prefix": "inbox_prefix",
+    "jetstream_domain": "domain",
+    "jetstream_api_prefix": "api_prefix",
+    "jetstream_event_prefix": "event_prefix",
+}
+_UNSUPPORTED = {
+    "socks_proxy": "a SOCKS proxy",
+    "windows_cert_store": "the Windows certificate store",
+    "windows_cert_match_by": "the Windows certificate store",
+    "windows_cert_match": "the Windows certificate store",
+    "windows_ca_certs_match": "the Windows certificate store",
+}
+_COLOURS = {"red", "green", "yellow", "blue", "magenta", "cyan"}
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """A context of the NATS CLI, under the names of our settings; references are not resolved."""
+
+    name: str
+    path: Path
+    fields: dict[str, Any]
+    """Only what the context sets."""
+
+
+def nats_folder() -> Path:
+    """Return the NATS CLI's folder: `$XDG_CONFIG_HOME/nats`, else `~/.config/nats`."""
+    root = os.environ.get("XDG_CONFIG_HOME")
+    return (Path(root) if root else Path.home() / ".config") / "nats"
+
+
+def selected_context() -> str | None:
+    """Return the name of the context that is selected in the NATS CLI."""
+    try:
+        text = (nats_folder() / "context.txt").read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"{nats_folder() / 'context.txt'} cannot be read: {error}") from error
+    return text.strip() or None
+
+
+def known_contexts() -> list[str]:
+    """Return the names of all contexts, sorted."""
+    folder = nats_folder() / "context"
+    files = folder.glob("*.json") if folder.is_dir() else ()
+    return sorted(file.stem for file in files if file.is_file() and file.stat().st_size)
+
+
+def load_context(name: str) -> Context:
+    """Return a context by its name, or by the path of its `.json` file.
+
+    Raises UsageError when there is none, when it is not JSON, or when it asks for what natstui
+    cannot do.
+    """
+    if name.endswith(".json"):
+        path = user_path(name)
+        name = path.stem
+    else:
+        path = _path(name)
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise UsageError(_unknown(name, path)) from error
+    except OSError as error:
+        raise UsageError(f"the context {path} cannot be read: {error.strerror}") from error
+    except ValueError as error:
+        raise UsageError(f"the context {path} is not JSON: {clean_line(str(error))}") from error
+    if not isinstance(values, dict):
+        raise UsageError(f"the context {path} is not a JSON object")
+    return Context(name, path, _fields(values, path))
+
+
+def _path(name: str) -> Path:
+    """Return where a context is; its name must not lead out of the folder."""
+    if not name or ".." in name or "/" in name or "\\" in name:
+        raise UsageError(f"{clean_line(name)!r} is not a name of a context, nor a .json file")
+    return nats_folder() / "context" / f"{name}.json"
+
+
+def _unknown(name: str, path: Path) -> str:
+    near = difflib.get_close_matches(name, known_contexts(), n=1)
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return f"there is no NATS CLI context {clean_line(name)!r} ({path}){hint}"
+
+
+def _fields(values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the values of a context under the names of our settings."""
+    for field, what in _UNSUPPORTED.items():
+        if values.get(field):
+            raise UsageError(f"the context {path} asks for {what} ({field}), natstui has none")
+    fields = {ours: values[theirs] for theirs, ours in _FIELDS.items() if values.get(theirs)}
+    for name, value in fields.items():
+        if not isinstance(value, bool if name == "tls_first" else str):
+            raise UsageError(f"the context {path}: {name} has a value of the wrong kind")
+    if values.get("nsc"):
+        creds, servers = nsc_profile(str(values["nsc"]))
+        fields.setdefault("creds", creds)
+        if servers:
+            fields.setdefault("server", servers)
+    if values.get("color_scheme") in _COLOURS:
+        fields["colour"] = values["color_scheme"]
+    return fields

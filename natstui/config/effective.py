@@ -1,0 +1,74 @@
+"""The effective settings: every value with its origin, secrets masked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pydantic import SecretStr
+
+from natstui.config.load import Loaded
+from natstui.config.settings import ConnectionPart, DefaultConnection, Settings
+from natstui.config.target import SECRETS, Named, resolve
+
+STARS = "********"
+_DEFAULT = "default"
+_REFERENCES = ("file://", "env://", "op://", "nsc://")
+
+Row = tuple[str, Any, str]
+"""Key, value without any secret (None is not set), origin."""
+
+
+def effective(loaded: Loaded, named: Named) -> Iterator[Row]:
+    """Yield every effective setting; the connection is the one that `named` selects."""
+    layer = resolve(loaded, named).layer
+    for name, field in DefaultConnection.model_fields.items():
+        key = f"connection.{name}"
+        if name in layer:
+            value, origin = layer[name]
+            yield key, _shown(name, value), origin
+        elif name in ConnectionPart.model_fields:
+            examples = field.examples or [None]
+            default = examples[0] if name in _HAVE_DEFAULTS else None
+            yield key, default, _DEFAULT
+        else:
+            value = getattr(loaded.settings.connection, name)
+            yield key, value, loaded.origins.get(key, _DEFAULT)
+    for part in Settings.model_fields:
+        if part != "connection":
+            yield from _part_rows(part, loaded)
+
+
+_HAVE_DEFAULTS = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "production")
+
+
+def _part_rows(part: str, loaded: Loaded) -> Iterator[Row]:
+    if part == "profiles":
+        for profile, settings in loaded.settings.profiles.items():
+            for name in settings.model_fields_set:
+                key = f"profiles.{profile}.{name}"
+                yield key, _shown(name, getattr(settings, name)), loaded.origins.get(key, _DEFAULT)
+        return
+    for name, value in getattr(loaded.settings, part):
+        key = f"{part}.{name}"
+        origins = (of for at, of in loaded.origins.items() if f"{at}.".startswith(f"{key}."))
+        yield key, value, next(origins, _DEFAULT)
+
+
+def _shown(name: str, value: Any) -> Any:
+    """Return a value for people: references stay, secrets do not."""
+    text = value.get_secret_value() if isinstance(value, SecretStr) else value
+    if name in SECRETS:
+        return text if text.startswith(_REFERENCES) else STARS
+    if name in ("creds", "nkey") and text.startswith("data:"):
+        return STARS
+    if name == "server":
+        return ",".join(_without_user(part) for part in text.split(","))
+    return text
+
+
+def _without_user(address: str) -> str:
+    """Return an address with stars for its user and password."""
+    scheme, mark, rest = address.rpartition("://")
+    _, at, place = rest.rpartition("@")
+    return f"{scheme}{mark}{STARS}@{place}" if at else address

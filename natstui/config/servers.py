@@ -1,0 +1,80 @@
+"""Server addresses as people write them: comma lists, user and password inside, no port."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from urllib.parse import unquote, urlsplit
+
+from natstui.clean import clean_line
+from natstui.errors import UsageError
+
+_DEFAULT_PORT = 4222
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """One server: its address, and the user that its URL names (decoded)."""
+
+    host: str
+    port: int
+    tls: bool
+    user: str | None = None
+    password: str | None = None
+    """None with a user: the user is a token."""
+
+    @property
+    def url(self) -> str:
+        """Return the address without user and password."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'tls' if self.tls else 'nats'}://{host}:{self.port}"
+
+    @property
+    def place(self) -> str:
+        """Return `host:port`."""
+        return self.url.partition("://")[2]
+
+
+def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
+    """Return the addresses of a list whose entries may themselves be comma lists.
+
+    Raises UsageError naming the entry that is not an address; never shows its password.
+    """
+    entries = [entry.strip() for text in servers for entry in text.split(",")]
+    addresses = tuple(parse_server(entry) for entry in entries if entry)
+    if not addresses:
+        raise UsageError("no server address is given; write one as nats://host:4222")
+    who = {(a.user, a.password) for a in addresses if a.user is not None}
+    if len(who) > 1:
+        raise UsageError(
+            "the server addresses name different users; give user and password once, as settings"
+        )
+    return addresses
+
+
+def parse_server(entry: str) -> Address:
+    """Return one address; the scheme and the port may be left out."""
+    shown = clean_line(without_secrets(entry))
+    try:
+        url = urlsplit(entry if "://" in entry else f"nats://{entry}")
+        host, port = url.hostname, url.port
+    except ValueError as error:
+        raise UsageError(f"the server address {shown!r} is not valid: {error}") from error
+    if url.scheme in {"ws", "wss"}:
+        raise UsageError(f"{shown!r}: natstui has no WebSocket; use nats:// or tls://")
+    if url.scheme not in {"nats", "tls"}:
+        raise UsageError(f"{shown!r}: an address starts with nats:// or tls://")
+    if not host or any(character.isspace() for character in host):
+        raise UsageError(f"the server address {shown!r} names no host")
+    return Address(
+        host=host,
+        port=port or _DEFAULT_PORT,
+        tls=url.scheme == "tls",
+        user=unquote(url.username) if url.username else None,
+        password=unquote(url.password) if url.password is not None else None,
+    )
+
+
+def without_secrets(entry: str) -> str:
+    """Return an address without what stands before its last `@`."""
+    scheme, mark, rest = entry.rpartition("://")
+    return scheme + mark + rest.rpartition("@")[2]

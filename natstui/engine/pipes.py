@@ -1,0 +1,152 @@
+"""Commands as lines on stdin, records as lines on stdout.
+
+A slow reader misses whole snapshots, and at last the oldest announcements; nothing else. The
+engine ends with its stdin.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from natstui.lines import encode_record
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
+
+_LONGEST_LINE_BYTES = 64 * 1024 * 1024
+
+
+def read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], None]) -> None:
+    """Call back in the running loop for every line, and once at the end.
+
+    A thread reads with os.read: it works for pipes, terminals and files alike, and a reader
+    blocked in it does not keep the interpreter from ending.
+    """
+    loop = asyncio.get_running_loop()
+
+    def call(callback: Callable[..., None], *words: bytes) -> None:
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(callback, *words)
+
+    def run() -> None:
+        rest = b""
+        while (data := os.read(fd, 65536)) and len(rest) < _LONGEST_LINE_BYTES:
+            *lines, rest = (rest + data).split(b"\n")
+            for line in lines:
+                call(on_line, line)
+        call(on_end)
+
+    threading.Thread(target=run, name="stdin", daemon=True).start()
+
+
+_BACKLOG_BYTES = 64 * 1024 * 1024
+_AT_ONCE_BYTES = 64 * 1024
+_EVENTS = "events"
+
+
+@dataclass(slots=True)
+class _Entry:
+    line: bytes
+    """Empty when it was dropped."""
+
+
+class LineWriter:
+    """A sink that writes in a thread of its own, so that a stalled reader blocks nobody.
+
+    Of waiting snapshots only the newest is kept. Beyond 64 MiB of backlog the oldest
+    announcements are dropped, which Unavailable("events") reports.
+    """
+
+    def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
+        """Write to a file descriptor; `on_broken` is called in the thread when nobody reads."""
+        self._fd = fd
+        self._on_broken = on_broken
+        self._entries: deque[_Entry] = deque()
+        self._droppable: deque[_Entry] = deque()
+        self._snapshot: _Entry | None = None
+        self._backlog_bytes = 0
+        self._dropping = False
+        self._closing = False
+        self._changed = threading.Condition()
+        self._thread = threading.Thread(target=self._write, name="stdout", daemon=True)
+        self._thread.start()
+
+    def add(self, record: Record) -> None:
+        """Take one record; returns at once."""
+        entry = _Entry(encode_record(record))
+        with self._changed:
+            if isinstance(record, Snapshot):
+                self._drop(self._snapshot)
+                self._snapshot = entry
+            elif isinstance(record, Advisory | AckSample):
+                self._droppable.append(entry)
+            self._append(entry)
+            self._bound()
+            self._changed.notify()
+
+    def close(self, timeout_s: float) -> None:
+        """Write what is waiting, for at most `timeout_s`, and end."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join(timeout_s)
+
+    def _append(self, entry: _Entry) -> None:
+        self._entries.append(entry)
+        self._backlog_bytes += len(entry.line)
+
+    def _drop(self, entry: _Entry | None) -> None:
+        if entry is not None:
+            self._backlog_bytes -= len(entry.line)
+            entry.line = b""
+
+    def _bound(self) -> None:
+        """Drop the oldest announcements of a backlog that is too long, and report it once."""
+        while self._backlog_bytes > _BACKLOG_BYTES and self._droppable:
+            self._drop(self._droppable.popleft())
+            if not self._dropping:
+                self._dropping = True
+                reason = "the reader was too slow: the oldest announcements were left out"
+                report = Unavailable(time.time_ns() // 1000, _EVENTS, reason)
+                self._append(_Entry(encode_record(report)))
+
+    def _take(self) -> bytes:
+        """Wait for lines and return some; empty at the end."""
+        with self._changed:
+            while not self._entries and not self._closing and not self._dropping:
+                self._changed.wait()
+            if not self._entries and self._dropping:
+                self._dropping = False
+                report = Restored(time.time_ns() // 1000, _EVENTS)
+                self._append(_Entry(encode_record(report)))
+            lines: list[bytes] = []
+            taken_bytes = 0
+            while self._entries and taken_bytes < _AT_ONCE_BYTES:
+                line = self._pop()
+                lines.append(line)
+                taken_bytes += len(line)
+            return b"".join(lines)
+
+    def _pop(self) -> bytes:
+        """Take the oldest line; empty when it was dropped."""
+        entry = self._entries.popleft()
+        self._backlog_bytes -= len(entry.line)
+        if entry is self._snapshot:
+            self._snapshot = None
+        if self._droppable and entry is self._droppable[0]:
+            self._droppable.popleft()
+        return entry.line
+
+    def _write(self) -> None:
+        try:
+            while (data := self._take()) or not self._closing:
+                left = memoryview(data)
+                while left:
+                    left = left[os.write(self._fd, left) :]
+        except OSError:
+            self._on_broken()

@@ -1,0 +1,191 @@
+"""Obeys the commands that change the server, read from it or send to it; each gets an Answered."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from natstui.config.template_files import save_template
+from natstui.errors import NatstuiError, NotConfirmed, Refused, ServerGone
+from natstui.feed import Sink
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.apply import apply, preview_change
+from natstui.jetstream.managing.configure import EditConflict
+from natstui.jetstream.managing.names_in_use import read_names_in_use
+from natstui.jetstream.managing.undo import preview_undo, undo
+from natstui.jetstream.messages.browse import browse, count_subjects, read_message
+from natstui.jetstream.messages.delivery_preview import preview_delivery
+from natstui.jetstream.messages.publish import publish, request_reply
+from natstui.jetstream.messages.pull import answer, pull_next
+from natstui.jetstream.messages.tail import Tail
+from natstui.model.records.journal import done_here
+from natstui.model.records.managing import (
+    Change,
+    ManagingCommand,
+    PreviewChange,
+    PreviewUndo,
+    ReadJournal,
+    ReadNamesInUse,
+    SaveTemplate,
+    Undo,
+)
+from natstui.model.records.messages import (
+    Answered,
+    AnswerMessage,
+    BrowseMessages,
+    CountSubjects,
+    PreviewDelivery,
+    PublishMessage,
+    PullNext,
+    ReadMessage,
+    RequestReply,
+    StartTail,
+    StopTail,
+)
+from natstui.model.records.record import Outcome
+from natstui.units import counted
+
+ReadingCommand = (
+    BrowseMessages
+    | ReadMessage
+    | CountSubjects
+    | PreviewDelivery
+    | ReadJournal
+    | ReadNamesInUse
+    | PreviewChange
+    | PreviewUndo
+)
+
+
+async def answer_read(writer: Writer, command: ReadingCommand) -> tuple[str, object]:
+    """Return a sentence and the answer; raises the request errors."""
+    match command:
+        case BrowseMessages():
+            page = await browse(writer.client, command)
+            return f"{counted(len(page.messages), 'message')} of {page.stream}", page
+        case ReadMessage():
+            message = await read_message(writer.client, command)
+            return f"message {command.stream_seq} of {command.stream}", message
+        case CountSubjects():
+            found = await count_subjects(writer.client, command.stream, command.filter_subject)
+            return f"{counted(len(found), 'subject')} of {command.stream}", found
+        case PreviewDelivery():
+            return "what it would deliver", await preview_delivery(writer.client, command)
+        case ReadJournal():
+            entries = done_here(writer.journal.entries(), writer.place)
+            newest = entries[::-1][: command.entries_count]
+            return f"{counted(len(entries), 'change')} on this server", newest
+        case ReadNamesInUse():
+            return "what a form needs", await read_names_in_use(writer.client, command.stream)
+        case PreviewChange():
+            seen = await preview_change(writer, command)
+            return seen.question, seen
+        case PreviewUndo():
+            seen = await preview_undo(writer, command.entry, command.command_id)
+            return seen.question, seen
+
+
+SendingCommand = PublishMessage | RequestReply | PullNext | AnswerMessage
+
+
+async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, object]:
+    """Return a sentence and what came back; raises Refused and the request errors."""
+    match command:
+        case PublishMessage():
+            ack = await publish(writer, command)
+            said = "a duplicate of" if ack.duplicate else "stored as"
+            return f"{said} {ack.stored_seq} in {ack.stream}", ack
+        case RequestReply():
+            return "the first reply", await request_reply(writer, command)
+        case PullNext():
+            return "one message, to be answered", await pull_next(writer, command)
+        case AnswerMessage():
+            return await answer(writer, command), None
+
+
+Status = Literal["done", "refused", "failed"]
+
+
+class ServerCommands:
+    """Answers what the forms, the journal and the message browser ask."""
+
+    def __init__(self, events: Sink, answers: Sink, client: Callable[[], Client | None]) -> None:
+        """`events` takes what was changed; `answers` goes to the viewer and is not recorded."""
+        self._events = events
+        self._answers = answers
+        self._client = client
+        self._tail: asyncio.Task[None] | None = None
+
+    async def obey(self, command: ManagingCommand) -> None:
+        """Obey a command, and answer it."""
+        try:
+            text, body = await self._do(command)
+            self._answer(command, "done", text, msgspec.json.encode(body).decode())
+        except EditConflict as error:
+            versions = {"seen": error.seen, "current": error.current}
+            self._answer(command, "failed", str(error), json.dumps(versions))
+        except NotConfirmed as error:
+            self._answer(command, "refused", str(error), json.dumps({"type": error.name}))
+        except Refused as error:
+            self._answer(command, "refused", str(error), None)
+        except NatstuiError as error:
+            self._answer(command, "failed", str(error), None)
+
+    def fail(self, command: ManagingCommand, text: str) -> None:
+        """Answer a command that could not be obeyed."""
+        self._answer(command, "failed", text, None)
+
+    def _answer(
+        self, command: ManagingCommand, status: Status, text: str, body_json: str | None
+    ) -> None:
+        now_us = time.time_ns() // 1000
+        self._answers.add(Answered(now_us, command.command_id, status, text, body_json))
+        if isinstance(command, Change | Undo):
+            self._events.add(Outcome(now_us, command.command_id, status, text))
+
+    async def _do(self, command: ManagingCommand) -> tuple[str, object]:
+        client = self._client()
+        if client is None:
+            raise ServerGone("not connected yet")
+        writer = Writer(client, Journal())
+        match command:
+            case Change():
+                changed = await apply(writer, command)
+                return changed.text, changed
+            case Undo():
+                changed = await undo(writer, command)
+                return changed.text, changed
+            case PublishMessage() | RequestReply() | PullNext() | AnswerMessage():
+                return await answer_send(writer, command)
+            case SaveTemplate():
+                file = save_template(command.name, json.loads(command.config_json))
+                return f"kept as {file}", None
+            case StartTail():
+                return await self._start_tail(client, command)
+            case StopTail():
+                await self._stop_tail()
+                return "the tail has ended", None
+            case _:
+                return await answer_read(writer, command)
+
+    async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
+        await self._stop_tail()
+        following = Tail(command, self._answers.add)
+        await following.begin(
+            client, lambda denied: self._answer(command, "failed", str(denied), None)
+        )
+        self._tail = asyncio.create_task(following.run())
+        return f"following {', '.join(command.subjects)}", None
+
+    async def _stop_tail(self) -> None:
+        task, self._tail = self._tail, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})

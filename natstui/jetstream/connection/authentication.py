@@ -1,0 +1,190 @@
+"""Our identity and TLS context as nats-py takes them: user, token, nkey, creds or JWT."""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import time
+from collections.abc import Callable
+from typing import Any
+
+from natstui.config import Connection, Secret
+from natstui.config.servers import Address
+from natstui.errors import UsageError
+from natstui.paths import user_path
+
+_SEED = re.compile(r"\bS[ANOUX][A-Z2-7]{56}\b")
+_CREDS_JWT = re.compile(r"-+BEGIN NATS USER JWT-+\s+(\S+)\s+-+END")
+
+
+def auth_options(connection: Connection, addresses: tuple[Address, ...]) -> dict[str, Any]:
+    """Return the arguments of nats-py's `connect` for our identity.
+
+    The first of user, creds, nkey and JWT is used; a token is always sent. Files are read now, so
+    that errors come early, and at every reconnect, so that renewed files are used.
+    """
+    options: dict[str, Any] = {}
+    user, password, token = _names(connection, addresses)
+    if token is not None:
+        options["token"] = token
+    if user is not None:
+        options.update(user=user, password=password or "")
+    elif connection.creds or connection.creds_file:
+        options.update(_creds(connection))
+    elif connection.nkey or connection.nkey_file:
+        options.update(_nkey(connection))
+    elif connection.user_jwt:
+        options.update(_jwt(connection))
+    return options
+
+
+def expired_since_s(connection: Connection) -> float | None:
+    """Return since when our own JWT has expired; None when it has not, or when there is none."""
+    if connection.user:
+        return None
+    if connection.creds or connection.creds_file:
+        found = _CREDS_JWT.search(_text(connection.creds, connection.creds_file))
+        jwt = found.group(1) if found else ""
+    else:
+        jwt = connection.user_jwt.reveal() if connection.user_jwt else ""
+    claims = _claims(jwt)
+    since_s = time.time() - claims["exp"] if isinstance(claims.get("exp"), int) else -1.0
+    return since_s if since_s > 0 else None
+
+
+def _claims(jwt: str) -> dict[str, Any]:
+    """Return what a JWT says, unverified; nothing when it is not one."""
+    body = jwt.strip().split(".")[1:2]
+    try:
+        claims = json.loads(base64.urlsafe_b64decode(body[0] + "==")) if body else {}
+    except ValueError:
+        return {}
+    return claims if isinstance(claims, dict) else {}
+
+
+def _names(
+    connection: Connection, addresses: tuple[Address, ...]
+) -> tuple[str | None, str | None, str | None]:
+    """Return user, password and token; settings win over what a server address contains."""
+    user = connection.user
+    password = connection.password.reveal() if connection.password else None
+    token = connection.token.reveal() if connection.token else None
+    named = next((a for a in addresses if a.user is not None), None)
+    if user is None and token is None and named is not None:
+        if named.password is None:
+            return None, None, named.user
+        user, password = named.user, named.password
+    return user, password, token
+
+
+def _creds(connection: Connection) -> dict[str, Any]:
+    def read() -> tuple[str, str]:
+        text = _text(connection.creds, connection.creds_file)
+        where = connection.creds_file or "the creds of the settings"
+        jwt = _CREDS_JWT.search(text)
+        if jwt is None:
+            raise UsageError(f"{where} has no NATS user JWT: it is not a creds file")
+        return jwt.group(1), _seed(text, where)
+
+    read()
+    return {
+        "user_jwt_cb": lambda: read()[0].encode(),
+        "signature_cb": lambda nonce: _sign(read()[1], nonce),
+    }
+
+
+def _nkey(connection: Connection) -> dict[str, Any]:
+    text = _text(connection.nkey, connection.nkey_file)
+    seed = _seed(text, connection.nkey_file or "the nkey of the settings")
+    return {"nkeys_seed_str": seed}
+
+
+def _jwt(connection: Connection) -> dict[str, Any]:
+    jwt = connection.user_jwt.reveal().strip() if connection.user_jwt else ""
+    sign: Callable[[str], bytes] = lambda _nonce: b""  # noqa: E731  a bearer JWT needs no signature
+    if connection.user_seed:
+        seed = _seed(connection.user_seed.reveal(), "user_seed")
+        sign = lambda nonce: _sign(seed, nonce)  # noqa: E731
+    return {"user_jwt_cb": jwt.encode, "signature_cb": sign}
+
+
+def _text(secret: Secret | None, file: str | None) -> str:
+    """Return a secret given as text or as a file."""
+    if secret is not None or file is None:
+        return secret.reveal() if secret else ""
+    try:
+        return user_path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not text"
+        raise UsageError(f"{file} cannot be read: {reason}") from error
+
+
+def _seed(text: str, where: str) -> str:
+    """Find the seed in a text that may have comments and dashes around it."""
+    import nkeys  # brings libsodium, which only these identities need
+
+    found = _SEED.search(text)
+    if found is None:
+        raise UsageError(f"{where} has no nkey seed (a word of 58 letters that starts with SU)")
+    raw = base64.b32decode(found.group() + "=" * 6)
+    if nkeys.crc16(raw[:-2]) != int.from_bytes(raw[-2:], "little"):
+        raise UsageError(f"the nkey seed in {where} is damaged: its checksum does not fit")
+    return found.group()
+
+
+def _sign(seed: str, nonce: str) -> bytes:
+    """Return the signature of the server's nonce, in base64."""
+    import nkeys
+
+    pair = nkeys.from_seed(bytearray(seed.encode()))
+    signature = base64.b64encode(pair.sign(nonce.encode()))
+    pair.wipe()
+    return signature
+
+
+def tls_options(connection: Connection, *, wanted: bool) -> dict[str, Any]:
+    """Return the arguments of nats-py's `connect` about encryption.
+
+    Raises UsageError naming the file that is missing, unreadable or not what it should be.
+    """
+    if not wanted:
+        return {}
+    context = ssl.create_default_context(cafile=_authorities(connection.ca))
+    if connection.key and not connection.cert:
+        raise UsageError("a key without a certificate is useless: set cert as well")
+    if connection.cert:
+        _load_pair(context, connection.cert, connection.key)
+    return {"tls": context, "tls_handshake_first": connection.tls_first}
+
+
+def _authorities(ca: str | None) -> str | None:
+    """Return the CA file after looking into it."""
+    if ca is None:
+        return None
+    path = str(user_path(ca))
+    try:
+        ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT).load_verify_locations(cafile=path)
+    except ssl.SSLError as error:
+        raise UsageError(f"{ca} is not a file with PEM certificates") from error
+    except OSError as error:
+        raise UsageError(f"{ca} cannot be read: {error.strerror}") from error
+    return path
+
+
+def _load_pair(context: ssl.SSLContext, cert: str, key: str | None) -> None:
+    """Load the client certificate and its key into the context."""
+    files = [str(user_path(file)) if file else None for file in (cert, key)]
+    shown = f"{cert} and {key}" if key else cert
+
+    def refuse() -> bytes:
+        raise UsageError(f"{key or cert} is encrypted, and natstui cannot ask for its password")
+
+    try:
+        context.load_cert_chain(files[0] or "", files[1], password=refuse)
+    except ssl.SSLError as error:
+        reason = (error.reason or "not PEM").replace("_", " ").lower()
+        raise UsageError(f"{shown} are not a certificate and its key: {reason}") from error
+    except OSError as error:
+        raise UsageError(f"{shown} cannot be read: {error.strerror}") from error

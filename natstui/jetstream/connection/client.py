@@ -1,0 +1,289 @@
+"""A connection to NATS that returns JetStream's raw JSON, or raises why it cannot."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.config import Connection
+from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
+from natstui.jetstream.connection.identity import AccountInfo, Identity, identity_of
+from natstui.jetstream.connection.link import Link, OnDenied, OnLink
+from natstui.jetstream.connection.nats_client import GuardedClient
+from natstui.jetstream.connection.opening import open_client
+from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
+from natstui.jetstream.connection.replies import check_reply, no_responders, read, read_page
+from natstui.jetstream.connection.transport import Arrival
+from natstui.model.records.record import LinkChanged, Permitted
+
+T = TypeVar("T")
+OnMessage = Callable[[Msg], Awaitable[None]]
+
+_IDENTITY_S = 2.0
+_HANDED_OVER_S = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A raw JSON reply, when it was asked for and when it came."""
+
+    data: bytes
+    asked_mono_us: int
+    arrival: Arrival
+
+
+async def connect(connection: Connection, *, on_link: OnLink | None = None) -> Client:
+    """Connect, and stay connected until `close()`.
+
+    `on_link` is called for every change of the link, the first connection included. Takes at most
+    `connect_timeout_s` plus 2 s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
+    """
+    return await client_of(connection, await open_client(connection), on_link)
+
+
+async def client_of(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
+    """Return the client of a connection that is open already."""
+    client = Client(connection, Link(connection, nc, on_link or (lambda _change: None)))
+    await client.begin()
+    return client
+
+
+class Client:
+    """A live connection. Requests fail at once when there is no link; nothing is sent later."""
+
+    def __init__(self, connection: Connection, link: Link) -> None:
+        self.connection = connection
+        self.prefix = connection.js_api_prefix
+        self._link = link
+
+    @property
+    def nc(self) -> GuardedClient:
+        """Return the client of nats-py, for subscriptions; it lives as long as this one."""
+        return self._link.nc
+
+    @property
+    def link(self) -> LinkChanged:
+        """Return the present state of the link."""
+        return self._link.state
+
+    @property
+    def api_level(self) -> int | None:
+        """Return the JetStream API level: 0 before 2.11, then 1, 3 (2.12), 4, 5 (2.15)."""
+        return self._link.identity.api_level
+
+    async def begin(self) -> None:
+        """Ask for our identity and keep the link alive from now on; `connect` calls this."""
+        await self._link.begin(self._read_identity)
+
+    async def request(
+        self,
+        verb: str,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> bytes:
+        """Return the raw JSON reply of `<prefix>.<verb>`, as `STREAM.INFO.ORDERS`.
+
+        Raises what `answer` raises.
+        """
+        return (await self.answer(verb, body, timeout_s)).data
+
+    async def answer(
+        self,
+        verb: str,
+        body: Mapping[str, Any] | None = None,
+        timeout_s: float | None = None,
+    ) -> Answer:
+        """Return the raw JSON reply of `<prefix>.<verb>`, and when it came.
+
+        The time-out is for the server: the time that a slow link needs is not counted.
+        Raises PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable,
+        RequestTimedOut, ServerGone (not sent, or lost before the answer), else RequestFailed.
+        """
+        payload = b"" if body is None else json.dumps(body).encode()
+        limit_s = self.connection.request_timeout_s
+        if ".LIST" in verb:
+            limit_s = max(limit_s, self.connection.list_timeout_s)
+        asked_mono_us = time.monotonic_ns() // 1000
+        reply = await self.ask(f"{self.prefix}.{verb}", payload, timeout_s=timeout_s or limit_s)
+        if (reply.headers or {}).get("Status") == "503":
+            raise no_responders(verb, self.prefix, self.nc.server_info)
+        data: bytes = reply.data
+        check_reply(verb, data)
+        return Answer(data, asked_mono_us, self.nc.arrival_of(reply))
+
+    async def ask(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        *,
+        timeout_s: float | None = None,
+        headers: dict[str, str] | None = None,
+    ) -> Msg:
+        """Return the first answer to a request on any subject, with its headers and status.
+
+        Raises PermissionDenied, RequestTimedOut, ServerGone or RequestFailed.
+        """
+        self._link.check()
+        word, answer = self._link.waiting.add(subject)
+        limit_s = timeout_s or self.connection.request_timeout_s
+        try:
+            reply = f"{self._link.inbox}.{word}"
+            await self.publish(subject, payload, reply=reply, headers=headers)
+            return await self._link.wait(answer, limit_s)
+        except TimeoutError as error:
+            raise RequestTimedOut(subject, limit_s) from error
+        finally:
+            self._link.waiting.remove(word)
+
+    async def answers(
+        self, subject: str, payload: bytes, *, timeout_s: float
+    ) -> AsyncGenerator[Msg, None]:
+        """Yield every answer to a request, status messages included, until it is closed.
+
+        `timeout_s` is how long each may take. Raises what `ask` raises.
+        """
+        self._link.check()
+        word, failure = self._link.waiting.add(subject)
+        inbox = self.nc.new_inbox()
+        arrived: asyncio.Queue[Msg | None] = asyncio.Queue()
+        failure.add_done_callback(lambda _: arrived.put_nowait(None))
+        subscription = await self.nc.subscribe(
+            inbox, cb=arrived.put, pending_msgs_limit=0, pending_bytes_limit=0
+        )
+        try:
+            await self.publish(subject, payload, reply=inbox)
+            while True:
+                one = await self._next(arrived, timeout_s)
+                yield failure.result() if one is None else one
+        except TimeoutError as error:
+            raise RequestTimedOut(subject, timeout_s) from error
+        finally:
+            self._link.waiting.remove(word)
+            # Without a connection there is nothing to unsubscribe from.
+            with suppress(nats.errors.Error):
+                await subscription.unsubscribe()
+
+    async def _next(self, arrived: asyncio.Queue[T], timeout_s: float) -> T:
+        if not arrived.empty():
+            return arrived.get_nowait()
+        getting = asyncio.ensure_future(arrived.get())
+        try:
+            return await self._link.wait(getting, timeout_s)
+        finally:
+            getting.cancel()
+
+    async def publish(
+        self,
+        subject: str,
+        payload: bytes = b"",
+        *,
+        reply: str = "",
+        headers: dict[str, str] | None = None,
+    ) -> None:
+        """Send one message now, or fail: it is never kept for later.
+
+        Raises ServerGone or RequestFailed. A denied subject is not noticed here: use `ask`.
+        """
+        try:
+            await self.nc.publish(subject, payload, reply=reply, headers=headers)
+        except (nats.errors.OutboundBufferLimitError, nats.errors.ConnectionClosedError) as error:
+            raise self._link.gone() from error
+        except nats.errors.MaxPayloadError as error:
+            most = f"the {self.nc.max_payload} the server takes"
+            raise RequestFailed(f"{len(payload)} bytes are more than {most}") from error
+        except (nats.errors.BadSubjectError, nats.errors.BadHeaderError) as error:
+            raise RequestFailed(f"{subject!r} or its headers are not valid") from error
+
+    async def tell(self, subject: str, payload: bytes = b"") -> None:
+        """Send one message that is not answered, and wait until the server has taken it.
+
+        What a server refuses it says before it answers a ping. Raises PermissionDenied,
+        RequestTimedOut, and what `publish` raises.
+        """
+        self._link.check()
+        word, refusal = self._link.waiting.add(subject)
+        limit_s = self.connection.request_timeout_s
+        try:
+            await self.publish(subject, payload)
+            sign = await self.nc.ping()
+            either: set[asyncio.Future[Any]] = {refusal, sign}
+            await asyncio.wait(either, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+            # What was refused came before the sign, but is handed over a moment after it.
+            await asyncio.wait({refusal}, timeout=_HANDED_OVER_S)
+            if refusal.done():
+                refusal.result()
+            elif not sign.done():
+                raise RequestTimedOut(subject, limit_s)
+        finally:
+            self._link.waiting.remove(word)
+
+    async def pages(
+        self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> AsyncIterator[bytes]:
+        """Yield the raw replies of a list, page after page until its `total` is reached.
+
+        The next page begins after `limit` rows, not after the rows received: a server leaves out
+        rows it cannot reach. Raises what `request` raises.
+        """
+        offset = 0
+        while True:
+            data = await self.request(verb, {**(body or {}), "offset": offset}, timeout_s)
+            page = read_page(verb, data)
+            yield data
+            offset += page.limit
+            if page.limit <= 0 or offset >= page.total:
+                return
+
+    async def subscribe(
+        self, subject: str, on_message: OnMessage, on_denied: OnDenied | None = None
+    ) -> Subscription:
+        """Subscribe, also after every reconnect; `on_denied` is called when the user may not.
+
+        Raises ServerGone, or RequestFailed for an invalid subject.
+        """
+        self._link.check()
+        if on_denied is not None:
+            self._link.denials[subject.lower()] = (subject, on_denied)
+        try:
+            return await self.nc.subscribe(subject, cb=on_message)
+        except nats.errors.BadSubjectError as error:
+            raise RequestFailed(f"{subject!r} is not a subject") from error
+
+    async def permissions(self) -> Permitted:
+        """Return what the user may do; raises PermissionDenied when the user may not ask that."""
+        return (await self._user_info(None)).permitted
+
+    async def close(self) -> None:
+        """End the connection; takes 2 s at most. Open requests fail with ServerGone."""
+        await self._link.close()
+
+    async def _user_info(self, timeout_s: float | None) -> UserInfo:
+        reply = await self.ask(USER_INFO, timeout_s=timeout_s)
+        if (reply.headers or {}).get("Status") == "503":
+            raise RequestFailed(f'nobody answers on "{USER_INFO}"', code=503)
+        return read_user_info(reply.data)
+
+    async def _read_identity(self) -> Identity:
+        """Ask for our user and account, and for JetStream."""
+        user, info = await asyncio.gather(
+            self._user_info(_IDENTITY_S),
+            _account_info(self),
+            return_exceptions=True,
+        )
+        for answer in (user, info):
+            if isinstance(answer, BaseException) and not isinstance(answer, NatstuiError):
+                raise answer
+        return identity_of(info, user if isinstance(user, UserInfo) else None)
+
+
+async def _account_info(client: Client) -> AccountInfo:
+    return read("INFO", await client.request("INFO", timeout_s=_IDENTITY_S), AccountInfo)

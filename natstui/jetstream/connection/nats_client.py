@@ -1,0 +1,280 @@
+"""nats-py's client with our rules: nothing unencrypted, nothing stuck, nothing sent late.
+
+Everything that reaches into private parts of nats-py (2.16) is here, in `transport.py` and in
+`wire_parser.py`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Iterable
+from typing import Any
+
+import nats.errors
+from nats.aio.client import Client as NatsClient
+from nats.aio.client import Srv
+from nats.aio.msg import Msg
+
+from natstui.errors import NatstuiError
+from natstui.jetstream.connection.transport import Arrival, Step, Transport
+from natstui.jetstream.connection.wire_parser import WireParser
+
+ErrorCallback = Callable[[Exception], Awaitable[None]]
+
+_CLOSE_S = 0.5
+_CRLF_BYTES = 2
+_LOOK_S = 1.0
+_SHORTEST_STALE_S = 6.0
+_LONGEST_STALE_S = 15.0
+_STALE_GAPS_COUNT = 2.5
+
+# Without any handler, Python prints these to stderr, across the terminal's screen.
+for _name in ("nats", "asyncio"):
+    logging.getLogger(_name).addHandler(logging.NullHandler())
+
+
+class OurSideFailed(nats.errors.Error):  # type: ignore[misc]
+    """Our own part of the handshake failed; `cause` says why."""
+
+    def __init__(self, cause: NatstuiError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+class TimedMsg(Msg):  # type: ignore[misc]
+    """A message with its position in the byte stream of its connection."""
+
+    first = 0
+    end = 0
+
+
+class StrictClient(NatsClient):  # type: ignore[misc]
+    """nats-py's protocol, but it never hangs, never leaks a password and never gives up."""
+
+    msg_class = TimedMsg
+
+    def __init__(self, *, tls_only: bool) -> None:
+        super().__init__()
+        self._tls_only = tls_only
+        self._transport: Transport = Transport()
+        self._parser = WireParser(self)
+        # A benchmark replaces it by its own parser, which passes to ours what is not its own.
+        self._ps: Any = self._parser
+        self.attempts_count = 0
+        """How often a server was tried; grows while reconnecting works."""
+        self.tried_url: str | None = None
+        """The address of the last attempt."""
+        self.lost_by: Exception | None = None
+        """The error that ended the last connection."""
+        self.is_held = False
+        """Whether nothing is read on purpose, so that silence says nothing about the server."""
+
+    async def _connect_to_server(self, s: Srv) -> None:
+        """Count the attempts, so that a stuck one is noticed."""
+        self.attempts_count += 1
+        self.tried_url = s.uri.geturl()
+        await super()._connect_to_server(s)
+
+    async def _process_op_err(self, e: Exception) -> None:
+        """Remember why the connection is lost, which nats-py does not tell."""
+        if self.is_connected:
+            self.lost_by = e
+        await super()._process_op_err(e)
+
+    def _connect_command(self) -> bytes:
+        """Refuse to send our identity unencrypted when encryption was asked for."""
+        if self._tls_only and self._transport.encryption is None:
+            self._transport.step = "TLS"
+            raise nats.errors.SecureConnWantedError
+        self._transport.step = "authentication"
+        try:
+            command: bytes = super()._connect_command()
+        except NatstuiError as error:
+            raise OurSideFailed(error) from error
+        return command
+
+    async def _process_connect_init(self) -> None:
+        """Notice that the server hung up instead of answering, which nats-py takes for success."""
+        await super()._process_connect_init()
+        if not self.is_connected:
+            for task in (self._reading_task, self._ping_interval_task, self._flusher_task):
+                task.cancel()
+            raise nats.errors.UnexpectedEOF
+        self._transport.step = "ready"
+
+    async def _process_info(self, info: dict[str, Any], initial_connection: bool = False) -> None:
+        """Accept a server's offer to encrypt when we want encryption."""
+        if initial_connection and self._tls_only and info.get("tls_available"):
+            info["tls_required"] = True
+        await super()._process_info(info, initial_connection)
+
+    async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
+        """Read headers; invalid ones count as none, where nats-py's read loop would end."""
+        try:
+            read: dict[str, str] | None = await super()._process_headers(headers)
+        except (UnicodeDecodeError, IndexError):
+            return None
+        return read
+
+    def _build_message(
+        self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None
+    ) -> TimedMsg:
+        """Make a message of any subject, where what is not UTF-8 becomes U+FFFD.
+
+        Note which bytes it is: the parser has just taken the last of them.
+        """
+        message = self.msg_class(
+            subject=subject.decode(errors="replace"),
+            reply=reply.decode(errors="replace"),
+            data=data,
+            headers=headers,
+            _client=self,
+            _sid=sid,
+        )
+        message.end = self._transport.arrivals.bytes_count - len(self._parser.buf)
+        message.first = message.end - len(message.data) - _CRLF_BYTES
+        return message
+
+    async def _process_pong(self) -> None:
+        """Accept a PONG that nobody waits for any more; it would end nats-py's read loop."""
+        if self._pongs:
+            waiting = self._pongs.pop(0)
+            if not waiting.done():
+                waiting.set_result(True)
+        self._pongs_received += 1
+        self._pings_outstanding = 0
+
+    async def _ping_interval(self) -> None:
+        """Give up a connection only when no byte comes; send a PING while none comes.
+
+        nats-py wants each PONG in time, but one that waits behind a long answer on a slow link
+        is late.
+        """
+        arrivals = self._transport.arrivals
+        heard_bytes, silent_s = arrivals.bytes_count, 0.0
+        while self.is_connected:
+            # Checks are counted, not time: a process that was stopped received nothing either.
+            await asyncio.sleep(_LOOK_S)
+            silent = arrivals.bytes_count == heard_bytes and not self.is_held
+            silent_s = silent_s + _LOOK_S if silent else 0.0
+            heard_bytes = arrivals.bytes_count
+            stale_s = max(_SHORTEST_STALE_S, _STALE_GAPS_COUNT * arrivals.longest_gap_s)
+            if silent_s > min(_LONGEST_STALE_S, stale_s):
+                await self._process_op_err(nats.errors.StaleConnectionError())
+                return
+            if silent_s and silent_s % self.options["ping_interval"] < _LOOK_S:
+                await self._send_ping()
+
+    async def _process_err(self, err_msg: str) -> None:
+        """Reconnect after any error the server ends a connection with, as an expired JWT."""
+        if "permissions violation" in err_msg:
+            await super()._process_err(err_msg)
+        elif self.is_connected:
+            error = nats.errors.Error("nats: " + err_msg.strip("'"))
+            await self._error_cb(error)
+            await self._process_op_err(error)
+
+
+class GuardedClient(StrictClient):
+    """What the rest of this room may see and do of nats-py's client."""
+
+    @property
+    def step(self) -> Step:
+        """Return how far the last attempt to connect came."""
+        return self._transport.step
+
+    @property
+    def refusal(self) -> str | None:
+        """Return what the server said before it hung up, as that it is full."""
+        return self._transport.refusal
+
+    @property
+    def encryption(self) -> str | None:
+        """Return protocol and cipher, as `TLSv1.3, TLS_AES_256_GCM_SHA384`; None is plain."""
+        return self._transport.encryption
+
+    @property
+    def arrived_bytes(self) -> int:
+        """Return how many bytes have come, over all connections."""
+        return self._transport.arrivals.bytes_count
+
+    @property
+    def silent_s(self) -> float:
+        """Return for how long no byte has come."""
+        return self._transport.arrivals.silent_s
+
+    def arrival_of(self, message: Msg) -> Arrival:
+        """Return when the bytes of a message came; ask soon after it did."""
+        return self._transport.arrivals.of(message.first, message.end)
+
+    async def ping(self) -> asyncio.Future[bool]:
+        """Send a PING; the future ends with its PONG, after everything the server sent before."""
+        pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        await self._send_ping(pong)
+        return pong
+
+    @property
+    def server_info(self) -> dict[str, Any]:
+        """Return the server's INFO, as it sent it when the connection began."""
+        info: dict[str, Any] = self._server_info
+        return info
+
+    @property
+    def url(self) -> str | None:
+        """Return the address of the server we are, or were last, connected to."""
+        return None if self._current_server is None else self._current_server.uri.geturl()
+
+    @property
+    def ended_loop(self) -> str | None:
+        """Return which inner loop died although the client says that it is connected."""
+        for name, task in (("read", self._reading_task), ("write", self._flusher_task)):
+            if self.is_connected and task is not None and task.done():
+                return name
+        return None
+
+    @property
+    def reconnect_ended(self) -> bool:
+        """Return whether nobody tries to reconnect any more although nobody is connected."""
+        task = self._reconnection_task
+        return bool(self.is_reconnecting) and (task is None or task.done())
+
+    def abort(self) -> None:
+        """Drop the socket at once."""
+        self._transport.abort()
+
+    def keep(
+        self,
+        urls: Iterable[str],
+        on_error: ErrorCallback,
+        on_lost: Callable[[], Awaitable[None]],
+        on_back: Callable[[], Awaitable[None]],
+        on_leaving: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        """From now on reconnect for ever, to these servers and those they announce.
+
+        `on_leaving` is called when the server announces lame duck mode.
+        """
+        self._error_cb, self._disconnected_cb, self._reconnected_cb = on_error, on_lost, on_back
+        self._lame_duck_mode_cb = on_leaving
+        self.options["allow_reconnect"] = True
+        self.options["max_reconnect_attempts"] = -1
+        known = {server.uri.netloc for server in self._server_pool}
+        for url in urls:
+            uri = self._parse_server_uri(url)
+            if uri.netloc not in known:
+                self._server_pool.append(Srv(uri))
+
+    def forget_pending(self) -> None:
+        """Drop what was not sent yet: no request from before an outage is sent after it."""
+        self._pending.clear()
+        self._pending_data_size = 0
+
+    async def reconnect_anew(self) -> None:
+        """Give up the present socket, or the present attempt to reconnect, and begin again."""
+        if self._reconnection_task is not None:
+            self._reconnection_task.cancel()
+            await asyncio.wait({self._reconnection_task}, timeout=_CLOSE_S)
+        self.abort()
+        self._status = NatsClient.CONNECTED
+        await self.force_reconnect()

@@ -1,0 +1,171 @@
+"""The first connection: one address after the other, each failure explained, all within a time."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import ssl
+from dataclasses import dataclass
+from typing import Any
+
+import nats.errors
+
+from natstui.config import Connection
+from natstui.config.servers import Address, parse_servers
+from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
+from natstui.jetstream.connection.authentication import auth_options, tls_options
+from natstui.jetstream.connection.failures import explain, explain_refusal, handshake_not_first
+from natstui.jetstream.connection.nats_client import GuardedClient
+
+_PROBE_S = 1.0
+
+
+async def guess_protocol(host: str, port: int) -> str | None:
+    """Return half a sentence on the protocol spoken there, or None; takes 2 s at most."""
+    for guess in (_speaks_tls, _speaks_http):
+        try:
+            async with asyncio.timeout(_PROBE_S):
+                found = await guess(host, port)
+        except (OSError, EOFError, ValueError):
+            continue  # not that one; TimeoutError is an OSError
+        if found:
+            return found
+    return None
+
+
+async def _speaks_tls(host: str, port: int) -> str:
+    """Shake hands without looking at the certificate; nothing is sent after it."""
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    _, writer = await asyncio.open_connection(host, port, ssl=context)
+    writer.transport.abort()
+    return "it begins with a TLS handshake: set tls_first"
+
+
+async def _speaks_http(host: str, port: int) -> str | None:
+    """Ask as a browser would."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        writer.write(b"GET / HTTP/1.0\r\n\r\n")
+        answer = await reader.read(5)
+    finally:
+        writer.transport.abort()
+    return "it speaks HTTP: is this its monitoring port?" if answer == b"HTTP/" else None
+
+
+_STEP_S = 2.5
+_CLOSE_S = 1.5
+# After so long without a byte a PING is sent.
+_PING_S = 2.0
+RETRY_S = 0.5
+_INBOX = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*\.?")
+
+
+async def open_client(connection: Connection) -> GuardedClient:
+    """Return a connected client; it does not reconnect yet.
+
+    Raises ConnectionFailed or AuthenticationFailed with the reason of every address, UsageError
+    when our own files or addresses are wrong.
+    """
+    plan = prepare(connection)
+    failures: list[ConnectionFailed] = []
+    try:
+        async with asyncio.timeout(connection.connect_timeout_s):
+            for address in plan.addresses:
+                try:
+                    return await attempt(plan, address)
+                except ConnectionFailed as failure:
+                    failures.append(failure)
+    except TimeoutError:
+        within = f"within {connection.connect_timeout_s:g} s"
+        failures.append(ConnectionFailed(f"no connection could be made {within}"))
+    raise _summary(failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything an attempt to connect needs, resolved and checked."""
+
+    connection: Connection
+    addresses: tuple[Address, ...]
+    options: dict[str, Any]
+    """Arguments of nats-py's `connect`."""
+    tls_only: bool
+
+
+def prepare(connection: Connection) -> Plan:
+    """Resolve addresses, identity and TLS files; raises UsageError when one is wrong."""
+    addresses = parse_servers(connection.servers)
+    wanted = connection.wants_tls or any(address.tls for address in addresses)
+    prefix = connection.inbox_prefix
+    if not _INBOX.fullmatch(prefix):
+        raise UsageError(f"inbox_prefix {prefix!r} is not a subject without wildcards")
+    options = {
+        "name": connection.client_name,
+        "allow_reconnect": False,
+        "max_reconnect_attempts": 1,
+        "reconnect_time_wait": RETRY_S,
+        "connect_timeout": min(_STEP_S, connection.connect_timeout_s),
+        "ping_interval": _PING_S,
+        "pending_size": 0,
+        "dont_randomize": True,
+        "inbox_prefix": prefix.rstrip("."),
+        **auth_options(connection, addresses),
+        **tls_options(connection, wanted=wanted),
+    }
+    return Plan(connection, addresses, options, wanted)
+
+
+async def attempt(plan: Plan, address: Address) -> GuardedClient:
+    """Connect to one address, or raise the explained reason."""
+    client = GuardedClient(tls_only=plan.tls_only)
+    connected = False
+    try:
+        await client.connect(servers=[address.url], error_cb=_raise, **plan.options)
+        connected = True
+    except (OSError, nats.errors.Error) as error:
+        await dispose(client)
+        failure = await _failure(plan.connection, address, client, error)
+        raise explain_refusal(address.place, failure, plan.connection) from error
+    finally:
+        if not connected:
+            await dispose(client)
+    return client
+
+
+async def _failure(
+    connection: Connection, address: Address, client: GuardedClient, error: Exception
+) -> NatstuiError:
+    """Return why an attempt failed, from all that can be known about it."""
+    place, step = address.place, client.step
+    silent = step == "greeting" and client.refusal is None
+    if silent and connection.tls_first:
+        return handshake_not_first(place)
+    if silent and (protocol := await guess_protocol(address.host, address.port)):
+        reason = f"{place} does not greet as a NATS server does; {protocol}"
+        return ConnectionFailed(reason, step=step)
+    return explain(place, step, error, client.refusal)
+
+
+async def _raise(error: Exception) -> None:
+    """Stop nats-py at the first failure instead of letting it try again."""
+    raise error
+
+
+async def dispose(client: GuardedClient) -> None:
+    """Close a client for good, in a bounded time, whatever state it is in."""
+    closing = asyncio.ensure_future(client.close())
+    await asyncio.wait({closing}, timeout=_CLOSE_S)
+    client.abort()
+    if not closing.done():
+        closing.cancel()
+        await asyncio.wait({closing})
+
+
+def _summary(failures: list[ConnectionFailed]) -> ConnectionFailed:
+    """Return one error for the failures of all addresses."""
+    if len(failures) == 1:
+        return failures[0]
+    all_auth = all(isinstance(failure, AuthenticationFailed) for failure in failures)
+    kind = AuthenticationFailed if all_auth else ConnectionFailed
+    return kind("no server of the list can be used: " + "; ".join(map(str, failures)))

@@ -1,0 +1,83 @@
+"""What the user may do, as the server says it: in violations, and when asked."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from natstui.jetstream.connection.replies import read
+from natstui.model.records.record import Permitted
+
+USER_INFO = "$SYS.REQ.USER.INFO"
+
+_VIOLATION = re.compile(r'permissions violation for (publish|subscription) to "([^"]*)"')
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A subject the server just refused; nats-py has lower-cased it."""
+
+    kind: Literal["publish", "subscribe"]
+    subject: str
+
+
+def read_violation(text: str) -> Violation | None:
+    """Return the violation an asynchronous error of nats-py talks about."""
+    found = _VIOLATION.search(text.lower())
+    if found is None:
+        return None
+    return Violation("publish" if found[1] == "publish" else "subscribe", found[2])
+
+
+class _Rules(msgspec.Struct):
+    allow: list[str] | None = None
+    deny: list[str] | None = None
+
+
+class _Permissions(msgspec.Struct):
+    publish: _Rules | None = None
+    subscribe: _Rules | None = None
+
+
+class _User(msgspec.Struct):
+    user: str | None = None
+    account: str | None = None
+    permissions: _Permissions | None = None
+    expires: int = 0
+
+
+class _UserInfo(msgspec.Struct):
+    data: _User | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class UserInfo:
+    """Who the server says we are; None is not known."""
+
+    user: str | None
+    account: str | None
+    permitted: Permitted
+
+
+def read_user_info(data: bytes) -> UserInfo:
+    """Read the reply of `$SYS.REQ.USER.INFO`; raises RequestFailed when it cannot be read."""
+    user = read(USER_INFO, data, _UserInfo).data or _User()
+    rules = user.permissions or _Permissions()
+    publish, subscribe = rules.publish or _Rules(), rules.subscribe or _Rules()
+    permitted = Permitted(
+        at_us=time.time_ns() // 1000,
+        publish_allow=_tuple_or_all(publish.allow),
+        publish_deny=tuple(publish.deny or ()),
+        subscribe_allow=_tuple_or_all(subscribe.allow),
+        subscribe_deny=tuple(subscribe.deny or ()),
+    )
+    return UserInfo(user.user, user.account, permitted)
+
+
+def _tuple_or_all(subjects: list[str] | None) -> tuple[str, ...] | None:
+    """Return the allowed subjects; a list that is empty or absent allows everything."""
+    return tuple(subjects) if subjects else None

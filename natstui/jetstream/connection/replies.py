@@ -1,0 +1,107 @@
+"""Replies of the JetStream API: their errors as ours, and the pages of lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, TypeVar
+
+import msgspec
+
+from natstui.clean import clean_line
+from natstui.errors import Conflict, JetStreamUnavailable, NotFound, RequestFailed
+
+T = TypeVar("T")
+
+MOST = 2**63 - 1
+Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+"""A number that a recording, and everything that reads one, can hold."""
+Limit = Annotated[int, msgspec.Meta(ge=-1, le=MOST)]
+"""A count, where -1 is unlimited."""
+
+_NO_JETSTREAM = {10008, 10039, 10074, 10076}
+_NOT_FOUND = {10014, 10037, 10059, 10149}
+_CONFLICT = {10013, 10058, 10065, 10071, 10105, 10148, 10164}
+# `type` and `error` come first in every reply, so a big one need not be searched.
+_LOOK_BYTES = 300
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    err_code: int | None = None
+    description: str = ""
+
+
+class _Reply(msgspec.Struct):
+    error: _Error | None = None
+
+
+class Page(msgspec.Struct):
+    """Where a page of a list lies in the whole (`total`, `offset`, `limit`)."""
+
+    total: int = 0
+    offset: int = 0
+    limit: int = 0
+
+
+def check_reply(verb: str, data: bytes) -> None:
+    """Raise the error of an API reply; return when it has none.
+
+    Errors: NotFound, Conflict, JetStreamUnavailable, else RequestFailed, with both codes.
+    """
+    if b'"error"' not in data[:_LOOK_BYTES]:
+        return
+    error = read(verb, data, _Reply).error
+    if error is None:
+        return
+    number = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
+    sentence = f"{verb}: {clean_line(error.description)}{number}"
+    raise _kind(error)(sentence, code=error.code, err_code=error.err_code)
+
+
+def _kind(error: _Error) -> type[RequestFailed]:
+    if error.err_code in _NO_JETSTREAM:
+        return JetStreamUnavailable
+    if error.err_code in _CONFLICT:
+        return Conflict
+    if error.err_code in _NOT_FOUND or error.code == 404:
+        return NotFound
+    return RequestFailed
+
+
+def read(verb: str, data: bytes, kind: type[T]) -> T:
+    """Return a decoded reply; raises RequestFailed when it is not of its kind."""
+    try:
+        return msgspec.json.decode(data, type=kind)
+    except msgspec.DecodeError as error:
+        reason = clean_line(str(error))
+        raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error
+
+
+def read_page(verb: str, data: bytes) -> Page:
+    """Return where this page of a list lies."""
+    return read(verb, data, Page)
+
+
+def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> RequestFailed:
+    """Return why nobody answers a request of the API (the server's "no responders")."""
+    if verb.startswith("DIRECT.GET."):
+        stream = clean_line(verb.split(".")[2])
+        return NotFound(f"no stream {stream!r}, or it does not allow direct reads", code=503)
+    if prefix != "$JS.API":
+        reason = f'nothing answers at "{prefix}": is the domain or API prefix right?'
+    elif not server_info.get("jetstream"):
+        name = clean_line(str(server_info.get("server_name", "")))
+        reason = f"the server {name!r} runs without JetStream"
+    else:
+        reason = f'nothing answers at "{prefix}"'
+    return JetStreamUnavailable(reason, code=503)
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn an error of decoding into RequestFailed: the reply is not as documented."""
+    try:
+        yield
+    except (msgspec.DecodeError, ValueError, RecursionError) as error:
+        raise RequestFailed(f"the server's answer to {what} cannot be read: {error}") from error

@@ -1,0 +1,242 @@
+"""The socket under nats-py's client: it knows how far connecting came, and closing always ends.
+
+A lookup of a host name never delays the end of the program."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import ssl
+import threading
+import time
+from bisect import bisect_right
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Literal
+from urllib.parse import ParseResult
+
+from nats.aio.transport import TcpTransport
+
+_Answer = list[tuple[Any, ...]]
+
+
+async def lookup(host: str, port: int) -> list[str]:
+    """Return the IP addresses of a host, best first; raises socket.gaierror.
+
+    Runs in a thread of its own that dies with the program: asyncio would wait for it at the end,
+    and a resolver that does not answer takes its time.
+    """
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[_Answer] = loop.create_future()
+
+    def deliver(found: _Answer | OSError) -> None:
+        if answer.done():
+            return
+        if isinstance(found, OSError):
+            answer.set_exception(found)
+        else:
+            answer.set_result(found)
+
+    def look() -> None:
+        found = _look(host, port)
+        # The program may have ended meanwhile, and its loop with it.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(deliver, found)
+
+    threading.Thread(target=look, name="lookup", daemon=True).start()
+    addresses = [str(entry[4][0]) for entry in await answer]
+    if not addresses:
+        raise socket.gaierror(socket.EAI_NONAME, "no address")
+    return list(dict.fromkeys(addresses))
+
+
+def _look(host: str, port: int) -> _Answer | OSError:
+    try:
+        return list(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
+    except OSError as error:
+        return error
+    except UnicodeError:
+        return socket.gaierror(socket.EAI_NONAME, "not a valid name")
+
+
+Step = Literal["address", "TCP", "greeting", "TLS", "authentication", "ready"]
+"""How far an attempt to connect came: where it is now, or where it failed."""
+
+_CLOSE_S = 0.5
+_READS_KEPT_COUNT = 4096
+_GAP_US = 1_000_000
+_GAPS_KEPT_US = 120_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Arrival:
+    """When the bytes of one message came, on the monotonic clock."""
+
+    silent_since_mono_us: int
+    """When the last byte before it came."""
+    began_mono_us: int
+    ended_mono_us: int
+    read_bytes: int
+    """What came at once when it began, the end of another message perhaps included."""
+    first_bytes: int
+    """What came of it then."""
+    all_bytes: int
+
+
+class Arrivals:
+    """When which byte of a connection came: every byte shows that the connection lives."""
+
+    def __init__(self) -> None:
+        self.bytes_count = 0
+        self._last_mono_us = time.monotonic_ns() // 1000
+        self._ends: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
+        """Position after each read, and when it was."""
+        self._times_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
+        self._gaps: deque[tuple[int, int]] = deque()
+
+    @property
+    def silent_s(self) -> float:
+        """Return for how long nothing has come."""
+        return (time.monotonic_ns() // 1000 - self._last_mono_us) / 1e6
+
+    @property
+    def longest_gap_s(self) -> float:
+        """Return the longest silence of the last two minutes that ended; 0 below a second."""
+        oldest_us = self._last_mono_us - _GAPS_KEPT_US
+        return max((gap_us for at_us, gap_us in self._gaps if at_us > oldest_us), default=0) / 1e6
+
+    def begin(self) -> None:
+        """Start again for another connection."""
+        self._last_mono_us = time.monotonic_ns() // 1000
+        self._gaps.clear()
+
+    def add(self, count: int) -> None:
+        """Count bytes that have just come."""
+        now_us = time.monotonic_ns() // 1000
+        gap_us = now_us - self._last_mono_us
+        if gap_us > _GAP_US:
+            self._gaps.append((now_us, gap_us))
+            while self._gaps[0][0] < now_us - _GAPS_KEPT_US:
+                self._gaps.popleft()
+        self._last_mono_us = now_us
+        self.bytes_count += count
+        self._ends.append(self.bytes_count)
+        self._times_us.append(now_us)
+
+    def of(self, first: int, end: int) -> Arrival:
+        """Return when the bytes from position `first` to `end` came."""
+        at, last = bisect_right(self._ends, first), bisect_right(self._ends, end - 1)
+        times_us = self._times_us
+        return Arrival(
+            silent_since_mono_us=times_us[at - 1] if at else times_us[0],
+            began_mono_us=times_us[at],
+            ended_mono_us=times_us[last],
+            read_bytes=self._ends[at] - (self._ends[at - 1] if at else 0),
+            first_bytes=min(self._ends[at], end) - first,
+            all_bytes=end - first,
+        )
+
+
+def _netloc(ip: str, port: int) -> str:
+    return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
+
+
+class Transport(TcpTransport):  # type: ignore[misc]
+    """A socket that knows how far connecting came, and whose closing always ends."""
+
+    step: Step = "address"
+    refusal: str | None = None
+    """What the server said before it hung up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.arrivals = Arrivals()
+
+    async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
+        """Find the address, then open the socket."""
+        self.abort()
+        self.step, self.refusal = "address", None
+        host, port = uri.hostname or "", uri.port or 0
+        ips = await asyncio.wait_for(lookup(host, port), connect_timeout)
+        self.step = "TCP"
+        end = asyncio.get_running_loop().time() + connect_timeout
+        for left in range(len(ips), 0, -1):
+            share_s = (end - asyncio.get_running_loop().time()) / left
+            place = uri._replace(netloc=_netloc(ips[-left], port))
+            try:
+                await super().connect(place, buffer_size, share_s)
+                break
+            except OSError:
+                if left == 1:
+                    raise
+        self.step = "greeting"
+        self.arrivals.begin()
+
+    async def connect_tls(
+        self,
+        uri: str | ParseResult,
+        ssl_context: ssl.SSLContext,
+        buffer_size: int,
+        connect_timeout: float,
+    ) -> None:
+        """Encrypt the open socket."""
+        self.step = "TLS"
+        await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
+        self.step = "greeting"
+
+    async def read(self, buffer_size: int) -> bytes:
+        """Read what has come."""
+        data: bytes = await super().read(buffer_size)
+        if data:
+            self.arrivals.add(len(data))
+        return data
+
+    async def readline(self) -> bytes:
+        """Read a line of the handshake; keep one that says why it is refused."""
+        line: bytes = await super().readline()
+        self._keep_refusal(line)
+        return line
+
+    def _keep_refusal(self, line: bytes) -> None:
+        if line.startswith(b"-ERR "):
+            self.refusal = line[5:].decode(errors="replace").strip().strip("'")
+
+    async def drain(self) -> None:
+        """Send what was written; keep the reason of a server that hung up."""
+        try:
+            await super().drain()
+        except ConnectionError:
+            # A reset makes the reader raise, but what came before it is still there.
+            self._keep_refusal(bytes(self._io_reader._buffer).partition(b"\r\n")[0])
+            raise
+
+    @property
+    def encryption(self) -> str | None:
+        """Return protocol and cipher of an encrypted socket."""
+        tls = self._io_writer.get_extra_info("ssl_object") if self._io_writer else None
+        return f"{tls.version()}, {tls.cipher()[0]}" if tls else None
+
+    def abort(self) -> None:
+        """Close the socket at once, dropping what was not sent."""
+        for writer in (self._io_writer, self._bare_io_writer):
+            if writer is not None:
+                writer.transport.abort()
+
+    def __bool__(self) -> bool:
+        """Keep nats-py from replacing this transport with its own."""
+        return True
+
+    async def wait_closed(self) -> None:
+        """Wait for the end of the socket, but not for a peer that is frozen or cut off."""
+        writer = self._io_writer
+        if writer is None:
+            return
+        waiting = asyncio.ensure_future(writer.wait_closed())
+        _, unfinished = await asyncio.wait({waiting}, timeout=_CLOSE_S)
+        self.abort()
+        if unfinished:
+            waiting.cancel()
+            await asyncio.wait({waiting})
+        elif (error := waiting.exception()) is not None and not isinstance(error, OSError):
+            raise error

@@ -1,0 +1,87 @@
+"""A parser for nats-py that no published message can end a connection with.
+
+nats-py 2.16 splits `MSG` at every white space of ASCII, a server only at space and tab: a subject
+with a vertical tab or a form feed is "unknown protocol" there. It also decodes what the server
+quotes in `-ERR` strictly. Either ends the connection, for as long as somebody publishes it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Awaitable, Callable
+
+from nats.errors import ProtocolError
+from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, CRLF_SIZE, Parser
+
+_MSG = re.compile(rb"MSG[ \t]+([^ \t]+)[ \t]+(\d+)[ \t]+(?:([^ \t]+)[ \t]+)?()(\d+)")
+_HMSG = re.compile(rb"HMSG[ \t]+([^ \t]+)[ \t]+(\d+)[ \t]+(?:([^ \t]+)[ \t]+)?(\d+)[ \t]+(\d+)")
+_LONGEST_LINE_BYTES = 1 << 20
+"""Of a control line; the server's INFO of a large cluster is the longest."""
+
+
+class WireParser(Parser):  # type: ignore[misc]
+    """Accepts every subject that a server lets through; calls the client's methods."""
+
+    async def parse(self, data: bytes = b"") -> None:
+        """Process everything that is complete; raise ProtocolError for what is not NATS."""
+        self.buf.extend(data)
+        while self.buf:
+            if self.state == AWAITING_MSG_PAYLOAD:
+                if len(self.buf) < self.needed + CRLF_SIZE:
+                    return
+                await self._deliver()
+                continue
+            end = self.buf.find(b"\r\n")
+            if end < 0:
+                if len(self.buf) > _LONGEST_LINE_BYTES:
+                    raise ProtocolError("nats: a line without end")
+                return
+            line = bytes(self.buf[:end])
+            del self.buf[: end + CRLF_SIZE]
+            if not self._begin_message(line):
+                await self._obey(line)
+
+    def _begin_message(self, line: bytes) -> bool:
+        """Take the first line of a message; return whether it was one."""
+        head = _MSG.fullmatch(line) or _HMSG.fullmatch(line)
+        if head is None:
+            return False
+        subject, sid, reply, header_bytes, needed_bytes = head.groups()
+        self.msg_arg = {"subject": subject, "sid": int(sid), "reply": reply or b""}
+        self.header_needed, self.needed = int(header_bytes or 0), int(needed_bytes)
+        self.state = AWAITING_MSG_PAYLOAD
+        return True
+
+    async def _deliver(self) -> None:
+        headers = bytes(self.buf[: self.header_needed]) or None
+        payload = bytes(self.buf[self.header_needed : self.needed])
+        del self.buf[: self.needed + CRLF_SIZE]
+        self.header_needed, self.state = 0, AWAITING_CONTROL_LINE
+        about = self.msg_arg
+        await self.nc._process_msg(
+            about["sid"], about["subject"], about["reply"], payload, headers
+        )
+
+    async def _obey(self, line: bytes) -> None:
+        """Process a line that is not a message."""
+        word, _, rest = line.partition(b" ")
+        verb = word.rstrip().upper()
+        if verb == b"-ERR":
+            await self.nc._process_err(rest.strip().decode(errors="replace").lower())
+        elif verb == b"INFO":
+            try:
+                info = json.loads(rest)
+            except ValueError as error:
+                raise ProtocolError("nats: an INFO that is no JSON") from error
+            await self.nc._process_info(info)
+        elif verb in _ANSWERS:
+            await _ANSWERS[verb](self)
+        elif verb != b"+OK":
+            raise ProtocolError("nats: unknown protocol")
+
+
+_ANSWERS: dict[bytes, Callable[[WireParser], Awaitable[None]]] = {
+    b"PING": lambda parser: parser.nc._process_ping(),
+    b"PONG": lambda parser: parser.nc._process_pong(),
+}

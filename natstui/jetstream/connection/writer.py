@@ -1,0 +1,225 @@
+"""The only way to change a server: refused when read-only, confirmed by name, journalled.
+
+Everything that writes, acknowledges or consumes goes through a `Writer`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import time
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, TypeVar
+
+from natstui.errors import (
+    NatstuiError,
+    NotConfirmed,
+    NotFound,
+    OutcomeUnknown,
+    Refused,
+    RequestTimedOut,
+    ServerGone,
+)
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.times import time_us
+from natstui.model.assets.fields import without_server_metadata
+from natstui.model.assets.loss import NOTHING, Loss
+from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.managing import Change, JournalAction, JournalEntry, Place
+
+Config = dict[str, Any]
+T = TypeVar("T")
+READ_ONLY = "read-only: nothing is changed on this server"
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    """A stream or consumer as it is on the server."""
+
+    config: Config
+    created_at_us: int
+    info: Config
+    """The whole INFO."""
+    loss: Loss = NOTHING
+    """What the change removes of it for good."""
+    stream_created_at_us: int | None = None
+    """Of a consumer: when its stream was made; None when the user may not ask."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """One write to the JetStream API, and what it replaces."""
+
+    verb: str
+    body: Mapping[str, Any] | None
+    asked: Mapping[str, Any]
+    """What the journal shows as the request: the configuration, or the arguments."""
+    found: Asset | None = None
+    """What is changed, as it was before; None for what is only being made."""
+
+
+@dataclass(frozen=True, slots=True)
+class JournalDraft:
+    """An entry of the journal before its outcome is known."""
+
+    action: JournalAction
+    stream: str
+    consumer: str | None
+    asked: Mapping[str, Any]
+    before: Mapping[str, Any] | None = None
+    undoes: str | None = None
+    found: Asset | None = None
+    doubt: str = "it may have been done all the same"
+    """The end of the sentence when no answer comes."""
+
+
+class Writer:
+    """Writes to one server."""
+
+    def __init__(self, client: Client, journal: Journal) -> None:
+        self.client = client
+        self.journal = journal
+
+    @property
+    def place(self) -> Place:
+        """Return where its changes are made, in terms that survive restarts."""
+        link, server_id = self.client.link, self.client.nc.server_info.get("server_id")
+        # A server without a name is called by its id, and gets another one with every start.
+        named = link.server_name if link.server_name != server_id else None
+        words = [link.cluster or named, link.domain, _other_prefix(self.client.prefix)]
+        place = " ".join(word for word in words if word) if words[0] else None
+        return Place(self.client.connection.target, place, server_id, link.account)
+
+    def check(self, name: str, confirmed: str | None, *, loses: str | None = None) -> None:
+        """Raise Refused unless a write is allowed; `name` is what has to be typed.
+
+        `loses` says what is removed for good, None when nothing is.
+        """
+        connection = self.client.connection
+        if connection.read_only:
+            raise Refused(READ_ONLY)
+        final = f"this cannot be undone ({loses})" if loses else "this cannot be undone"
+        why = [final] if loses is not None else []
+        why += ["this is production"] if connection.production else []
+        if why and confirmed != name:
+            sentence = f"not confirmed: {', and '.join(why)}, type {name!r} to do it"
+            raise NotConfirmed(sentence, name)
+        # Another name means something else, also where no name had to be typed.
+        if confirmed not in (None, name):
+            raise NotConfirmed(f"not confirmed: {confirmed!r} is not {name!r}", name)
+
+    async def write(self, change: Change, request: Request, undoes: str | None = None) -> Config:
+        """Send one request, journal it whatever happens, and return the reply.
+
+        Raises Refused before anything is sent, SessionError when it cannot be journalled,
+        OutcomeUnknown when it was sent and not answered, and what `Client.request` raises.
+        """
+        name = change.consumer or change.stream
+        found = request.found
+        loss = found.loss if found is not None else NOTHING
+        final = change.action in IRREVERSIBLE or bool(loss.lines)
+        self.check(name, change.confirmed, loses=loss.text if final else None)
+
+        async def ask() -> Config:
+            reply: Config = json.loads(await self.client.request(request.verb, request.body))
+            return reply
+
+        draft = JournalDraft(
+            change.action,
+            change.stream,
+            change.consumer,
+            request.asked,
+            found.config if found is not None and change.action != "delete_message" else None,
+            undoes,
+            found,
+        )
+        return await self._journalled(draft, ask, lambda reply: reply.get("config"))
+
+    async def send(
+        self,
+        draft: JournalDraft,
+        confirmed: tuple[str, str | None],
+        work: Callable[[], Awaitable[T]],
+        became: Callable[[T], Mapping[str, Any]],
+        loses: str | None = None,
+    ) -> T:
+        """Send or take a message, and journal it without its payload.
+
+        `confirmed` is the name to be typed and what was typed; `became` returns what the journal
+        keeps of the answer, `loses` says what is removed for good. Raises what `write` raises.
+        """
+        self.check(*confirmed, loses=loses)
+        return await self._journalled(draft, work, became)
+
+    async def _journalled(
+        self,
+        draft: JournalDraft,
+        work: Callable[[], Awaitable[T]],
+        became: Callable[[T], Mapping[str, Any] | None],
+    ) -> T:
+        self.journal.check()
+        try:
+            result = await work()
+        except (RequestTimedOut, ServerGone) as error:
+            if isinstance(error, ServerGone) and not error.sent:
+                self._note(draft, None, "failed", str(error))
+                raise
+            self._note(draft, None, "unknown", str(error))
+            raise OutcomeUnknown(f"{error}: {draft.doubt}") from error
+        except asyncio.CancelledError:
+            self._note(draft, None, "unknown", "natstui ended before there was an answer")
+            raise
+        except NatstuiError as error:
+            # A pull that found nothing has changed nothing.
+            if draft.action != "pull" or not isinstance(error, NotFound):
+                self._note(draft, None, "failed", str(error))
+            raise
+        made = result.get("created") if draft.found is None and isinstance(result, dict) else None
+        self._note(draft, became(result), "done", None, time_us(made) if made else None)
+        return result
+
+    def _note(
+        self,
+        draft: JournalDraft,
+        after: Mapping[str, Any] | None,
+        outcome: Literal["done", "failed", "unknown"],
+        reason: str | None,
+        made_at_us: int | None = None,
+    ) -> None:
+        link, place, found = self.client.link, self.place, draft.found
+        self.journal.add(
+            JournalEntry(
+                entry=uuid.uuid4().hex[:8],
+                at_us=time.time_ns() // 1000,
+                server=place.target,
+                who=f"{link.user or '-'}@{link.account or '-'} ({getpass.getuser()})",
+                action=draft.action,
+                stream=draft.stream or str((after or {}).get("stream", "")),
+                consumer=draft.consumer,
+                request_json=_kept(draft.asked) or "{}",
+                before_json=_kept(draft.before),
+                after_json=_kept(after),
+                outcome=outcome,
+                reason=reason,
+                undoes=draft.undoes,
+                created_at_us=found.created_at_us if found is not None else made_at_us,
+                stream_created_at_us=found.stream_created_at_us if found is not None else None,
+                place=place.place,
+                server_id=place.server_id,
+                account=place.account,
+                loses=(found.loss.text or None) if found is not None else None,
+            )
+        )
+
+
+def _other_prefix(prefix: str) -> str:
+    """Return the prefix of an API that is not this account's own, else nothing."""
+    return "" if prefix.startswith("$JS.") else prefix
+
+
+def _kept(config: Mapping[str, Any] | None) -> str | None:
+    return None if config is None else json.dumps(without_server_metadata(config))

@@ -1,0 +1,127 @@
+"""What the server announces by itself: advisories and sampled acknowledgements."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+
+from nats.aio.msg import Msg
+
+from natstui.errors import NatstuiError, RequestFailed, ServerGone
+from natstui.feed import Sink
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
+from natstui.model.records.record import Record, Restored, Unavailable
+
+_PREFIX = "$JS.EVENT"
+# Never the whole prefix: its API audit repeats every reply to our own polling.
+_SUBJECTS: dict[str, Callable[[bytes], Record]] = {
+    "ADVISORY.STREAM.>": read_advisory,
+    "ADVISORY.CONSUMER.>": read_advisory,
+    "METRIC.CONSUMER.ACK.>": read_ack_sample,
+}
+_MOST_PER_S = 500
+_HELD = "events"
+_UNREADABLE = "announcements"
+
+
+class _Count:
+    """Counts what is left out, and reports the count once a second until it is 0."""
+
+    def __init__(self, sink: Sink, what: str) -> None:
+        self._sink = sink
+        self._what = what
+        self._count = 0
+        self._reporting: asyncio.TimerHandle | None = None
+        self._why = ""
+
+    def add(self, why: str) -> None:
+        """Count one; the report gives the `why` of the last."""
+        self._count += 1
+        self._why = why
+        if self._reporting is None:
+            self._report_soon()
+
+    def close(self) -> None:
+        """Stop reporting."""
+        if self._reporting is not None:
+            self._reporting.cancel()
+
+    def _report_soon(self) -> None:
+        self._reporting = asyncio.get_running_loop().call_later(1.0, self._report)
+
+    def _report(self) -> None:
+        now_us, count, self._count = time.time_ns() // 1000, self._count, 0
+        if not count:
+            self._reporting = None
+            self._sink.add(Restored(now_us, self._what))
+            return
+        self._sink.add(
+            Unavailable(now_us, self._what, f"{count} events were left out: {self._why}")
+        )
+        self._report_soon()
+
+
+class _Gate:
+    """Passes a bounded number of events each second, and reports how many it left out."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._second = 0
+        self._passed_count = 0
+        self._held = _Count(sink, _HELD)
+        self._unreadable = _Count(sink, _UNREADABLE)
+
+    def leave_out(self, error: RequestFailed) -> None:
+        """Count one that cannot be read: anybody who may publish can forge them."""
+        self._unreadable.add(str(error))
+
+    def add(self, record: Record) -> None:
+        """Pass a record on, or count it."""
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._passed_count = second, 0
+        self._passed_count += 1
+        if self._passed_count <= _MOST_PER_S:
+            self._sink.add(record)
+            return
+        self._held.add(f"more than {_MOST_PER_S} a second")
+
+    def close(self) -> None:
+        """Stop reporting."""
+        self._held.close()
+        self._unreadable.close()
+
+
+async def listen(client: Client, sink: Sink) -> None:
+    """Pass announcements on until cancelled; a denied subscription becomes Unavailable."""
+    gate = _Gate(sink)
+    prefix = client.connection.event_prefix or _PREFIX
+    try:
+        for subject, read in _SUBJECTS.items():
+            await _subscribe(client, f"{prefix}.{subject}", read, gate, sink)
+        await asyncio.Event().wait()
+    finally:
+        gate.close()
+
+
+async def _subscribe(
+    client: Client, subject: str, read: Callable[[bytes], Record], gate: _Gate, sink: Sink
+) -> None:
+    def unavailable(error: NatstuiError) -> None:
+        denied = getattr(error, "subject", None)
+        sink.add(Unavailable(time.time_ns() // 1000, subject, str(error), denied))
+
+    async def take(message: Msg) -> None:
+        try:
+            gate.add(read(message.data))
+        except RequestFailed as error:
+            gate.leave_out(error)
+
+    while True:
+        try:
+            await client.subscribe(subject, take, unavailable)
+            return
+        except ServerGone:
+            await asyncio.sleep(0.25)

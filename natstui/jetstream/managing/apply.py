@@ -1,0 +1,302 @@
+"""Every change of a stream or consumer; a change without an answer is read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime, timedelta
+
+from natstui.errors import (
+    NatstuiError,
+    NotFound,
+    OutcomeUnknown,
+    RequestFailed,
+    UsageError,
+)
+from natstui.jetstream.connection.writer import Config, Request, Writer
+from natstui.jetstream.managing.configure import (
+    Changed,
+    create,
+    current_target,
+    edit,
+    read_asset,
+    read_config,
+    target_with_loss,
+)
+from natstui.model.assets.differences import AssetKind, differences
+from natstui.model.assets.fields import SERVER_OF_LEVEL
+from natstui.model.assets.loss import NOTHING
+from natstui.model.records.actions import IRREVERSIBLE, question_text
+from natstui.model.records.managing import (
+    Action,
+    Change,
+    Preview,
+    PreviewChange,
+)
+from natstui.units import counted, parse_duration_ns
+
+
+async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+    """Delete a stream with its messages and consumers."""
+    found = await target_with_loss(writer, change)
+    verb = f"STREAM.DELETE.{change.stream}"
+    request = Request(verb, None, {}, found)
+    await writer.write(change, request, undoes)
+    return Changed(f"stream {change.stream} deleted", found.config, None)
+
+
+async def purge_stream(writer: Writer, change: Change) -> Changed:
+    """Remove messages: all, of a subject (`filter`), before a sequence (`seq`), or but `keep`."""
+    asked: Config = json.loads(change.body_json)
+    body = {key: asked[key] for key in ("filter", "seq", "keep") if asked.get(key)}
+    if "seq" in body and "keep" in body:
+        raise UsageError("purge up to a sequence or keep some, not both")
+    found = await target_with_loss(writer, change)
+    verb = f"STREAM.PURGE.{change.stream}"
+    request = Request(verb, body, body, found)
+    reply = await writer.write(change, request)
+    text = f"{counted(reply['purged'], 'message')} of {change.stream} removed"
+    return Changed(text, found.config, found.config)
+
+
+async def delete_message(writer: Writer, change: Change) -> Changed:
+    """Delete the message with the sequence `seq`; `erase` also overwrites it."""
+    asked: Config = json.loads(change.body_json)
+    if not asked.get("seq"):
+        raise UsageError("deleting a message needs its sequence")
+    body = {"seq": asked["seq"], "no_erase": not asked.get("erase", False)}
+    found = await target_with_loss(writer, change)
+    verb = f"STREAM.MSG.DELETE.{change.stream}"
+    await writer.write(change, Request(verb, body, body, found))
+    return Changed(f"message {asked['seq']} of {change.stream} deleted", None, None)
+
+
+async def step_down_stream(writer: Writer, change: Change) -> Changed:
+    """Let a replicated stream elect another leader."""
+    if change.created_at_us is not None:
+        await current_target(writer, change)
+    await writer.write(change, Request(f"STREAM.LEADER.STEPDOWN.{change.stream}", None, {}))
+    return Changed(f"the leader of {change.stream} steps down", None, None)
+
+
+_PAUSE_LEVEL, _UNPIN_LEVEL, _RESET_LEVEL = 1, 1, 4
+
+
+async def delete_consumer(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+    """Delete a consumer and what it knows of deliveries."""
+    found = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("DELETE", change), None, {}, found), undoes)
+    return Changed(f"{_what(change)} deleted", found.config, None)
+
+
+async def pause_consumer(writer: Writer, change: Change) -> Changed:
+    """Deliver nothing before the moment `pause_until`: a time, or a duration from now."""
+    _need(writer, _PAUSE_LEVEL, "pausing")
+    asked: Config = json.loads(change.body_json)
+    until = moment_of(str(asked.get("pause_until") or ""))
+    found = await target_with_loss(writer, change)
+    body = {"pause_until": until}
+    reply = await writer.write(change, Request(_verb("PAUSE", change), body, body, found))
+    if not reply.get("paused"):
+        return Changed(
+            f"{_what(change)} is not paused: {until} is past", found.config, found.config
+        )
+    return Changed(
+        f"{_what(change)} paused until {reply['pause_until']}", found.config, found.config
+    )
+
+
+async def resume_consumer(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+    """Deliver again."""
+    _need(writer, _PAUSE_LEVEL, "pausing")
+    found = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("PAUSE", change), {}, {}, found), undoes)
+    return Changed(f"{_what(change)} resumed", found.config, found.config)
+
+
+async def reset_consumer(writer: Writer, change: Change) -> Changed:
+    """Deliver again from the ack floor, or from the sequence `seq`."""
+    _need(writer, _RESET_LEVEL, "resetting")
+    asked: Config = json.loads(change.body_json)
+    body = {"seq": asked["seq"]} if asked.get("seq") else {}
+    found = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("RESET", change), body, body, found))
+    where = f"sequence {asked['seq']}" if body else "its ack floor"
+    return Changed(f"{_what(change)} delivers again from {where}", found.config, found.config)
+
+
+async def unpin_consumer(writer: Writer, change: Change) -> Changed:
+    """Take the pin of the priority group `group` from its client."""
+    _need(writer, _UNPIN_LEVEL, "unpinning")
+    asked: Config = json.loads(change.body_json)
+    body = {"group": str(asked.get("group") or "")}
+    found = await target_with_loss(writer, change)
+    await writer.write(change, Request(_verb("UNPIN", change), body, body, found))
+    return Changed(
+        f"group {body['group']!r} of {_what(change)} unpinned", found.config, found.config
+    )
+
+
+async def step_down_consumer(writer: Writer, change: Change) -> Changed:
+    """Let a replicated consumer elect another leader."""
+    if change.created_at_us is not None:
+        await current_target(writer, change)
+    await writer.write(change, Request(_verb("LEADER.STEPDOWN", change), None, {}))
+    return Changed(f"the leader of {_what(change)} steps down", None, None)
+
+
+def moment_of(text: str, now: datetime | None = None) -> str:
+    """Return the moment that `1h30m` from now or a written time means; raises UsageError."""
+    try:
+        if "-" in text:
+            moment = datetime.fromisoformat(text)
+            return text if moment.tzinfo else moment.astimezone().isoformat()
+        after = timedelta(microseconds=parse_duration_ns(text) / 1000)
+        moment = (now or datetime.now(UTC)) + after
+    except ValueError as error:
+        raise UsageError(f"{text!r} is neither a time nor a duration: {error}") from error
+    return moment.isoformat().replace("+00:00", "Z")
+
+
+def _verb(verb: str, change: Change) -> str:
+    return f"CONSUMER.{verb}.{change.stream}.{change.consumer}"
+
+
+def _what(change: Change) -> str:
+    return f"consumer {change.consumer} on {change.stream}"
+
+
+def _need(writer: Writer, level: int, what: str) -> None:
+    """Raise RequestFailed for an older server, which would not answer at all."""
+    present = writer.client.api_level
+    if present is not None and present < level:
+        raise RequestFailed(f"{what} a consumer needs server {SERVER_OF_LEVEL[level]} or newer")
+
+
+async def read_back(writer: Writer, change: Change) -> str:
+    """Return what the server shows now, as the end of a sentence; our errors become words."""
+    try:
+        return f"read again, {await _shown(writer, change)}"
+    except NatstuiError as error:
+        return f"and it cannot be read again now ({error})"
+
+
+async def _shown(writer: Writer, change: Change) -> str:
+    kind: AssetKind = "stream" if change.consumer is None else "consumer"
+    name = f"{kind} {change.consumer or change.stream}"
+    verb = change.action.partition("_")[0]
+    if verb in ("create", "edit", "delete") and change.action != "delete_message":
+        return await _configured(writer, change, kind, name)
+    if change.action == "purge_stream":
+        state = await _info(writer, f"STREAM.INFO.{change.stream}", "state")
+        return f"{name} holds {counted(state['messages'], 'message')}"
+    if change.action in ("pause_consumer", "resume_consumer"):
+        info = await _info(writer, f"CONSUMER.INFO.{change.stream}.{change.consumer}")
+        return f"{name} is {'paused' if info.get('paused') else 'not paused'}"
+    if change.action == "delete_message":
+        return await _message(writer, change)
+    return "nothing shows whether it was done"
+
+
+async def _configured(writer: Writer, change: Change, kind: AssetKind, name: str) -> str:
+    try:
+        current = await read_config(writer, kind, change.stream, change.consumer or "")
+    except NotFound:
+        return f"{name} does not exist"
+    if change.action.startswith("delete"):
+        return f"{name} is still there"
+    same = not differences(kind, json.loads(change.body_json), current)
+    return f"{name} is as it was asked for" if same else f"{name} is not as it was asked for"
+
+
+async def _message(writer: Writer, change: Change) -> str:
+    seq = json.loads(change.body_json).get("seq")
+    try:
+        await writer.client.request(f"STREAM.MSG.GET.{change.stream}", {"seq": seq})
+    except NotFound:
+        return f"message {seq} is not there any more"
+    return f"message {seq} is still there"
+
+
+async def _info(writer: Writer, verb: str, part: str | None = None) -> Config:
+    info: Config = json.loads(await writer.client.request(verb))
+    if part is None:
+        return info
+    found: Config = info[part]
+    return found
+
+
+_UNDOABLE: dict[Action, Callable[[Writer, Change, str | None], Awaitable[Changed]]] = {
+    "create_stream": create,
+    "create_consumer": create,
+    "edit_stream": edit,
+    "edit_consumer": edit,
+    "delete_stream": delete_stream,
+    "delete_consumer": delete_consumer,
+    "resume_consumer": resume_consumer,
+}
+
+_FINAL: dict[Action, Callable[[Writer, Change], Awaitable[Changed]]] = {
+    "purge_stream": purge_stream,
+    "delete_message": delete_message,
+    "step_down_stream": step_down_stream,
+    "pause_consumer": pause_consumer,
+    "reset_consumer": reset_consumer,
+    "unpin_consumer": unpin_consumer,
+    "step_down_consumer": step_down_consumer,
+}
+
+
+async def apply(writer: Writer, change: Change) -> Changed:
+    """Do a change.
+
+    Raises UsageError for what is invalid, Refused, NotFound, EditConflict and the other request
+    errors; nothing was written unless the journal says so. When no answer says whether it was
+    done, OutcomeUnknown tells what the server shows now.
+    """
+    return await apply_as(writer, change, undoes=None)
+
+
+async def apply_as(writer: Writer, change: Change, *, undoes: str | None) -> Changed:
+    """Do a change that takes back the journal's entry `undoes`; raises what `apply` raises."""
+    try:
+        if change.action in _FINAL:
+            return await _FINAL[change.action](writer, change)
+        return await _UNDOABLE[change.action](writer, change, undoes)
+    except OutcomeUnknown as error:
+        raise OutcomeUnknown(f"{error}; {await read_back(writer, change)}") from error
+
+
+async def preview(writer: Writer, change: Change) -> Preview:
+    """Return what a change would do now, counted; raises what the change itself would."""
+    made = change.action.startswith("create")
+    found = None if made else await target_with_loss(writer, change)
+    loss = found.loss if found is not None else NOTHING
+    return Preview(
+        question_text(change, loss.text),
+        change.consumer or change.stream,
+        change.action in IRREVERSIBLE or bool(loss.lines),
+        loss.lines,
+        loss.most_msgs,
+        found.created_at_us if found is not None else None,
+    )
+
+
+async def preview_change(writer: Writer, asked: PreviewChange) -> Preview:
+    """Return what a change would do; the one on the server is meant unless it says another."""
+    made_at_us = asked.created_at_us
+    if made_at_us is None:
+        kind: AssetKind = "stream" if asked.consumer is None else "consumer"
+        found = await read_asset(writer, kind, asked.stream, asked.consumer or "")
+        made_at_us = found.created_at_us
+    return await preview(
+        writer,
+        Change(
+            asked.command_id,
+            asked.action,
+            asked.stream,
+            asked.consumer,
+            asked.body_json,
+            created_at_us=made_at_us,
+        ),
+    )

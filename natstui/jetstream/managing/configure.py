@@ -1,0 +1,178 @@
+"""Making and editing streams and consumers, as raw JSON: read, change, write, read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+from natstui.errors import (
+    Conflict,
+    NotFound,
+    OutcomeUnknown,
+    PermissionDenied,
+    Refused,
+    RequestTimedOut,
+    ServerGone,
+    UsageError,
+)
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Asset, Config, Request, Writer
+from natstui.jetstream.managing.losses import loss_of
+from natstui.model.assets.consumer_rules import consumer_problems
+from natstui.model.assets.defaults import consumer_request
+from natstui.model.assets.differences import AssetKind, Difference, differences, normal, not_taken
+from natstui.model.assets.rules import Problem
+from natstui.model.assets.stream_rules import stream_problems
+from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.managing import Change
+from natstui.units import counted
+
+
+class EditConflict(Conflict):
+    """Somebody changed it between reading and writing; both versions are here."""
+
+    def __init__(self, name: str, seen: Config, current: Config) -> None:
+        super().__init__(f"{name} was changed by somebody else meanwhile: nothing was written")
+        self.seen = seen
+        self.current = current
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """What a change did."""
+
+    text: str
+    """One sentence for people."""
+    before: Config | None
+    after: Config | None
+    not_taken: tuple[Difference, ...] = ()
+    """What is not as asked for: `before` is the request, `after` what the server made of it."""
+
+
+async def read_asset(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Asset:
+    """Return what is on the server under a name; raises NotFound."""
+    name = stream if kind == "stream" else f"{stream}.{consumer}"
+    info: Config = json.loads(await writer.client.request(f"{kind.upper()}.INFO.{name}"))
+    return Asset(info["config"], time_us(info["created"]), info)
+
+
+async def read_config(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> Config:
+    """Return the configuration on the server; raises NotFound."""
+    return (await read_asset(writer, kind, stream, consumer)).config
+
+
+async def current_target(writer: Writer, change: Change) -> Asset:
+    """Return the stream or consumer that a change names, as it is now.
+
+    Raises Conflict when it was deleted and made again since the user decided, and Refused when a
+    change that cannot be undone does not say which one the user meant.
+    """
+    kind: AssetKind = "stream" if change.consumer is None else "consumer"
+    what = f"{kind} {change.consumer or change.stream}"
+    if change.created_at_us is None and change.action in IRREVERSIBLE:
+        raise Refused(f"it is not said which {what} is meant: nothing was done")
+    found = await read_asset(writer, kind, change.stream, change.consumer or "")
+    if change.created_at_us not in (None, found.created_at_us):
+        raise Conflict(f"{what} was made again since you decided on it: nothing was done")
+    return found
+
+
+async def target_with_loss(writer: Writer, change: Change) -> Asset:
+    """Return the target of a change with what is removed; raises what `current_target` raises."""
+    return await with_counted_loss(writer, change, await current_target(writer, change))
+
+
+async def with_counted_loss(writer: Writer, change: Change, found: Asset) -> Asset:
+    """Count what a change removes; raises Conflict when it is far more than the preview said."""
+    loss, seen_msgs = await loss_of(writer.client, change, found), change.previewed_msgs
+    if seen_msgs is not None and loss.most_msgs is not None and loss.most_msgs > 2 * seen_msgs:
+        said = counted(seen_msgs, "message")
+        raise Conflict(f"{loss.text}, and it was {said} when you decided: nothing was done")
+    made = await _stream_made(writer, change.stream) if change.consumer else None
+    return replace(found, loss=loss, stream_created_at_us=made)
+
+
+async def _stream_made(writer: Writer, stream: str) -> int | None:
+    """Return when a stream was made; None when the user may not ask."""
+    try:
+        return (await read_asset(writer, "stream", stream)).created_at_us
+    except PermissionDenied:
+        return None
+
+
+async def exists(writer: Writer, kind: AssetKind, stream: str, consumer: str = "") -> bool:
+    """Tell whether there is a stream or consumer of that name."""
+    try:
+        await read_config(writer, kind, stream, consumer)
+    except NotFound:
+        return False
+    return True
+
+
+def check_problems(problems: tuple[Problem, ...]) -> None:
+    """Raise UsageError with every sentence, as the form shows them."""
+    if problems:
+        raise UsageError("; ".join(dict.fromkeys(problem.text for problem in problems)))
+
+
+async def create(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+    """Make a stream or consumer that does not exist yet; raises Conflict when it does."""
+    kind: AssetKind = "consumer" if change.action == "create_consumer" else "stream"
+    wanted: Config = json.loads(change.body_json)
+    name = change.consumer or "" if kind == "consumer" else change.stream
+    await _check(writer, kind, change.stream, wanted)
+    if name and await exists(writer, kind, change.stream, name):
+        raise Conflict(f"{kind} {name} exists already")
+    verb, body = _asked(kind, change, wanted, "create")
+    request = Request(verb, body, wanted)
+    reply = await writer.write(change, request, undoes)
+    after: Config = reply["config"]
+    made = after.get("name", name)
+    return Changed(f"{kind} {made} made", None, after, not_taken(kind, wanted, after))
+
+
+async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
+    """Give a stream or consumer another configuration.
+
+    Raises EditConflict when it was changed since the user saw it.
+    """
+    kind: AssetKind = "consumer" if change.action == "edit_consumer" else "stream"
+    wanted: Config = json.loads(change.body_json)
+    asset = await current_target(writer, change)
+    current = asset.config
+    name = change.consumer or change.stream
+    seen: Config | None = json.loads(change.seen_json) if change.seen_json else None
+    if seen is not None and normal(kind, seen) != normal(kind, current):
+        raise EditConflict(f"{kind} {name}", seen, current)
+    await _check(writer, kind, change.stream, wanted, current)
+    found = differences(kind, current, wanted)
+    if not found:
+        return Changed(f"{kind} {name} is so already: nothing was written", current, current)
+    check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
+    verb, body = _asked(kind, change, wanted, "update")
+    asset = await with_counted_loss(writer, change, asset)
+    request = Request(verb, body, wanted, asset)
+    await writer.write(change, request, undoes)
+    try:
+        after = await read_config(writer, kind, change.stream, change.consumer or "")
+    except (RequestTimedOut, ServerGone) as error:
+        raise OutcomeUnknown(f"{kind} {name} was changed, but {error}") from error
+    return Changed(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
+
+
+def _asked(kind: AssetKind, change: Change, config: Config, action: str) -> tuple[str, Config]:
+    """Return verb and body of a request that creates or updates."""
+    if kind == "stream":
+        return f"STREAM.{action.upper()}.{change.stream}", config
+    return consumer_request(change.stream, change.consumer or "", config, action)
+
+
+async def _check(
+    writer: Writer, kind: AssetKind, stream: str, wanted: Config, seen: Config | None = None
+) -> None:
+    level = writer.client.api_level
+    if kind == "stream":
+        check_problems(stream_problems(wanted, level, seen=seen))
+        return
+    owner = await read_config(writer, "stream", stream)
+    check_problems(consumer_problems(wanted, owner, level, seen=seen))

@@ -1,0 +1,74 @@
+"""What a configuration is checked against on the server: names, subjects, servers, templates."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from natstui.config.template_files import templates
+from natstui.errors import RequestFailed
+from natstui.jetstream.connection.client import Client
+from natstui.model.assets.consumer_rules import consumer_warnings
+from natstui.model.assets.differences import AssetKind
+from natstui.model.assets.fields import Config
+from natstui.model.assets.names_in_use import NamesInUse, OtherStream
+from natstui.model.assets.stream_rules import stream_warnings
+
+
+async def read_names_in_use(client: Client, stream: str | None) -> NamesInUse:
+    """Ask for the account's streams, and for the consumers of one; raises the request errors."""
+    pages = [json.loads(page) async for page in client.pages("STREAM.LIST")]
+    rows = [row for page in pages for row in page.get("streams") or ()]
+    streams = tuple(
+        OtherStream(row["config"]["name"], tuple(row["config"].get("subjects") or ()))
+        for row in rows
+    )
+    consumers = await _consumers(client, stream) if stream else {}
+    servers_count = await _servers(client)
+    return NamesInUse(streams, servers_count, client.api_level, consumers, templates(), True)
+
+
+async def warnings_of(
+    client: Client, kind: AssetKind, stream: str, consumer: str | None, config: Config
+) -> tuple[str, ...]:
+    """Return the warnings about a configuration that is about to be written to this server.
+
+    What the user may not read is one more warning and no error.
+    """
+    try:
+        in_use = await read_names_in_use(client, None)
+        there = kind == "consumer" or stream in {one.name for one in in_use.streams}
+        filters = await _consumers(client, stream) if there else {}
+        if kind == "stream":
+            wanted = [one for several in filters.values() for one in several]
+            return stream_warnings(config, in_use, wanted)
+        owner = json.loads(await client.request(f"STREAM.INFO.{stream}"))["config"]
+    except RequestFailed as error:
+        return (f"it was not checked against the other streams and consumers: {error}",)
+    return consumer_warnings(config, owner, {k: v for k, v in filters.items() if k != consumer})
+
+
+async def _consumers(client: Client, stream: str) -> dict[str, tuple[str, ...]]:
+    found: dict[str, tuple[str, ...]] = {}
+    async for page in client.pages(f"CONSUMER.LIST.{stream}"):
+        for row in json.loads(page).get("consumers") or ():
+            config: dict[str, Any] = row["config"]
+            single = config.get("filter_subject")
+            filters = config.get("filter_subjects") or ([single] if single else [])
+            found[config.get("name") or row["name"]] = tuple(filters)
+    return found
+
+
+async def _servers(client: Client) -> int | None:
+    """Return how many servers can hold replicas: those of our cluster."""
+    info = client.nc.server_info
+    if not info.get("cluster"):
+        return 1
+    try:
+        reply = await client.ask("$SYS.REQ.SERVER.PING.STATSZ", timeout_s=1.0)
+    except RequestFailed:
+        return None
+    if (reply.headers or {}).get("Status"):
+        return None
+    servers = json.loads(reply.data).get("statsz", {}).get("active_servers")
+    return int(servers) if isinstance(servers, int) else None

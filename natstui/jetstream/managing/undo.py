@@ -1,0 +1,95 @@
+"""Undo: the change that takes back an entry of the journal, and whether it may still be done."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+from natstui.errors import Conflict, NotFound, Refused
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.apply import apply_as, preview
+from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.model.records.actions import change_text
+from natstui.model.records.journal import (
+    done_here,
+    last_undoable,
+    place_text,
+    undo_of,
+    undo_text,
+    where_done,
+)
+from natstui.model.records.managing import Change, JournalEntry, Place, Preview, Undo
+
+_LOST = {
+    "delete_stream": " again, without its messages",
+    "delete_consumer": " again, without what it knew",
+}
+"""What is not restored with a deleted stream or consumer."""
+
+
+def entry_to_undo(
+    entries: Sequence[JournalEntry], wanted: str | None, here: Place
+) -> JournalEntry:
+    """Return the named entry, or the last that can be taken back where we are.
+
+    Raises NotFound, and Refused for an entry that was written elsewhere.
+    """
+    if wanted is None:
+        entry = last_undoable(done_here(entries, here))
+    else:
+        entry = next((one for one in entries if one.entry == wanted), None)
+    if entry is None:
+        raise NotFound("the journal has no such change, or none that can be taken back")
+    if where_done(entry, here) == "elsewhere":
+        raise Refused(f"this change was made in {place_text(entry)}: nothing is done here")
+    return entry
+
+
+async def undo(writer: Writer, asked: Undo) -> Changed:
+    """Take back a change of the journal. A deleted stream or consumer comes back empty.
+
+    Raises NotFound, Refused, and EditConflict when it was changed again since.
+    """
+    entry = entry_to_undo(writer.journal.entries(), asked.entry, writer.place)
+    change = await _checked_change(writer, entry, asked.command_id)
+    confirmed = dataclasses.replace(
+        change, confirmed=asked.confirmed, previewed_msgs=asked.previewed_msgs
+    )
+    changed = await apply_as(writer, confirmed, undoes=entry.entry)
+    lost = _LOST.get(entry.action, f"; what is not back: {entry.loses}" if entry.loses else "")
+    return dataclasses.replace(changed, text=changed.text + lost)
+
+
+async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) -> Change:
+    """Return the change that takes an entry back; raises Refused or Conflict unless it is safe.
+
+    The same JetStream and account are not enough: what is changed must have the creation time of
+    the entry, and what is made again must go where it was.
+    """
+    change = undo_of(entry, command_id)
+    if change is None:
+        raise Refused("this change cannot be taken back")
+    sure = where_done(entry, writer.place) == "here"
+    what = change_text(entry.action, entry.stream, entry.consumer)
+    if entry.action == "delete_consumer" and entry.stream_created_at_us is not None:
+        stream = await read_asset(writer, "stream", entry.stream)
+        if stream.created_at_us != entry.stream_created_at_us:
+            raise Conflict(f"stream {entry.stream} was made again since: nothing was done")
+        return change
+    unsure = entry.action in ("delete_stream", "delete_consumer") and not sure
+    if unsure or (not entry.action.startswith("delete") and entry.created_at_us is None):
+        raise Refused(
+            f"the journal does not say which server, account and time of making {what} belongs"
+            " to: nothing was done"
+        )
+    return change
+
+
+async def preview_undo(writer: Writer, entry_name: str | None, command_id: int = 0) -> Preview:
+    """Return what taking back an entry would do; raises what `undo` raises."""
+    entry = entry_to_undo(writer.journal.entries(), entry_name, writer.place)
+    change = await _checked_change(writer, entry, command_id)
+    seen = await preview(writer, change)
+    text = f"this will {undo_text(entry)}"
+    question = f"{text}: {'; '.join(seen.lines)}" if seen.lines else text
+    return dataclasses.replace(seen, question=question)

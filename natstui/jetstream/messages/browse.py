@@ -1,0 +1,240 @@
+"""Pages of stored messages: newest first, by sequence, by time, by subject, from a consumer on."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from natstui.errors import RequestFailed, UsageError
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.messages.decode import from_api, microseconds
+from natstui.jetstream.messages.gets import MOST_MSGS, Getter, getter_of
+from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMessage, StoredMessage
+from natstui.units import count_text
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """The sequences of a stream: `first` and `last` stored, as it says itself."""
+
+    first_seq: int
+    last_seq: int
+    subjects_count: int
+    message_bytes: int
+    """Of one message, on average."""
+    direct: bool
+    created_at_us: int
+
+
+async def bounds_of(client: Client, stream: str) -> Bounds:
+    """Ask a stream for its bounds; raises NotFound."""
+    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    state, config = info["state"], info["config"]
+    return Bounds(
+        state["first_seq"],
+        state["last_seq"],
+        state.get("num_subjects", 0),
+        state["bytes"] // max(1, state["messages"]),
+        config.get("allow_direct") is True,
+        time_us(info["created"]),
+    )
+
+
+async def seek(
+    client: Client, getter: Getter, bounds: Bounds, asked: BrowseMessages
+) -> int | None:
+    """Return the sequence that a time or a jump means; None when neither is asked for."""
+    if asked.from_time is not None:
+        return await at_time(getter, bounds, asked.from_time)
+    if asked.jump is None or asked.consumer is None:
+        return None
+    verb = f"CONSUMER.INFO.{asked.stream}.{asked.consumer}"
+    info: dict[str, Any] = json.loads(await client.request(verb))
+    floor, delivered = info["ack_floor"]["stream_seq"], info["delivered"]["stream_seq"]
+    if asked.jump == "ack_floor":
+        return max(1, int(floor))
+    config = info["config"]
+    filters = config.get("filter_subjects") or [config.get("filter_subject") or None]
+    start = floor if asked.jump == "first_unacked" else delivered
+    firsts = [await getter.run(start + 1, 1, subject) for subject in filters]
+    found = [message.stream_seq for first in firsts for message in first if message.stream_seq]
+    return min(found, default=bounds.last_seq + 1)
+
+
+async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
+    """Return the first sequence stored at a time or after it."""
+    try:
+        wanted_us = microseconds(text)
+    except ValueError as error:
+        raise UsageError(f"{text!r} is not a time: write it as 2026-01-31T12:00:00Z") from error
+    asked_at_once = await getter.from_time(text)
+    if asked_at_once is not None:
+        return asked_at_once[0].stream_seq or 1 if asked_at_once else bounds.last_seq + 1
+    low, high = bounds.first_seq, bounds.last_seq + 1
+    while low < high:
+        middle = (low + high) // 2
+        found = await getter.run(middle, 1, None)
+        if found and found[0].stored_at_us < wanted_us:
+            low = (found[0].stream_seq or middle) + 1
+        else:
+            high = middle
+    return low
+
+
+_WIDER = 16
+_SLICES = 16
+
+
+async def newest_before(
+    getter: Getter, bounds: Bounds, end_seq: int, count: int, subject: str | None
+) -> list[StoredMessage]:
+    """Return the newest `count` messages before a sequence."""
+    end_seq = min(end_seq, bounds.last_seq + 1)
+    after = await getter.count_from(end_seq, subject)
+    if after is None:
+        return await _newest(getter, max(1, bounds.first_seq), end_seq, count, subject)
+    # The widest window before the end that holds no more than `count`: found by halving.
+    low, high = bounds.first_seq, max(bounds.first_seq, end_seq - count)
+    if await _counted(getter, low, subject) - after <= count:
+        high = low
+    while low < high:
+        middle = (low + high) // 2
+        if await _counted(getter, middle, subject) - after > count:
+            low = middle + 1
+        else:
+            high = middle
+    found: list[StoredMessage] = []
+    while run := await getter.run(high, count, subject):  # big messages come in several runs
+        found += [message for message in run if (message.stream_seq or 0) < end_seq]
+        high = (run[-1].stream_seq or end_seq) + 1
+        if high >= end_seq:
+            break
+    return found
+
+
+async def _counted(getter: Getter, from_seq: int, subject: str | None) -> int:
+    return await getter.count_from(from_seq, subject) or 0
+
+
+async def _newest(
+    getter: Getter, low: int, end: int, count: int, subject: str | None
+) -> list[StoredMessage]:
+    """Return the same without counting: read wider and wider windows, from the end backwards."""
+    found: list[StoredMessage] = []
+    width = count
+    while low < end and len(found) < count:
+        start = max(low, end - width)
+        part = await _window(getter, start, end, count - len(found), subject)
+        # As wide as the matches so far let expect, but not sixteen times wider at once.
+        wanted = width * (count - len(found)) // len(part) if part else width * _WIDER
+        found = part + found
+        width = min(width * _WIDER, max(width, wanted * 5 // 4))
+        end = start
+    return found[-count:]
+
+
+async def _window(
+    getter: Getter, low: int, end: int, count: int, subject: str | None
+) -> list[StoredMessage]:
+    """Return the newest matches of a window, at least `count` if it holds so many."""
+    if end - low <= (4 * count if subject is None else count):
+        return _below(end, await getter.run(low, end - low, subject, end))
+    step = max(1, -(-(end - low) // _SLICES))
+    slices = [(at, min(at + step, end)) for at in range(low, end, step)]
+    runs = await asyncio.gather(*(getter.run(at, count + 1, subject, stop) for at, stop in slices))
+    found: list[StoredMessage] = []
+    for (at, stop), run in zip(reversed(slices), reversed(runs), strict=True):
+        part = _below(stop, run)
+        if len(part) > count:  # more than were read: the newest of them come later
+            part = await _newest(getter, at, stop, count, subject)
+        found = part + found
+        if len(found) >= count:
+            break
+    return found
+
+
+def _below(end: int, messages: list[StoredMessage]) -> list[StoredMessage]:
+    return [message for message in messages if (message.stream_seq or 0) < end]
+
+
+MOST_SUBJECTS = 50_000
+_MOST_LAST = 1024
+_PAGE_BYTES = 16 * 1024 * 1024
+
+
+async def browse(client: Client, asked: BrowseMessages) -> MessagePage:
+    """Return a page. Raises NotFound, UsageError for a bad question, RequestFailed."""
+    bounds = await bounds_of(client, asked.stream)
+    getter = getter_of(
+        client, asked.stream, direct=bounds.direct, preview_bytes=asked.preview_bytes
+    )
+    if asked.last_per_subject:
+        return await _last_per_subject(client, getter, bounds, asked)
+    sought = await seek(client, getter, bounds, asked)
+    fitting = _PAGE_BYTES // max(1, bounds.message_bytes)
+    count = max(1, min(asked.page_msgs, MOST_MSGS, fitting))
+    forwards = asked.newer or sought is not None
+    start = sought or asked.from_seq or (bounds.first_seq if forwards else bounds.last_seq + 1)
+    if forwards:
+        messages = await getter.run(max(start, bounds.first_seq), count, asked.filter_subject)
+    else:
+        messages = await newest_before(getter, bounds, start, count, asked.filter_subject)
+    return _page(asked.stream, messages, bounds, sought)
+
+
+def _page(
+    stream: str, messages: list[StoredMessage], bounds: Bounds, sought: int | None
+) -> MessagePage:
+    first = messages[0].stream_seq if messages else None
+    last = messages[-1].stream_seq if messages else None
+    return MessagePage(
+        stream,
+        tuple(messages),
+        bounds.first_seq,
+        bounds.last_seq,
+        first if first is not None and first > bounds.first_seq else None,
+        last + 1 if last is not None and last < bounds.last_seq else None,
+        sought,
+        bounds.created_at_us,
+    )
+
+
+async def _last_per_subject(
+    client: Client, getter: Getter, bounds: Bounds, asked: BrowseMessages
+) -> MessagePage:
+    wanted = asked.filter_subject or ">"
+    counted = await count_subjects(client, asked.stream, wanted)
+    if len(counted) > _MOST_LAST:
+        text = f"{count_text(len(counted))} subjects match: give a filter for at most 1024"
+        raise RequestFailed(text)
+    messages = await getter.last_of_each(counted, wanted)
+    return MessagePage(
+        asked.stream,
+        tuple(messages),
+        bounds.first_seq,
+        bounds.last_seq,
+        None,
+        None,
+        created_at_us=bounds.created_at_us,
+    )
+
+
+async def count_subjects(client: Client, stream: str, filter_subject: str) -> dict[str, int]:
+    """Return stored messages per subject; raises RequestFailed beyond 50,000 subjects."""
+    bounds = await bounds_of(client, stream)
+    if bounds.subjects_count > MOST_SUBJECTS:
+        text = f"{stream} has {count_text(bounds.subjects_count)} subjects, too many to list"
+        raise RequestFailed(text)
+    body = {"subjects_filter": filter_subject}
+    info: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}", body))
+    counted: dict[str, int] = info["state"].get("subjects") or {}
+    return dict(sorted(counted.items()))
+
+
+async def read_message(client: Client, asked: ReadMessage) -> StoredMessage:
+    """Return one message with its whole payload; raises NotFound."""
+    verb = f"STREAM.MSG.GET.{asked.stream}"
+    return from_api(await client.request(verb, {"seq": asked.stream_seq}), None)

@@ -1,0 +1,81 @@
+"""Stored messages as the API or a direct get returns them → `StoredMessage`."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import msgspec
+from nats.aio.msg import Msg
+
+from natstui.model.records.messages import StoredMessage
+
+_META = ("Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp")
+_BATCH_META = ("Nats-Num-Pending", "Nats-Last-Sequence", "Nats-UpTo-Sequence")
+
+
+class _Message(msgspec.Struct):
+    subject: str
+    seq: int
+    time: str
+    hdrs: str = ""
+    data: str | None = None
+
+
+class _Reply(msgspec.Struct):
+    message: _Message
+
+
+def microseconds(text: str) -> int:
+    """Return the UTC microseconds of a time as the server writes it; raises ValueError."""
+    moment = datetime.fromisoformat(text)
+    try:
+        return round(moment.astimezone(UTC).timestamp() * 1_000_000)
+    except OverflowError as error:
+        raise ValueError(f"{text!r} is beyond the calendar") from error
+
+
+def from_api(data: bytes, preview_bytes: int | None) -> StoredMessage:
+    """Read a reply of STREAM.MSG.GET."""
+    message = msgspec.json.decode(data, type=_Reply).message
+    payload = base64.b64decode(message.data or "")
+    return StoredMessage(
+        message.seq,
+        message.subject,
+        microseconds(message.time),
+        headers_of(base64.b64decode(message.hdrs)),
+        _encoded(payload, preview_bytes),
+        len(payload),
+    )
+
+
+def from_direct(msg: Msg, preview_bytes: int | None) -> StoredMessage:
+    """Read one message of DIRECT.GET, whose own headers are mixed with the user's."""
+    headers: Mapping[str, str] = msg.headers or {}
+    own = {*_META, *_BATCH_META}
+    return StoredMessage(
+        int(headers["Nats-Sequence"]),
+        headers["Nats-Subject"],
+        microseconds(headers["Nats-Time-Stamp"]),
+        tuple((name, text) for name, text in headers.items() if name not in own),
+        _encoded(msg.data, preview_bytes),
+        len(msg.data),
+    )
+
+
+def headers_of(block: bytes) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a raw block, repeated names included."""
+    lines = block.decode("utf-8", errors="replace").split("\r\n")[1:]
+    pairs = (line.partition(":") for line in lines if line)
+    return tuple((name, text.strip()) for name, _, text in pairs)
+
+
+def pairs_of(headers: Mapping[str, str] | None) -> tuple[tuple[str, str], ...]:
+    """Return the headers of a message as nats-py read them."""
+    return tuple((str(name), str(text)) for name, text in (headers or {}).items())
+
+
+def _encoded(payload: bytes, preview_bytes: int | None) -> str:
+    cut = payload if preview_bytes is None else payload[:preview_bytes]
+    return base64.b64encode(cut).decode()

@@ -1,0 +1,98 @@
+"""What a planned consumer would deliver first, found without making it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.messages.browse import (
+    MOST_SUBJECTS,
+    Bounds,
+    at_time,
+    bounds_of,
+    count_subjects,
+    newest_before,
+)
+from natstui.jetstream.messages.gets import Getter, getter_of
+from natstui.model.records.messages import DeliveryPreview, PreviewDelivery, StoredMessage
+
+_PREVIEW_BYTES = 256
+
+
+async def preview_delivery(client: Client, asked: PreviewDelivery) -> DeliveryPreview:
+    """Return the first message and how many follow; raises NotFound, UsageError."""
+    config: dict[str, Any] = json.loads(asked.config_json)
+    bounds = await bounds_of(client, asked.stream)
+    getter = getter_of(client, asked.stream, direct=bounds.direct, preview_bytes=_PREVIEW_BYTES)
+    single = config.get("filter_subject")
+    filters = config.get("filter_subjects") or [single or None]
+    policy = config.get("deliver_policy") or "all"
+    if policy == "new":
+        return DeliveryPreview(None, 0)
+    if policy in ("last", "last_per_subject"):
+        if policy == "last_per_subject":
+            return await _last_of_each(client, getter, asked.stream, filters)
+        return await _last(getter, bounds, filters)
+    start = bounds.first_seq
+    if policy == "by_start_sequence":
+        start = max(start, int(config.get("opt_start_seq") or 0))
+    elif policy == "by_start_time":
+        start = await at_time(getter, bounds, str(config.get("opt_start_time") or ""))
+    preview = await _from(getter, start, filters)
+    if preview.pending_msgs is not None:
+        return preview
+    counts = [await _count_in_stream(client, asked.stream, start, subject) for subject in filters]
+    known = [count for count in counts if count is not None]
+    return replace(preview, pending_msgs=sum(known) if len(known) == len(counts) else None)
+
+
+async def _count_in_stream(
+    client: Client, stream: str, start: int, subject: str | None
+) -> int | None:
+    """Return the stream's own count of messages from a sequence on; None when it has none."""
+    state: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{stream}"))["state"]
+    if start <= state["first_seq"]:
+        if subject is None:
+            return int(state["messages"])
+        if state.get("num_subjects", 0) > MOST_SUBJECTS:
+            return None
+        info: dict[str, Any] = json.loads(
+            await client.request(f"STREAM.INFO.{stream}", {"subjects_filter": subject})
+        )
+        counted: dict[str, int] = info["state"].get("subjects") or {}
+        return sum(counted.values())
+    if subject is None and not state.get("num_deleted"):
+        return max(0, int(state["last_seq"]) - start + 1)
+    return None
+
+
+async def _from(getter: Getter, start: int, filters: list[str | None]) -> DeliveryPreview:
+    firsts = [await getter.run(start, 1, subject) for subject in filters]
+    counts = [await getter.count_from(start, subject) for subject in filters]
+    known = [count for count in counts if count is not None]
+    found = [first[0] for first in firsts if first]
+    pending = sum(known) if len(known) == len(counts) else None
+    return DeliveryPreview(min(found, key=_sequence, default=None), pending)
+
+
+async def _last(getter: Getter, bounds: Bounds, filters: list[str | None]) -> DeliveryPreview:
+    end = bounds.last_seq + 1
+    ends = [await newest_before(getter, bounds, end, 1, subject) for subject in filters]
+    found = sorted((message for run in ends for message in run), key=_sequence)
+    return DeliveryPreview(found[-1] if found else None, 1 if found else 0)
+
+
+async def _last_of_each(
+    client: Client, getter: Getter, stream: str, filters: list[str | None]
+) -> DeliveryPreview:
+    found: list[StoredMessage] = []
+    for wanted in (subject or ">" for subject in filters):
+        subjects = await count_subjects(client, stream, wanted)
+        found += await getter.last_of_each(subjects, wanted)
+    return DeliveryPreview(min(found, key=_sequence, default=None), len(found))
+
+
+def _sequence(message: StoredMessage) -> int:
+    return message.stream_seq or 0

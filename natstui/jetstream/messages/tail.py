@@ -1,0 +1,76 @@
+"""Messages as they arrive, reported a few times a second, with a count of those left out."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.errors import PermissionDenied
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.messages.publish import arrived
+from natstui.model.records.messages import StartTail, Tailed
+
+_REPORT_S = 0.2
+_AT_ONCE_MSGS = 100
+
+
+class Tail:
+    """Reports what arrives on some subjects: the newest 100 of each fifth of a second."""
+
+    def __init__(self, asked: StartTail, on_tailed: Callable[[Tailed], None]) -> None:
+        self._asked = asked
+        self._on_tailed = on_tailed
+        self._newest: deque[Msg] = deque(maxlen=_AT_ONCE_MSGS)
+        self._arrived_msgs = self._reported_msgs = 0
+        self._subscriptions: list[Subscription] = []
+        self._reconnects_count: Callable[[], int] = int
+
+    async def begin(self, client: Client, on_denied: Callable[[PermissionDenied], None]) -> None:
+        """Subscribe; `on_denied` is called for a subject the user may not subscribe to.
+
+        Raises ServerGone when there is no connection, RequestFailed for an invalid subject.
+        """
+        stats = client.nc.stats
+        before_count = stats["reconnects"]
+        self._reconnects_count = lambda: int(stats["reconnects"] - before_count)
+        try:
+            for subject in self._asked.subjects:
+                self._subscriptions.append(await client.subscribe(subject, self._take, on_denied))
+        except BaseException:
+            await self._end()
+            raise
+
+    async def run(self) -> None:
+        """Report what comes until cancelled."""
+        try:
+            while True:
+                self._report()
+                await asyncio.sleep(_REPORT_S)
+        finally:
+            await self._end()
+
+    async def _take(self, msg: Msg) -> None:
+        self._arrived_msgs += 1
+        self._newest.append(msg)
+
+    def _report(self) -> None:
+        messages = tuple(arrived(msg, self._asked.preview_bytes) for msg in self._newest)
+        self._newest.clear()
+        self._reported_msgs += len(messages)
+        dropped = self._arrived_msgs - self._reported_msgs
+        now_us, number = time.time_ns() // 1000, self._asked.command_id
+        lost_count = self._reconnects_count()
+        self._on_tailed(Tailed(now_us, number, messages, self._arrived_msgs, dropped, lost_count))
+
+    async def _end(self) -> None:
+        for subscription in self._subscriptions:
+            # Without a connection there is nothing to unsubscribe from.
+            with suppress(nats.errors.Error):
+                await subscription.unsubscribe()

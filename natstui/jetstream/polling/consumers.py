@@ -1,0 +1,347 @@
+"""The consumers' part of a poll: those in view first, then the lists of all streams in turn."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from functools import partial
+from itertools import islice
+
+from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.budget import Allowance, PollingApi
+from natstui.jetstream.polling.decode.cluster import clock_of
+from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
+from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.jetstream.polling.listing import Listing, pages_count
+from natstui.jetstream.polling.questions import Patience, Questions
+from natstui.jetstream.polling.server_clock import ServerClocks
+from natstui.jetstream.polling.snapshot import ConsumersSeen
+from natstui.jetstream.polling.sweep import ConsumerDenials, SweepOrder
+
+_LIST = "CONSUMER.LIST"
+_INFO = "CONSUMER.INFO"
+_MISSING_PAUSE_S = 10.0
+_SINGLE_S = 2.0
+_SINGLES_COUNT = 2
+_LATE_LISTS_COUNT = 3
+_NO_LEADER = 10008
+"""The consumer has no leader, as without a quorum; others can still be asked."""
+
+_Name = tuple[str, str]
+
+
+class ConsumerReading:
+    """Lists consumers stream by stream, a long list over several polls."""
+
+    def __init__(self, api: PollingApi, availability: Availability, clocks: ServerClocks) -> None:
+        self._api = api
+        self._availability = availability
+        self._clocks = clocks
+        self._questions = Questions(api)
+        self._denials = ConsumerDenials(availability)
+        self._order = SweepOrder()
+        self._counts: dict[str, int] = {}
+        self._listing: tuple[str, Listing[ConsumerRow]] | None = None
+        self._late: dict[str, Listing[ConsumerRow]] = {}
+        """Lists whose next page has not come within a poll."""
+        self._turn_count = 0
+        self._missing: dict[str, set[str]] = {}
+        self._living: dict[str, list[str]] = {}
+        """Of streams with missing consumers, the others; the one asked longest ago first."""
+        self._away: Mapping[str, set[str]] = {}
+        self._paused_until_mono_s: dict[str, float] = {}
+        self._asked: dict[_Name, ConsumerRow] = {}
+        """The newest answers about single consumers; a list may be older."""
+        self._newest_asked_mono_s = 0.0
+        """When the newest answered request about a single consumer was sent."""
+        self._seen = ConsumersSeen()
+
+    def follow(self, rows: Mapping[str, StreamRow], away: Mapping[str, set[str]]) -> None:
+        """Update the streams to be listed from a list of streams.
+
+        `away` are unreachable streams with their consumers, which are unreachable too: asking
+        for them would only make the server wait.
+        """
+        for back in self._away.keys() - away.keys():
+            self._paused_until_mono_s.pop(back, None)
+        self._away = away
+        self._order.follow(rows, away)
+        for gone in self._counts.keys() - rows.keys():
+            self._availability.worked(f"{_LIST}.{gone}")
+            self._missing.pop(gone, None)
+            self._paused_until_mono_s.pop(gone, None)
+        for stream in [stream for stream in self._missing if stream in away]:
+            # All of them are reported as unreachable with their stream.
+            del self._missing[stream]
+        self._counts = {
+            name: row.state.consumer_count for name, row in rows.items() if name not in away
+        }
+
+    async def read(
+        self, allowed: Allowance, visible: tuple[_Name, ...], patience: Patience
+    ) -> ConsumersSeen:
+        """Read as much as the allowance permits, at least one page; raises ServerGone only."""
+        self._seen = ConsumersSeen()
+        self._asked = {name: row for name, row in self._asked.items() if name[0] in self._counts}
+        self._take_answers()
+        await self._read_visible(allowed, visible, patience)
+        await self._sweep(allowed, patience)
+        self._ask_missing()
+        self._denials.settle()
+        self._seen.swept.update(self._order.emptied())
+        self._seen.complete = self._seen.swept.issuperset(self._order.streams)
+        unreachable = (*self._missing.items(), *self._away.items())
+        missing = {(stream, name) for stream, names in unreachable for name in names}
+        self._seen.missing = missing - self._seen.rows.keys()
+        return self._seen
+
+    @property
+    def has_any(self) -> bool:
+        """Tell whether any stream has consumers."""
+        return any(self._counts.values())
+
+    async def close(self) -> None:
+        """Drop the open requests."""
+        self._late.clear()
+        await self._questions.close()
+
+    async def _read_visible(
+        self, allowed: Allowance, visible: tuple[_Name, ...], patience: Patience
+    ) -> None:
+        """Spend two thirds of the allowance on what is in view; one while a stream is unlisted."""
+        wanted = self._wanted(visible)
+        kept_count = allowed.left_count * (2 if self._order.has_new else 1) // 3
+        for turn_count in range(len(wanted)):
+            # Not limited by work: a poll that cost too much is followed by a longer pause.
+            if turn_count and (allowed.left_count <= kept_count or not allowed.in_time):
+                return
+            stream, name = wanted[self._turn_count % len(wanted)]
+            self._turn_count += 1
+            if name is not None:
+                await self._ask(stream, name, patience)
+            elif stream not in self._late:
+                await self._list_whole(stream, patience)
+
+    def _wanted(self, visible: tuple[_Name, ...]) -> list[tuple[str, str | None]]:
+        """Return what to ask for: whole lists where they take fewer requests (name None)."""
+        names_of: dict[str, list[str]] = {}
+        for stream, name in visible:
+            if self._counts.get(stream) and name not in self._missing.get(stream, ()):
+                names_of.setdefault(stream, []).append(name)
+        wanted: list[tuple[str, str | None]] = []
+        for stream, names in names_of.items():
+            whole = pages_count(self._counts[stream]) <= max(1, len(names) // 2)
+            # A list with missing consumers, or one that is late, takes too long.
+            quick = stream not in self._missing and stream not in self._late
+            wanted += [(stream, None)] if whole and quick else [(stream, name) for name in names]
+        return wanted
+
+    async def _list_whole(self, stream: str, patience: Patience) -> None:
+        listing = self._begin(stream)
+        while not listing.done:
+            if not await self._step(stream, listing, patience):
+                return
+
+    async def _ask(self, stream: str, name: str, patience: Patience) -> None:
+        """Ask for one consumer; an answer that does not come soon is taken by a later poll."""
+        question = f"{_INFO}.{stream}.{name}"
+        if question in self._questions or not self._availability.may_ask(_INFO):
+            return
+        self._questions.ask(question, partial(self._info, stream, name))
+        if await self._questions.wait(question, patience, patience.quiet_s):
+            self._answered(question)
+
+    async def _info(self, stream: str, name: str, timeout_s: float | None = None) -> ConsumerRow:
+        answer = await self._api.answer(f"{_INFO}.{stream}.{name}", timeout_s=timeout_s)
+        began_us = answer.arrival.began_mono_us
+        waited_us = began_us - answer.asked_mono_us
+        if waited_us > _SINGLE_S * 1e6:
+            # Its leader did not answer for a while; that is no work.
+            self._api.discount(answer)
+        return read_consumer(answer.data, began_us, waited_us)
+
+    def _answered(self, question: str) -> None:
+        """Take the answer about one consumer, or conclude from its absence."""
+        _, _, stream, name = question.split(".", 3)
+        asked_mono_s = self._questions.asked_mono_s(question)
+        try:
+            row: ConsumerRow = self._questions.take(question)
+        except NotFound:
+            return
+        except RequestTimedOut:
+            if self._newest_asked_mono_s > asked_mono_s:
+                self._missing.setdefault(stream, set()).add(name)
+            return
+        except RequestFailed as error:
+            if error.err_code == _NO_LEADER:
+                self._missing.setdefault(stream, set()).add(name)
+            else:
+                self._availability.failed(_INFO, error)
+            return
+        self._availability.worked(_INFO)
+        self._newest_asked_mono_s = max(self._newest_asked_mono_s, asked_mono_s)
+        if name in self._missing.get(stream, ()):
+            self._found(stream, name)
+        self._date(row, settle=True)
+        self._show(row)
+        self._asked[stream, name] = self._seen.rows[stream, name]
+
+    def _found(self, stream: str, name: str) -> None:
+        """Note that a missing consumer answers again: the whole list may be asked for."""
+        self._missing[stream].discard(name)
+        if not self._missing[stream]:
+            del self._missing[stream]
+        self._paused_until_mono_s.pop(stream, None)
+        self._questions.drop(f"{_LIST}.{stream}")
+        self._late.pop(stream, None)
+
+    def _date(self, row: ConsumerRow, *, settle: bool = False) -> bool:
+        """Fill in when the server made a row; False when that is not known."""
+        made_us = self._clocks.made_mono_us(
+            clock_of(row.cluster),
+            row.made_at_us,
+            row.asked_mono_us,
+            row.sampled_mono_us,
+            settle=settle,
+        )
+        row.sampled_mono_us = row.sampled_mono_us if made_us is None else made_us
+        return made_us is not None
+
+    def _show(self, row: ConsumerRow) -> None:
+        """Take a row into this poll, or the newer one that is known."""
+        key = row.stream_name, row.name
+        known = (self._seen.rows.get(key), self._asked.get(key))
+        rows = (row, *(each for each in known if each is not None))
+        self._seen.rows[key] = max(rows, key=lambda each: each.sampled_mono_us)
+
+    def _take_answers(self) -> None:
+        """Take what was answered since the last poll."""
+        for question in self._questions.names:
+            if not self._questions.is_answered(question):
+                continue
+            stream = question.removeprefix(f"{_LIST}.")
+            if question.startswith(_INFO):
+                self._answered(question)
+            elif (listing := self._late.pop(stream, None)) is None:
+                self._questions.drop(question)
+            elif self._page_came(stream, listing) and not listing.done and not self._listing:
+                self._listing = stream, listing
+
+    def _ask_missing(self) -> None:
+        """Ask for a few missing consumers, without waiting for the answers."""
+        missing = [(stream, name) for stream, names in self._missing.items() for name in names]
+        for turn_count in range(min(_SINGLES_COUNT, len(missing))):
+            stream, name = missing[(self._turn_count + turn_count) % len(missing)]
+            self._questions.ask(
+                f"{_INFO}.{stream}.{name}", partial(self._info, stream, name, _SINGLE_S)
+            )
+        self._turn_count += 1
+
+    async def _sweep(self, allowed: Allowance, patience: Patience) -> None:
+        """List stream after stream, at least one page."""
+        for turn_count in range(allowed.left_count + len(self._counts)):
+            if turn_count and not allowed.has_room:
+                return
+            if self._listing is None:
+                stream = self._order.next()
+                if stream is None or self._seen.swept.issuperset(self._order.streams):
+                    return
+                if stream in self._seen.swept or stream in self._late:
+                    self._order.done(stream)
+                    continue
+                if self._is_paused(stream):
+                    await self._ask_living(allowed, stream, patience)
+                    self._order.done(stream)
+                    continue
+                self._listing = stream, self._begin(stream)
+                self._ask_ahead(allowed, stream)
+            stream, listing = self._listing
+            if not await self._step(stream, listing, patience) or listing.done:
+                self._listing = None
+                self._order.done(stream)
+
+    def _begin(self, stream: str) -> Listing[ConsumerRow]:
+        count = self._counts.get(stream, 0)
+        return Listing(f"{_LIST}.{stream}", read_consumers, read_consumer, count)
+
+    def _ask_ahead(self, allowed: Allowance, now: str) -> None:
+        """Ask for the next lists already, where a round trip is long."""
+        count = min(allowed.left_count, self._api.at_once_count) - 1
+        waiting = (s for s in self._order.streams if s != now and s not in self._seen.swept)
+        for stream in islice(waiting, max(0, count)):
+            late = self._is_paused(stream) or stream in self._late or stream in self._missing
+            if not late and self._denials.may_ask(stream):
+                self._api.ask_ahead(f"{_LIST}.{stream}", {"offset": 0})
+
+    def _is_paused(self, stream: str) -> bool:
+        return time.monotonic() < self._paused_until_mono_s.get(stream, 0)
+
+    async def _ask_living(self, allowed: Allowance, stream: str, patience: Patience) -> None:
+        """Ask one by one for the consumers of a stream whose list would be late."""
+        names = self._living.get(stream, [])
+        for _ in range(len(names)):
+            if not allowed.has_room:
+                return
+            name = names.pop(0)
+            names.append(name)
+            if (stream, name) not in self._seen.rows:
+                await self._ask(stream, name, patience)
+
+    async def _step(self, stream: str, listing: Listing[ConsumerRow], patience: Patience) -> bool:
+        """Read one page; False when it cannot be read now, or its answer comes later."""
+        if self._is_paused(stream) or not self._denials.may_ask(stream):
+            return False
+        if len(self._late) >= _LATE_LISTS_COUNT:
+            return False
+        self._questions.ask(listing.verb, partial(listing.step, self._api))
+        if not await self._questions.wait(listing.verb, patience, patience.quiet_s):
+            self._late[stream] = listing
+            return False
+        return self._page_came(stream, listing)
+
+    def _page_came(self, stream: str, listing: Listing[ConsumerRow]) -> bool:
+        """Take one page of a list; False when it failed."""
+        try:
+            self._questions.take(listing.verb)
+        except NotFound:
+            return False
+        except PermissionDenied as error:
+            self._denials.denied(stream, error)
+            return False
+        except RequestFailed as error:
+            self._availability.failed(listing.verb, error)
+            return False
+        self._denials.worked(stream)
+        for row in listing.take_fresh():
+            self._date(row, settle=True)
+            self._show(row)
+        if listing.done:
+            self._keep(stream, listing)
+        return True
+
+    def _keep(self, stream: str, listing: Listing[ConsumerRow]) -> None:
+        # A user who may not ask for single consumers has no quicker answer than the list.
+        settle = not self._availability.may_ask(_INFO)
+        unsure = {
+            clock_of(row.cluster): row
+            for row in listing.rows
+            if not self._date(row, settle=settle)
+        }
+        for row in listing.rows:
+            if clock_of(row.cluster) not in unsure:
+                self._show(row)
+        for row in unsure.values():
+            # A quick answer compares the clocks; the next list then has known times.
+            name = row.name
+            self._questions.ask(f"{_INFO}.{stream}.{name}", partial(self._info, stream, name))
+        self._missing.pop(stream, None)
+        self._living.pop(stream, None)
+        if listing.missing:
+            # The server waits 4 s for servers that are down: not in every poll.
+            self._missing[stream] = listing.missing
+            self._living[stream] = [row.name for row in listing.rows]
+            self._paused_until_mono_s[stream] = time.monotonic() + _MISSING_PAUSE_S
+        if listing.steady and not unsure:
+            self._seen.swept.add(stream)
+            self._order.done(stream)

@@ -1,0 +1,59 @@
+"""What the user wants of the poller now: interval, pause, and what is in view."""
+
+from __future__ import annotations
+
+import asyncio
+
+MIN_INTERVAL_S = 0.2
+MAX_INTERVAL_S = 3600.0
+
+
+class PollControl:
+    """The interval of polling and what is in view; changed by commands, read by the poller."""
+
+    def __init__(self, interval_s: float = 1.0) -> None:
+        self.visible_streams: tuple[str, ...] = ()
+        self.visible_consumers: tuple[tuple[str, str], ...] = ()
+        self.on = True
+        self._wake = asyncio.Event()
+        self._asked_now = False
+        self.set_interval(interval_s)
+
+    def set_interval(self, interval_s: float) -> None:
+        """Set the time between polls, within sensible bounds."""
+        self.interval_s = min(MAX_INTERVAL_S, max(MIN_INTERVAL_S, interval_s))
+        self._wake.set()
+
+    def set_polling(self, on: bool) -> None:
+        """Pause or resume."""
+        self.on = on
+        self._wake.set()
+
+    def look_at(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
+        """Poll these first from now on."""
+        self.visible_streams, self.visible_consumers = streams, consumers
+
+    def poll_now(self) -> None:
+        """Poll at once, even when paused."""
+        self._asked_now = True
+        self._wake.set()
+
+    def poll_soon(self) -> None:
+        """Poll at once unless polling is paused: the server is back."""
+        if self.on:
+            self.poll_now()
+
+    async def rest(self, until_mono_s: float) -> None:
+        """Wait until it is time for the next poll."""
+        loop = asyncio.get_running_loop()
+        started_s, interval_s = loop.time(), self.interval_s
+        while not self._asked_now:
+            if self.interval_s != interval_s:
+                until_mono_s = min(until_mono_s, started_s + self.interval_s)
+            self._wake.clear()
+            try:
+                async with asyncio.timeout_at(until_mono_s if self.on else None):
+                    await self._wake.wait()
+            except TimeoutError:
+                break
+        self._asked_now = False

@@ -1,0 +1,74 @@
+"""`INFO` → the use of the account and its limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from natstui.jetstream.connection.replies import Count, Limit, reading
+from natstui.model.live.snapshot import Account
+
+
+class _Limits(msgspec.Struct):
+    max_memory: Limit = -1
+    max_storage: Limit = -1
+    max_streams: Limit = -1
+    max_consumers: Limit = -1
+
+
+class _Api(msgspec.Struct):
+    level: Count = 0
+    total: Count = 0
+    errors: Count = 0
+    inflight: Count | None = None
+
+
+class _Tier(msgspec.Struct):
+    limits: _Limits
+
+
+class _Account(msgspec.Struct):
+    memory: Count
+    storage: Count
+    streams: Count
+    consumers: Count
+    limits: _Limits
+    api: _Api
+    domain: str = ""
+    tiers: dict[str, _Tier] | None = None
+
+
+_INFO = msgspec.json.Decoder(_Account)
+
+
+def _sum(limits: Iterable[int]) -> int | None:
+    """Add the limits of all tiers; unlimited in one is unlimited."""
+    known = list(limits)
+    return None if any(number < 0 for number in known) else sum(known)
+
+
+def read_account(data: bytes) -> Account:
+    """Read `INFO`; raise RequestFailed when it cannot be read."""
+    with reading("INFO"):
+        info = _INFO.decode(data)
+    # A tiered account (R1, R3) has its limits in the tiers, and zeros in their place.
+    limits = [tier.limits for tier in info.tiers.values()] if info.tiers else [info.limits]
+    inflight = info.api.inflight
+    if inflight is None and info.api.level >= 1:
+        inflight = 0
+    return Account(
+        memory_bytes=info.memory,
+        storage_bytes=info.storage,
+        streams_count=info.streams,
+        consumers_count=info.consumers,
+        max_memory_bytes=_sum(one.max_memory for one in limits),
+        max_storage_bytes=_sum(one.max_storage for one in limits),
+        max_streams_count=_sum(one.max_streams for one in limits),
+        max_consumers_count=_sum(one.max_consumers for one in limits),
+        api_requests_count=info.api.total,
+        api_errors_count=info.api.errors,
+        api_inflight_count=inflight,
+        api_level=info.api.level,
+        domain=info.domain or None,
+    )

@@ -1,0 +1,74 @@
+"""The `cluster` section of a stream or consumer, and the pages of lists with missing ones."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import msgspec
+
+from natstui.jetstream.connection.replies import MOST
+from natstui.model.live.snapshot import Peer
+
+Row = TypeVar("Row")
+
+
+class PeerRow(msgspec.Struct):
+    """`cluster.replicas[]`."""
+
+    name: str = ""
+    current: bool = False
+    offline: bool = False
+    active: int = 0
+    lag: int = 0
+
+
+class ClusterRow(msgspec.Struct):
+    """`cluster`."""
+
+    leader: str = ""
+    replicas: tuple[PeerRow, ...] | None = None
+
+
+def leader_of(cluster: ClusterRow | None, server_name: str | None) -> str | None:
+    """Return who leads; a server without a cluster leads everything itself."""
+    return server_name if cluster is None else cluster.leader or None
+
+
+def clock_of(cluster: ClusterRow | None) -> str | None:
+    """Return whose clock a row's `ts` is; None while nobody leads. A lone server is ""."""
+    return "" if cluster is None else cluster.leader or None
+
+
+def peers_of(cluster: ClusterRow | None) -> tuple[Peer, ...]:
+    """Return the replicas as the leader sees them."""
+    if cluster is None or not cluster.replicas:
+        return ()
+    return tuple(
+        # `active` 0 is "never heard of", not "heard of just now".
+        Peer(
+            peer.name, peer.current, peer.offline, bounded(peer.active) or None, bounded(peer.lag)
+        )
+        for peer in cluster.replicas
+    )
+
+
+def bounded(number: int) -> int:
+    """Return a number that a recording, and everything that reads one, can hold."""
+    return min(max(0, number), MOST)
+
+
+def limit(number: int | None) -> int | None:
+    """Return a limit; the server writes -1, 0 or nothing for unlimited."""
+    return number if number is not None and 0 < number <= MOST else None
+
+
+@dataclass(frozen=True, slots=True)
+class Page(Generic[Row]):
+    """One page of a list: rows of reachable assets, and the names of those that are not."""
+
+    rows: tuple[Row, ...]
+    total_count: int
+    limit_count: int
+    """How far the next page is, however many rows this one has."""
+    missing: tuple[str, ...]

@@ -1,0 +1,180 @@
+"""`CONSUMER.LIST` and `CONSUMER.INFO` → rows, columns and configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.polling.decode.cluster import ClusterRow, Page, leader_of, limit, peers_of
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.live.snapshot import ConsumerColumns
+
+
+class _Place(msgspec.Struct):
+    consumer_seq: int = 0
+    stream_seq: int = 0
+    last_active: str | None = None
+
+
+class _Group(msgspec.Struct):
+    pinned_client_id: str = ""
+
+
+class ConsumerRow(msgspec.Struct):
+    """One consumer; its configuration stays raw until it is known to have changed."""
+
+    stream_name: str
+    name: str
+    created: str
+    config: msgspec.Raw
+    delivered: _Place
+    ack_floor: _Place
+    num_pending: int = 0
+    num_ack_pending: int = 0
+    num_redelivered: int = 0
+    num_waiting: int = 0
+    push_bound: bool = False
+    paused: bool = False
+    priority_groups: list[_Group] | None = None
+    cluster: ClusterRow | None = None
+    ts: str | None = None
+    """When its leader wrote the row, by that server's clock; absent before server 2.10."""
+    made_at_us: int | None = None
+    """Filled in from `ts`."""
+    asked_mono_us: int = 0
+    """Filled in: when it was asked for."""
+    sampled_mono_us: int = 0
+    """Filled in: when the reply arrived, and then when its leader wrote it, by our clock."""
+    next_at_us: int | None = None
+    """Filled in, when it was asked for."""
+
+
+class _Reply(msgspec.Struct):
+    total: int = 0
+    limit: int = 256
+    consumers: list[ConsumerRow] | None = None
+    missing: list[str] | None = None
+    offline: dict[str, str] | None = None
+
+
+_REPLY = msgspec.json.Decoder(_Reply)
+_ROW = msgspec.json.Decoder(ConsumerRow)
+
+
+def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[ConsumerRow]:
+    """Read one page of `CONSUMER.LIST` that took `asked_us`; raise RequestFailed if it cannot be.
+
+    Rows of unreachable consumers are left out: the server fills them with zeros, and leaves
+    their names empty.
+    """
+    with reading("CONSUMER.LIST"):
+        reply = _REPLY.decode(data)
+        missing = {*(reply.missing or ()), *(reply.offline or ())}
+        reachable = (row for row in reply.consumers or () if row.name and row.name not in missing)
+        rows = tuple(_timed(row, mono_us, asked_us) for row in reachable)
+    return Page(rows, reply.total, reply.limit, tuple(sorted(missing)))
+
+
+def read_consumer(data: bytes, mono_us: int, asked_us: int = 0) -> ConsumerRow:
+    """Read `CONSUMER.INFO` that took `asked_us`; raise RequestFailed when it cannot be read."""
+    with reading("CONSUMER.INFO"):
+        return _timed(_ROW.decode(data), mono_us, asked_us)
+
+
+def _timed(row: ConsumerRow, mono_us: int, asked_us: int) -> ConsumerRow:
+    row.made_at_us = time_or_never_us(row.ts)
+    row.asked_mono_us = mono_us - asked_us
+    row.sampled_mono_us = mono_us
+    return row
+
+
+def _pinned(row: ConsumerRow) -> str | None:
+    groups = row.priority_groups or ()
+    return next((group.pinned_client_id for group in groups if group.pinned_client_id), None)
+
+
+def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> ConsumerColumns:
+    """Return rows as columns; `server_name` leads what has no cluster section.
+
+    Raises ValueError for a time that is none.
+    """
+    return ConsumerColumns(
+        stream=tuple(row.stream_name for row in rows),
+        name=tuple(row.name for row in rows),
+        created_at_us=tuple(time_us(row.created) for row in rows),
+        sampled_mono_us=tuple(row.sampled_mono_us for row in rows),
+        delivered_consumer_seq=tuple(row.delivered.consumer_seq for row in rows),
+        delivered_stream_seq=tuple(row.delivered.stream_seq for row in rows),
+        ack_floor_consumer_seq=tuple(row.ack_floor.consumer_seq for row in rows),
+        ack_floor_stream_seq=tuple(row.ack_floor.stream_seq for row in rows),
+        delivered_at_us=tuple(time_or_never_us(row.delivered.last_active) for row in rows),
+        acked_at_us=tuple(time_or_never_us(row.ack_floor.last_active) for row in rows),
+        pending_msgs=tuple(row.num_pending for row in rows),
+        ack_pending_msgs=tuple(row.num_ack_pending for row in rows),
+        redelivered_msgs=tuple(row.num_redelivered for row in rows),
+        waiting_pulls_count=tuple(row.num_waiting for row in rows),
+        push_bound=tuple(row.push_bound for row in rows),
+        paused=tuple(row.paused for row in rows),
+        pinned_client=tuple(map(_pinned, rows)),
+        next_at_us=tuple(row.next_at_us for row in rows),
+        leader=tuple(leader_of(row.cluster, server_name) for row in rows),
+        peers=tuple(peers_of(row.cluster) for row in rows),
+    )
+
+
+class _Config(msgspec.Struct):
+    name: str = ""
+    durable_name: str = ""
+    description: str = ""
+    deliver_policy: str = "all"
+    ack_policy: str = "none"
+    ack_wait: int = 0
+    max_deliver: int = -1
+    max_ack_pending: int = -1
+    max_waiting: int = 0
+    filter_subject: str = ""
+    filter_subjects: tuple[str, ...] | None = None
+    deliver_subject: str = ""
+    deliver_group: str = ""
+    inactive_threshold: int = 0
+    priority_policy: str = ""
+    num_replicas: int = 0
+
+
+_CONFIG = msgspec.json.Decoder(_Config)
+
+
+def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:
+    """Return the configuration of a row; raise RequestFailed when it cannot be read.
+
+    `stream_replicas_count` is what a consumer has that does not say its own.
+    """
+    raw = bytes(row.config)
+    with reading("CONSUMER.LIST"):
+        config = _CONFIG.decode(raw)
+        created_at_us = time_us(row.created)
+    filters = config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())
+    return ConsumerConfiguration(
+        stream=row.stream_name,
+        name=row.name,
+        created_at_us=created_at_us,
+        description=config.description,
+        durable=bool(config.durable_name),
+        pull=not config.deliver_subject,
+        deliver_policy=config.deliver_policy,
+        ack_policy=config.ack_policy,
+        ack_wait_ns=limit(config.ack_wait),
+        max_deliver_count=limit(config.max_deliver),
+        max_ack_pending_msgs=limit(config.max_ack_pending),
+        max_waiting_pulls_count=limit(config.max_waiting),
+        filter_subjects=filters,
+        deliver_subject=config.deliver_subject or None,
+        deliver_group=config.deliver_group or None,
+        inactive_threshold_ns=limit(config.inactive_threshold),
+        priority_policy=config.priority_policy or None,
+        replicas_count=config.num_replicas or stream_replicas_count,
+        config_json=raw.decode(),
+    )

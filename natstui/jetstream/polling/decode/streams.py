@@ -1,0 +1,221 @@
+"""`STREAM.LIST` and `STREAM.INFO` → rows, columns and configurations."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.polling.decode.cluster import (
+    ClusterRow,
+    Page,
+    bounded,
+    leader_of,
+    limit,
+    peers_of,
+)
+from natstui.model.assets.configuration import StreamConfiguration, StreamKind
+from natstui.model.live.snapshot import StreamColumns, Upstream
+
+
+class _Lost(msgspec.Struct):
+    msgs: list[int] | None = None
+
+
+class _State(msgspec.Struct):
+    messages: int = 0
+    bytes: int = 0
+    first_seq: int = 0
+    last_seq: int = 0
+    first_ts: str | None = None
+    last_ts: str | None = None
+    num_deleted: int = 0
+    num_subjects: int = 0
+    consumer_count: int = 0
+    lost: _Lost | None = None
+
+
+class _Error(msgspec.Struct):
+    description: str = ""
+
+
+class UpstreamRow(msgspec.Struct):
+    """`mirror`, or one of `sources[]`."""
+
+    name: str = ""
+    lag: int = 0
+    active: int = -1
+    error: _Error | None = None
+
+
+class StreamRow(msgspec.Struct):
+    """One stream of a list; its configuration stays raw until it is known to have changed."""
+
+    config: msgspec.Raw
+    created: str
+    state: _State
+    cluster: ClusterRow | None = None
+    mirror: UpstreamRow | None = None
+    sources: tuple[UpstreamRow, ...] | None = None
+    ts: str | None = None
+    """When its leader wrote the row, by that server's clock; absent before server 2.10."""
+    name: str = ""
+    """Filled in from the configuration."""
+    made_at_us: int | None = None
+    """Filled in from `ts`."""
+    asked_mono_us: int = 0
+    """Filled in: when it was asked for."""
+    sampled_mono_us: int = 0
+    """Filled in: when the reply arrived, and then when its leader wrote it, by our clock."""
+
+
+class _Reply(msgspec.Struct):
+    total: int = 0
+    limit: int = 256
+    streams: list[StreamRow] | None = None
+    missing: list[str] | None = None
+    offline: dict[str, str] | None = None
+
+
+class _NamedRow(msgspec.Struct):
+    name: str = ""
+
+
+_REPLY = msgspec.json.Decoder(_Reply)
+_ROW = msgspec.json.Decoder(StreamRow)
+_NAMED = msgspec.json.Decoder(_NamedRow)
+
+
+def read_streams(data: bytes, mono_us: int, asked_us: int = 0) -> Page[StreamRow]:
+    """Read one page of `STREAM.LIST` that took `asked_us`; raise RequestFailed if it cannot be.
+
+    Rows of unreachable streams are left out: the server fills them with zeros.
+    """
+    with reading("STREAM.LIST"):
+        reply = _REPLY.decode(data)
+        missing = {*(reply.missing or ()), *(reply.offline or ())}
+        rows = tuple(_named(row, mono_us, asked_us) for row in reply.streams or ())
+    reachable = tuple(row for row in rows if row.name not in missing)
+    return Page(reachable, reply.total, reply.limit, tuple(sorted(missing)))
+
+
+def read_stream(data: bytes, mono_us: int, asked_us: int = 0) -> StreamRow:
+    """Read `STREAM.INFO` that took `asked_us`; raise RequestFailed when it cannot be read."""
+    with reading("STREAM.INFO"):
+        return _named(_ROW.decode(data), mono_us, asked_us)
+
+
+def _named(row: StreamRow, mono_us: int, asked_us: int) -> StreamRow:
+    row.name = _NAMED.decode(row.config).name
+    row.made_at_us = time_or_never_us(row.ts)
+    row.asked_mono_us = mono_us - asked_us
+    row.sampled_mono_us = mono_us
+    return row
+
+
+def _upstream(row: UpstreamRow, mirror: bool) -> Upstream:
+    error = row.error.description or "unknown" if row.error else None
+    # `active` -1 is "nothing ever came".
+    active_ns = bounded(row.active) if row.active >= 0 else None
+    return Upstream(row.name, bounded(row.lag), active_ns, error, mirror)
+
+
+def _upstreams(row: StreamRow) -> tuple[Upstream, ...]:
+    mirror = (_upstream(row.mirror, True),) if row.mirror else ()
+    return mirror + tuple(_upstream(source, False) for source in row.sources or ())
+
+
+def stream_columns(rows: Sequence[StreamRow], server_name: str | None) -> StreamColumns:
+    """Return rows as columns; `server_name` leads what has no cluster section.
+
+    Raises ValueError for a time that is none.
+    """
+    states = [row.state for row in rows]
+    return StreamColumns(
+        name=tuple(row.name for row in rows),
+        created_at_us=tuple(time_us(row.created) for row in rows),
+        sampled_mono_us=tuple(row.sampled_mono_us for row in rows),
+        stored_msgs=tuple(state.messages for state in states),
+        stored_bytes=tuple(state.bytes for state in states),
+        first_seq=tuple(state.first_seq for state in states),
+        last_seq=tuple(state.last_seq for state in states),
+        first_at_us=tuple(
+            time_or_never_us(state.first_ts) if state.messages else None for state in states
+        ),
+        last_at_us=tuple(time_or_never_us(state.last_ts) for state in states),
+        deleted_msgs=tuple(state.num_deleted for state in states),
+        lost_msgs=tuple(len(state.lost.msgs or ()) if state.lost else 0 for state in states),
+        subjects_count=tuple(state.num_subjects for state in states),
+        consumers_count=tuple(state.consumer_count for state in states),
+        leader=tuple(leader_of(row.cluster, server_name) for row in rows),
+        peers=tuple(peers_of(row.cluster) for row in rows),
+        upstreams=tuple(_upstreams(row) for row in rows),
+    )
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+class _Config(msgspec.Struct):
+    name: str
+    description: str = ""
+    subjects: tuple[str, ...] | None = None
+    storage: str = "file"
+    retention: str = "limits"
+    discard: str = "old"
+    max_msgs: int = -1
+    max_bytes: int = -1
+    max_age: int = 0
+    max_msgs_per_subject: int = -1
+    max_msg_size: int = -1
+    max_consumers: int = -1
+    duplicate_window: int = 0
+    num_replicas: int = 1
+    sealed: bool = False
+    allow_direct: bool = False
+    mirror: _Named | None = None
+    sources: tuple[_Named, ...] | None = None
+
+
+_CONFIG = msgspec.json.Decoder(_Config)
+
+
+def stream_kind(name: str) -> StreamKind:
+    """Tell a KV bucket and an object store by the convention of their stream's name."""
+    if name.startswith("KV_"):
+        return "kv"
+    return "object" if name.startswith("OBJ_") else "stream"
+
+
+def stream_configuration(row: StreamRow) -> StreamConfiguration:
+    """Return the configuration of a row; raise RequestFailed when it cannot be read."""
+    raw = bytes(row.config)
+    with reading("STREAM.LIST"):
+        config = _CONFIG.decode(raw)
+        created_at_us = time_us(row.created)
+    return StreamConfiguration(
+        name=config.name,
+        created_at_us=created_at_us,
+        kind=stream_kind(config.name),
+        description=config.description,
+        subjects=config.subjects or (),
+        storage=config.storage,
+        retention=config.retention,
+        discard=config.discard,
+        max_msgs=limit(config.max_msgs),
+        max_bytes=limit(config.max_bytes),
+        max_age_ns=limit(config.max_age),
+        max_msgs_per_subject=limit(config.max_msgs_per_subject),
+        max_msg_size_bytes=limit(config.max_msg_size),
+        max_consumers_count=limit(config.max_consumers),
+        duplicate_window_ns=limit(config.duplicate_window),
+        replicas_count=config.num_replicas,
+        sealed=config.sealed,
+        allow_direct=config.allow_direct,
+        mirror=config.mirror.name if config.mirror else None,
+        sources=tuple(source.name for source in config.sources or ()),
+        config_json=raw.decode(),
+    )

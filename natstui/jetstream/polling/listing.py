@@ -1,0 +1,171 @@
+"""A list of the JetStream API, over several polls if it is long.
+
+A page has 256 rows, which no request can change. Where a page would take so long on the link that
+the server closes the connection, the names are asked for, and then each row by itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
+from typing import Generic, TypeVar
+
+import msgspec
+
+from natstui.errors import NotFound, PermissionDenied, RequestFailed
+from natstui.jetstream.connection.replies import read
+from natstui.jetstream.polling.budget import PollingApi
+from natstui.jetstream.polling.decode.cluster import Page
+
+Row = TypeVar("Row")
+
+PAGE_COUNT = 256
+"""Rows on a page of `STREAM.LIST` and `CONSUMER.LIST`."""
+_MISSING_WAIT_US = 3_000_000
+_LONGEST_PAGE_S = 9.0
+"""A server closes a connection that does not accept its data within 10 s."""
+_PROBE_COUNT = 8
+_SHORT_COUNT = 4 * _PROBE_COUNT
+"""A list so short is asked for on any link."""
+_TURN_S = 0.5
+
+
+def pages_count(rows_count: int) -> int:
+    """Return how many requests a list of so many rows takes."""
+    return max(1, -(-rows_count // PAGE_COUNT))
+
+
+async def _all(works: Iterable[Coroutine[None, None, None]]) -> None:
+    tasks = [asyncio.create_task(work) for work in works]
+    try:
+        await asyncio.gather(*tasks)
+    finally:
+        for task in tasks:
+            task.cancel()
+
+
+class _Names(msgspec.Struct):
+    total: int = 0
+    limit: int = 0
+    streams: list[str] | None = None
+    consumers: list[str] | None = None
+
+
+class Listing(Generic[Row]):
+    """Collects the rows of one list until `done`."""
+
+    def __init__(
+        self,
+        verb: str,
+        read_page: Callable[[bytes, int, int], Page[Row]],
+        read_row: Callable[[bytes, int, int], Row],
+        expected_count: int,
+    ) -> None:
+        self.verb = verb
+        self._read_page = read_page
+        self._read_row = read_row
+        self._expected_count = expected_count
+        self._offset = 0
+        self._total_count: int | None = None
+        self._left: deque[str] | None = None
+        """Names still to be asked for, where rows are asked for one by one."""
+        self._asking: asyncio.Task[None] | None = None
+        self._fresh: list[Row] = []
+        self.rows: list[Row] = []
+        self.missing: set[str] = set()
+        self.done = False
+        self.steady = True
+        """Nothing was added or removed between the pages, so no row slipped between them."""
+
+    def take_fresh(self) -> list[Row]:
+        """Return the rows that came since the last call, each asked for by itself."""
+        fresh, self._fresh = self._fresh, []
+        return fresh
+
+    async def step(self, api: PollingApi) -> None:
+        """Read one page, or some rows; raises what `Client.request` raises."""
+        if self._offset == 0 and self._left is None and await self._is_too_long(api):
+            self._left = await self._names(api)
+        if self._left is None:
+            await self._step_page(api)
+        else:
+            await self._step_rows(api, self._left)
+
+    async def _step_page(self, api: PollingApi) -> None:
+        page = await self._page(api, self._offset)
+        self.steady = self.steady and self._total_count in (None, page.total_count)
+        self._total_count = page.total_count
+        self.rows.extend(page.rows)
+        self.missing.update(page.missing)
+        self._offset += max(1, page.limit_count)
+        self.done = self._offset >= page.total_count
+
+    async def _page(self, api: PollingApi, offset: int) -> Page[Row]:
+        answer = await api.answer(self.verb, {"offset": offset})
+        # A long list is as old as its first byte, however long the rest was on the way.
+        began_us = answer.arrival.began_mono_us
+        waited_us = began_us - answer.asked_mono_us
+        page = self._read_page(answer.data, began_us, waited_us)
+        if page.missing and waited_us > _MISSING_WAIT_US:
+            # The server waited 4 s for others that are down; that is no work.
+            api.discount(answer)
+        if page.rows:
+            api.row_bytes[self._kind] = len(answer.data) / len(page.rows)
+        return page
+
+    @property
+    def _kind(self) -> str:
+        return self.verb.partition(".")[0]
+
+    async def _is_too_long(self, api: PollingApi) -> bool:
+        """Tell whether a page would take too long on the link; read the list's end first.
+
+        The last rows are a short page, whose bytes show the speed of the link.
+        """
+        count = min(PAGE_COUNT, self._expected_count)
+        if count <= _SHORT_COUNT:
+            return False
+        if self._kind not in api.row_bytes or self._page_s(api, count) > _LONGEST_PAGE_S:
+            await self._page(api, max(0, self._expected_count - _PROBE_COUNT))
+        return self._page_s(api, count) > _LONGEST_PAGE_S
+
+    def _page_s(self, api: PollingApi, count: int) -> float:
+        return count * api.row_bytes.get(self._kind, 0.0) / (api.bytes_per_s or float("inf"))
+
+    async def _names(self, api: PollingApi) -> deque[str]:
+        verb, found, offset = self.verb.replace(".LIST", ".NAMES"), deque[str](), 0
+        while True:
+            data, _ = await api.ask(verb, {"offset": offset})
+            page = read(verb, data, _Names)
+            found.extend(page.streams or page.consumers or ())
+            offset += page.limit
+            if page.limit <= 0 or offset >= page.total:
+                return found
+
+    async def _step_rows(self, api: PollingApi, left: deque[str]) -> None:
+        """Receive rows for a while; several are always being asked for."""
+        if self._asking is None:
+            asking = (self._ask_rows(api, left) for _ in range(1 + api.at_once_count))
+            self._asking = api.spawn(_all(asking))
+        await asyncio.wait({self._asking}, timeout=_TURN_S)
+        if self._asking.done():
+            self._asking.result()
+            self.done = True
+
+    async def _ask_rows(self, api: PollingApi, left: deque[str]) -> None:
+        while left:
+            name = left.popleft()
+            try:
+                answer = await api.answer(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
+            except NotFound:
+                continue
+            except PermissionDenied:
+                raise
+            except RequestFailed:
+                self.missing.add(name)
+                continue
+            began_us = answer.arrival.began_mono_us
+            row = self._read_row(answer.data, began_us, began_us - answer.asked_mono_us)
+            self.rows.append(row)
+            self._fresh.append(row)

@@ -1,0 +1,185 @@
+"""Polls a server's JetStream: one snapshot per poll, within a budget of requests and work."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from functools import partial
+
+from natstui.errors import RequestFailed, RequestTimedOut, ServerGone
+from natstui.feed import Sink
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.budget import Allowance, PollingApi, PollInterval, RequestLimiter
+from natstui.jetstream.polling.configurations import ConfigurationHashes
+from natstui.jetstream.polling.consumers import ConsumerReading
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.decode.account import read_account
+from natstui.jetstream.polling.lag import NextReading
+from natstui.jetstream.polling.questions import Patience, Questions
+from natstui.jetstream.polling.server_clock import ServerClocks
+from natstui.jetstream.polling.snapshot import snapshot_of
+from natstui.jetstream.polling.streams import StreamReading
+from natstui.model.live.snapshot import Account, PollCost
+
+REQUESTS_PER_S = 15
+"""Requests a second at most, whatever there is to see."""
+_INFO = "INFO"
+_ANSWERS = "answers"
+_INFO_TIMEOUT_S = 2.0
+_PROBE_S = 0.25
+_PATIENCE_S = 0.7
+_QUIET_S = 0.25
+_QUIET_TRIPS_COUNT = 3
+"""Round trips after which a request counts as late, and `_QUIET_S` at least."""
+
+
+async def poll(
+    client: Client, control: PollControl, sink: Sink, requests_per_s: int = REQUESTS_PER_S
+) -> None:
+    """Poll until cancelled.
+
+    Adds a Snapshot per poll, Configured before it when configurations are new, Unavailable and
+    Restored when something cannot be read. Polls nothing while there is no connection.
+    """
+    poller = _Poller(client, control, sink, requests_per_s)
+    try:
+        while True:
+            started_s = asyncio.get_running_loop().time()
+            pause_s = await poller.poll_once()
+            await control.rest(started_s + pause_s)
+    finally:
+        await poller.close()
+
+
+class _Poller:
+    def __init__(
+        self, client: Client, control: PollControl, sink: Sink, requests_per_s: int
+    ) -> None:
+        self._client = client
+        self._control = control
+        self._sink = sink
+        self._api = PollingApi(client, RequestLimiter(requests_per_s))
+        self._interval = PollInterval(requests_per_s)
+        self._availability = Availability(sink)
+        self._configurations = ConfigurationHashes()
+        self._clocks = clocks = ServerClocks()
+        self._questions = Questions(self._api)
+        self._rtt_us: int | None = None
+        self._streams = StreamReading(self._api, self._availability, clocks, sink)
+        self._consumers = ConsumerReading(self._api, self._availability, clocks)
+        self._next = NextReading(self._api, self._availability)
+
+    async def poll_once(self) -> float:
+        """Poll, and return the seconds from its start to the start of the next."""
+        wanted_s = self._control.interval_s
+        self._api.begin_poll()
+        allowed = self._interval.next_allowance(self._api, wanted_s)
+        try:
+            await self._read(allowed, wanted_s)
+        except ServerGone:
+            await self.close()
+            self._availability.retry_all()
+            self._interval.forget()
+            return _PROBE_S
+        except RequestTimedOut as error:
+            # INFO is the probe: it is sent again at once, and all else waits for its answer.
+            self._availability.failed(_INFO, error)
+            self._availability.retry_all()
+            self._interval.forget()
+            return _PROBE_S
+        except RequestFailed as error:
+            self._availability.failed(_ANSWERS, error)
+        return self._interval.interval_s
+
+    async def close(self) -> None:
+        """Drop the open requests."""
+        await self._questions.close()
+        await self._streams.close()
+        await self._consumers.close()
+        await self._api.forget_link()
+
+    async def _read(self, allowed: Allowance, wanted_s: float) -> None:
+        started_us = time.monotonic_ns() // 1000
+        quiet_s = max(_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
+        patience = Patience(_PATIENCE_S + quiet_s, quiet_s)
+        account, rtt_us = await self._account(patience)
+        self._clocks.trip_us = self._api.trip_us
+        began_mono_s = time.monotonic()
+        streams = await self._streams.read(
+            allowed.halved() if self._consumers.has_any else allowed,
+            self._control.visible_streams,
+            patience,
+            account.streams_count if account else 0,
+        )
+        allowed = allowed.as_long_again(began_mono_s)
+        if streams.complete or streams.missing:
+            known = self._configurations
+            away = {stream: known.consumers_of(stream) for stream in streams.missing}
+            self._consumers.follow(self._streams.rows, away)
+        visible = self._control.visible_consumers
+        consumers = await self._consumers.read(allowed, visible, patience)
+        in_view = self._control.visible_consumers
+        reachable = {
+            name: row for name, row in self._streams.rows.items() if name not in streams.missing
+        }
+        await self._next.find(allowed, in_view, consumers.rows, reachable)
+        cost = self._cost(started_us, rtt_us, wanted_s)
+        server_name = self._client.nc.server_info.get("server_name")
+        snapshot = snapshot_of(account, streams, consumers, cost, server_name)
+        living = set(self._streams.rows)
+        configured = self._configurations.changed_in(
+            snapshot.taken_at_us, streams, consumers, living
+        )
+        if configured is not None:
+            self._sink.add(configured)
+        self._sink.add(snapshot)
+        self._availability.worked(_ANSWERS)
+
+    def _cost(self, started_us: int, rtt_us: int | None, wanted_s: float) -> PollCost:
+        """Return what this poll cost, and set the pause to the next."""
+        elapsed_us = time.monotonic_ns() // 1000 - started_us
+        reason = (
+            self._interval.after(self._api.server_us, wanted_s, far=self._api.is_far)
+            or self._availability.waiting_reason
+            or self._interval.link_reason(self._api, elapsed_us / 1e6, wanted_s)
+        )
+        return PollCost(
+            requests_count=self._api.requests_count,
+            received_bytes=self._api.received_bytes,
+            elapsed_us=elapsed_us,
+            api_rtt_us=rtt_us,
+            interval_us=max(elapsed_us, round(self._interval.interval_s * 1e6)),
+            backoff_reason=reason,
+        )
+
+    async def _account(self, patience: Patience) -> tuple[Account | None, int | None]:
+        """Return the account and the round trip; raises ServerGone.
+
+        Raises RequestTimedOut too on a lone server. In a cluster only the meta leader answers
+        INFO; the leaders of streams still answer for their streams.
+        """
+        if _INFO not in self._questions:
+            if not self._availability.may_ask(_INFO):
+                return None, None
+            self._questions.ask(_INFO, partial(self._api.ask, _INFO, timeout_s=_INFO_TIMEOUT_S))
+        in_cluster = bool(self._client.nc.server_info.get("cluster"))
+        limit_s = patience.quiet_s if in_cluster else 2 * _INFO_TIMEOUT_S
+        if not await self._questions.wait(_INFO, Patience(limit_s), limit_s):
+            return None, None
+        asked_mono_s = self._questions.asked_mono_s(_INFO)
+        try:
+            reply, self._rtt_us = self._questions.take(_INFO)
+            account = read_account(reply)
+        except RequestTimedOut as error:
+            if not in_cluster:
+                raise
+            self._availability.failed(_INFO, error)
+            return None, None
+        except RequestFailed as error:
+            self._availability.failed(_INFO, error)
+            return None, None
+        self._streams.lists_work(asked_mono_s)
+        if self._availability.worked(_INFO):
+            self._availability.retry_all()
+        return account, self._rtt_us

@@ -1,0 +1,104 @@
+"""Requests that may stay open over several polls: a silent server delays no other request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Any
+
+from natstui.errors import NatstuiError
+from natstui.jetstream.polling.budget import PollingApi
+
+
+@dataclass(slots=True)
+class Patience:
+    """How long one poll may wait for its requests, all together."""
+
+    left_s: float
+    quiet_s: float = 0.25
+    """How long to wait for one request that a healthy server answers at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    task: asyncio.Task[Any]
+    asked_mono_s: float
+
+
+class Questions:
+    """Open requests by name; each is sent once until its answer was taken."""
+
+    def __init__(self, api: PollingApi) -> None:
+        self._api = api
+        self._open: dict[str, _Open] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._open
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of open requests, answered or not."""
+        return tuple(self._open)
+
+    def ask(self, name: str, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
+        """Ask, unless the same request is open."""
+        if name not in self._open:
+            self._open[name] = _Open(asyncio.create_task(make()), time.monotonic())
+
+    async def wait(self, name: str, patience: Patience, at_most_s: float) -> bool:
+        """Wait for an answer as long as there is patience; tell whether it is there.
+
+        Only time in which nothing came counts. The time that a slow link needs for other bytes
+        does not: the answer may follow them.
+        """
+        task, limit_s = self._open[name].task, max(0.0, min(at_most_s, patience.left_s))
+        began_s, before_bytes = time.monotonic(), self._api.arrived_bytes
+        while not task.done():
+            carried_s = self._api.carried_s(self._api.arrived_bytes - before_bytes)
+            silent_s = time.monotonic() - began_s - carried_s
+            if silent_s >= limit_s:
+                patience.left_s -= silent_s
+                return False
+            await asyncio.wait({task}, timeout=limit_s - silent_s)
+        return True
+
+    def is_answered(self, name: str) -> bool:
+        """Tell whether an open request has been answered."""
+        return name in self._open and self._open[name].task.done()
+
+    def asked_mono_s(self, name: str) -> float:
+        """Return when an open request was sent."""
+        return self._open[name].asked_mono_s
+
+    def take(self, name: str) -> Any:
+        """Return an answer that has come, or raise the error of the request."""
+        return self._open.pop(name).task.result()
+
+    def drop(self, name: str) -> None:
+        """Cancel an open request."""
+        given_up = self._open.pop(name, None)
+        if given_up is not None:
+            given_up.task.cancel()
+            given_up.task.add_done_callback(_retrieve_error)
+
+    async def close(self) -> None:
+        """Cancel every open request."""
+        tasks = {each.task for each in self._open.values()}
+        self._open.clear()
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        for task in tasks:
+            _retrieve_error(task)
+
+
+def _retrieve_error(task: asyncio.Task[Any]) -> None:
+    """Retrieve the error of a request that nobody awaits, or Python would complain."""
+    if task.cancelled():
+        return
+    error = task.exception()
+    if error is not None and not isinstance(error, NatstuiError):
+        raise error

@@ -1,0 +1,59 @@
+"""When a server made a row, by our own clock: a slow link may take seconds for an answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+_TRIPS_RATIO = 2
+_SURE_US = 100_000
+"""How well a server's clock must be known before rates are computed from its times."""
+
+
+@dataclass(slots=True)
+class _Clock:
+    behind_us: int
+    """What is added to a time of the server to get ours."""
+    sure: bool
+
+
+class ServerClocks:
+    """Compares each server's clock with ours, by answers that come quickly.
+
+    An answer is made after its request was sent and before it arrives, so each one bounds the
+    difference of the clocks. The quickest answers determine it; a late one is then dated by the
+    server's own time. A clock that was set, or runs faster, changes the difference only as far
+    as needed.
+    """
+
+    def __init__(self) -> None:
+        self._clocks: dict[str, _Clock] = {}
+        self.trip_us = 0
+        """How long the quickest answers take over this link."""
+
+    def made_mono_us(
+        self,
+        server: str | None,
+        ts_us: int | None,
+        asked_mono_us: int,
+        received_mono_us: int,
+        *,
+        settle: bool = False,
+    ) -> int | None:
+        """Return when the server made an answer, by our clock; None while that is not known.
+
+        `settle` takes this answer as good enough, because no quicker one is to be had. Servers
+        before 2.10 tell no time: theirs is when the answer arrived.
+        """
+        if ts_us is None or server is None:
+            return received_mono_us
+        lowest_us, highest_us = asked_mono_us - ts_us, received_mono_us - ts_us
+        clock = self._clocks.get(server)
+        if clock is None or not clock.sure:
+            middle_us = (lowest_us + highest_us) // 2
+            clock = self._clocks[server] = _Clock(middle_us, sure=False)
+        nearest_us = min(max(clock.behind_us, lowest_us), highest_us)
+        was_set = abs(nearest_us - clock.behind_us) > _SURE_US
+        quick = highest_us - lowest_us <= max(_SURE_US, _TRIPS_RATIO * self.trip_us)
+        clock.behind_us = nearest_us
+        clock.sure = settle or quick or (clock.sure and not was_set)
+        return ts_us + clock.behind_us if clock.sure else None

@@ -1,0 +1,101 @@
+"""What one poll learned, and the record it becomes."""
+
+from __future__ import annotations
+
+import time
+from array import array
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
+
+from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_columns
+from natstui.jetstream.polling.decode.streams import StreamRow, stream_columns
+from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+
+Row = TypeVar("Row")
+Columns = TypeVar("Columns", StreamColumns, ConsumerColumns)
+_COUNTS = {
+    table: tuple(
+        column.name
+        for column in fields(table)
+        if column.type == "tuple[int, ...]" and not column.name.endswith("_at_us")
+    )
+    for table in (StreamColumns, ConsumerColumns)
+}
+
+
+@dataclass(slots=True)
+class StreamsSeen:
+    """What one poll learned of the streams."""
+
+    rows: list[StreamRow] = field(default_factory=list)
+    complete: bool = False
+    missing: set[str] = field(default_factory=set)
+    """All that are unreachable as far as is known, not only those asked for in this poll."""
+
+
+@dataclass(slots=True)
+class ConsumersSeen:
+    """What one poll learned of the consumers."""
+
+    rows: dict[tuple[str, str], ConsumerRow] = field(default_factory=dict)
+    swept: set[str] = field(default_factory=set)
+    missing: set[tuple[str, str]] = field(default_factory=set)
+    """All that are unreachable as far as is known, not only those asked for in this poll."""
+    complete: bool = False
+
+
+def snapshot_of(
+    account: Account | None,
+    streams: StreamsSeen,
+    consumers: ConsumersSeen,
+    cost: PollCost,
+    server_name: str | None,
+) -> Snapshot:
+    """Return the record of a poll; a row with an absurd number or time counts as unreachable."""
+    stream_part, bad_streams = _sound(streams.rows, lambda rows: stream_columns(rows, server_name))
+    consumer_part, bad_consumers = _sound(
+        tuple(consumers.rows.values()), lambda rows: consumer_columns(rows, server_name)
+    )
+    lost_streams = streams.missing.union(row.name for row in bad_streams)
+    lost_consumers = consumers.missing.union((r.stream_name, r.name) for r in bad_consumers)
+    complete = consumers.complete and streams.complete
+    return Snapshot(
+        taken_mono_us=time.monotonic_ns() // 1000,
+        taken_at_us=time.time_ns() // 1000,
+        streams=stream_part,
+        consumers=consumer_part,
+        streams_complete=streams.complete,
+        consumers_complete=complete,
+        swept_streams=() if complete else tuple(sorted(consumers.swept)),
+        unreachable_streams=tuple(sorted(lost_streams)),
+        unreachable_consumers=tuple(sorted(lost_consumers)),
+        account=account,
+        cost=cost,
+    )
+
+
+def _sound(
+    rows: Sequence[Row], columns_of: Callable[[Sequence[Row]], Columns]
+) -> tuple[Columns, list[Row]]:
+    """Return the columns of the rows that every reader accepts, and the other rows."""
+    try:
+        return _checked(columns_of(rows)), []
+    except (ValueError, OverflowError):
+        bad = [row for row in rows if not _is_sound(row, columns_of)]
+        return columns_of([row for row in rows if row not in bad]), bad
+
+
+def _is_sound(row: Row, columns_of: Callable[[Sequence[Row]], Columns]) -> bool:
+    try:
+        _checked(columns_of([row]))
+    except (ValueError, OverflowError):
+        return False
+    return True
+
+
+def _checked(columns: Columns) -> Columns:
+    """Raise OverflowError for a count below zero or beyond 64 bits."""
+    for name in _COUNTS[type(columns)]:
+        array("Q", getattr(columns, name))
+    return columns

@@ -1,0 +1,303 @@
+"""The embedded nats-server of `natstui demo` and of tests: loopback, a free port, own store."""
+
+from __future__ import annotations
+
+import asyncio
+import ctypes
+import errno
+import http.client
+import json
+import os
+import random
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+from urllib.parse import urlsplit
+
+from natstui.errors import BrokerFailed, MissingExtra
+
+# Systems hand out ports above these (32768 on Linux, 49152 elsewhere) to whoever connects, which
+# may be between the choice and the start, or while a server restarts.
+_PORTS = range(20_000, 32_000)
+_TRIES_COUNT = 200
+
+
+def free_ports(count: int) -> list[int]:
+    """Return that many different loopback ports on which nobody listens now.
+
+    Raises BrokerFailed when none is found.
+    """
+    candidates = random.sample(_PORTS, _TRIES_COUNT)
+    found: list[int] = []
+    while len(found) < count:
+        if not candidates:
+            raise BrokerFailed(f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}")
+        port = candidates.pop()
+        if _is_free(port):
+            found.append(port)
+    return found
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as one:
+        try:
+            one.bind(("127.0.0.1", port))
+        except OSError as error:
+            if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                return False
+            raise
+    return True
+
+
+_START_S = 15.0
+_STOP_S = 5.0
+_FREEZE_S = 1.0
+_LOOK_AGAIN_S = 0.005
+_CHOICES_COUNT = 3
+_TAKEN = "address already in use"
+_PR_SET_PDEATHSIG = 1
+
+
+def server_binary() -> str:
+    """Return the path of nats-server: $NATS_SERVER, then PATH, then next to this Python.
+
+    Raises MissingExtra when there is none.
+    """
+    named = os.environ.get("NATS_SERVER")
+    # The scripts folder is not on PATH when the virtual environment is not activated.
+    found = named or shutil.which("nats-server")
+    found = found or shutil.which("nats-server", path=sysconfig.get_path("scripts"))
+    if found is None:
+        raise MissingExtra("demo", "demo")
+    return found
+
+
+def _die_with_parent() -> Callable[[], None] | None:
+    """Return what the child runs before it becomes the server; None outside Linux."""
+    if sys.platform != "linux":
+        return None
+    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
+
+    def arm() -> None:
+        prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
+
+    return arm
+
+
+def _all_stopped(pid: int) -> bool:
+    """Return whether every thread of a process has stopped; False where that cannot be seen."""
+    threads = Path(f"/proc/{pid}/task")
+    if not threads.is_dir():
+        return False
+    return all(_has_stopped(thread) for thread in threads.iterdir())
+
+
+def _has_stopped(thread: Path) -> bool:
+    """Return whether one thread has stopped; one that has ended meanwhile has."""
+    try:
+        return (thread / "stat").read_text().rpartition(")")[2].split()[0] == "T"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def _choose_ports(given: int | None) -> tuple[int, int]:
+    client_port, http_port = free_ports(2)
+    return given or client_port, http_port
+
+
+class Broker:
+    """One nats-server process, usable with `with` and with `async with`.
+
+    Start it from the main thread: Linux ends it when the thread that started it ends.
+    """
+
+    url: str
+    """Where clients connect; stays the same over restarts."""
+    ports: tuple[int, int]
+    """For clients and for HTTP; chosen again if somebody takes one before the first start."""
+    monitoring_url: str
+    """Where the server answers HTTP (`/healthz`, `/jsz`)."""
+
+    def __init__(
+        self,
+        *,
+        store: Path | None = None,
+        config_text: str = "",
+        name: str = "natstui",
+        jetstream: bool = True,
+        port: int | None = None,
+    ) -> None:
+        """Prepare a server; `config_text` is its configuration file, flags win over it.
+
+        Without a `port` it takes a free one.
+        """
+        self._binary = server_binary()
+        self._jetstream = jetstream
+        self._own = Path(tempfile.mkdtemp(prefix="natstui-broker-"))
+        self.name = name
+        self.store = store or self._own / "store"
+        self.log = self._own / "server.log"
+        self._config = self._own / "server.conf"
+        self._config.write_text(config_text, encoding="utf-8")
+        self._process: subprocess.Popen[bytes] | None = None
+        self._given_port = port
+        self.ports = _choose_ports(port)
+        self._choices_left = _CHOICES_COUNT
+
+    def __enter__(self) -> Self:
+        with self._closed_on_failure():
+            self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        with self._closed_on_failure():
+            self._spawn()
+            # Another process cannot set our events: looking again is the only way.
+            while not self._is_ready():  # noqa: ASYNC110
+                await asyncio.sleep(_LOOK_AGAIN_S)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def pid(self) -> int:
+        """The server's process id; raises BrokerFailed while it does not run."""
+        if self._process is None:
+            raise BrokerFailed(f"nats-server {self.name} is not running")
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process is alive."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self) -> None:
+        """Start and wait until JetStream answers; raise BrokerFailed with its last log line."""
+        self._spawn()
+        while not self._is_ready():
+            time.sleep(_LOOK_AGAIN_S)
+
+    def stop(self) -> None:
+        """Stop in order, as an operator would; kill when that takes too long."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.send_signal(signal.SIGCONT)
+        process.terminate()
+        try:
+            process.wait(_STOP_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+    def kill(self) -> None:
+        """End it at once, as a crash would."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait()
+
+    def restart(self) -> None:
+        """Stop if it runs, and start again on the same ports and store."""
+        self.stop()
+        self.start()
+
+    def freeze(self) -> None:
+        """Make it hang: connections stay open and nobody answers."""
+        os.kill(self.pid, signal.SIGSTOP)
+        # Its threads stop one after the other, and until then may still answer.
+        give_up_at = time.monotonic() + _FREEZE_S
+        while not _all_stopped(self.pid) and time.monotonic() < give_up_at:
+            time.sleep(_LOOK_AGAIN_S)
+
+    def thaw(self) -> None:
+        """Let a frozen server go on."""
+        os.kill(self.pid, signal.SIGCONT)
+
+    def close(self) -> None:
+        """Stop, and remove what was temporary."""
+        self.stop()
+        shutil.rmtree(self._own, ignore_errors=True)
+
+    def _spawn(self) -> None:
+        client_port, http_port = self.ports
+        words = [self._binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
+        words += ["-p", str(client_port), "-m", str(http_port), "--ports_file_dir", str(self._own)]
+        words += ["-js", "-sd", str(self.store)] if self._jetstream else []
+        with self.log.open("ab") as log:
+            self._process = subprocess.Popen(
+                words,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                preexec_fn=_die_with_parent(),
+            )
+        self._give_up_at = time.monotonic() + _START_S
+
+    def _is_ready(self) -> bool:
+        """Check whether it listens and JetStream is up; keep its addresses."""
+        if self._process is None or self._process.poll() is not None:
+            self._process = None
+            if self._may_choose_again():
+                self._spawn()
+                return False
+            raise BrokerFailed(f"nats-server ended at its start: {self._last_words()}")
+        if time.monotonic() > self._give_up_at:
+            self.kill()
+            raise BrokerFailed(f"nats-server was not ready after {_START_S:g} s")
+        ports = self._own / f"{Path(self._binary).name}_{self._process.pid}.ports"
+        try:
+            listens = json.loads(ports.read_bytes())
+        except (FileNotFoundError, json.JSONDecodeError):
+            return False
+        # Clients know its address from now on.
+        self._choices_left = 0
+        self.url, self.monitoring_url = listens["nats"][0], listens["monitoring"][0]
+        return self.is_healthy("?js-enabled-only=true" if self._jetstream else "?js-server-only=1")
+
+    def _may_choose_again(self) -> bool:
+        """Whether somebody took a port of our choice before the server had it."""
+        if self._given_port or self._choices_left == 0 or _TAKEN not in self._last_words():
+            return False
+        self._choices_left -= 1
+        self.ports = _choose_ports(self._given_port)
+        return True
+
+    def is_healthy(self, query: str = "") -> bool:
+        """Ask `/healthz`; without a query that includes the meta leader of a cluster."""
+        address = urlsplit(self.monitoring_url).netloc
+        connection = http.client.HTTPConnection(address, timeout=1)
+        try:
+            connection.request("GET", "/healthz" + query)
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def _last_words(self) -> str:
+        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return lines[-1] if lines else "its log is empty"

@@ -1,0 +1,70 @@
+"""Several embedded nats-servers that form one cluster, for the faults only a cluster has."""
+
+from __future__ import annotations
+
+import time
+from typing import Self
+
+from natstui.errors import BrokerFailed
+from natstui.jetstream.testbed.broker import Broker, free_ports
+
+_ELECTION_S = 30.0
+
+_CONFIG = """
+server_tags: ["{name}"]
+cluster {{ name: LAB, listen: "127.0.0.1:{own}", routes: [{routes}] }}
+accounts {{
+  $SYS: {{ users: [{{ user: sys, password: sys }}] }}
+  APP: {{ jetstream: enabled, users: [{{ user: app, password: app }}] }}
+}}
+"""
+
+
+class Cluster:
+    """Nodes n1, n2, … of one cluster; user `app` has JetStream, user `sys` is the system's.
+
+    Each node's name is its tag too, so that a stream can be placed on it.
+    """
+
+    def __init__(self, size_count: int = 3) -> None:
+        ports = free_ports(size_count)
+        self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
+        routes = ", ".join(f'"{route}"' for route in self.routes)
+        self.nodes = [
+            Broker(name=f"n{i}", config_text=_CONFIG.format(name=f"n{i}", own=port, routes=routes))
+            for i, port in enumerate(ports, start=1)
+        ]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where clients connect, one address per node."""
+        return tuple(node.url for node in self.nodes)
+
+    def node(self, name: str) -> Broker:
+        """Return the node of a name, as the server tells it (`cluster.leader`)."""
+        return next(node for node in self.nodes if node.name == name)
+
+    def __enter__(self) -> Self:
+        try:
+            self._start()
+        except BaseException:
+            self.close()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def _start(self) -> None:
+        for node in self.nodes:
+            node.start()
+        give_up_at = time.monotonic() + _ELECTION_S
+        while not all(node.is_healthy() for node in self.nodes):
+            if time.monotonic() > give_up_at:
+                raise BrokerFailed(f"the cluster has no meta leader after {_ELECTION_S:g} s")
+            time.sleep(0.05)
+
+    def close(self) -> None:
+        """Stop every node and remove what was temporary."""
+        for node in self.nodes:
+            node.close()

@@ -1,0 +1,122 @@
+"""The process behind `natstui demo`: broker and shop, alive as long as its stdin is open.
+
+Usage: `python -m natstui.jetstream.testbed.shop.process SCRATCH [STORE]`. It prints one line of
+JSON, `{"url": …}` when the shop is open or `{"error": …}`, and removes SCRATCH at its end, also
+when the process that started it was killed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from natstui.config import Connection
+from natstui.errors import BrokerFailed, NatstuiError
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.shop.traffic import open_shop, reopen_shop, run_shop
+
+if sys.platform != "win32":
+    import fcntl
+
+
+_LOOK_AGAIN_S = 1.0
+
+_CONFIG = """
+accounts {
+  SHOP {
+    jetstream { max_memory: 64MB, max_file: 512MB, max_streams: 50, max_consumers: 200 }
+    users: [ { user: shop, password: shop } ]
+  }
+  SYS { users: [ { user: admin, password: admin } ] }
+}
+system_account: SYS
+no_auth_user: shop
+"""
+
+
+def main() -> None:
+    """Serve until stdin ends."""
+    scratch = Path(sys.argv[1])
+    store = Path(sys.argv[2]) if len(sys.argv) > 2 else None
+    # Of the server: collect garbage sooner rather than take more of somebody's laptop.
+    os.environ.setdefault("GOMEMLIMIT", "128MiB")
+    try:
+        with lock(store or scratch):
+            asyncio.run(_serve(store))
+    except (NatstuiError, OSError) as error:
+        _say({"error": str(error)})
+    # Not after a crash: what its traceback says is in there, and the other process tidies up.
+    shutil.rmtree(scratch, ignore_errors=True)
+
+
+@contextmanager
+def lock(folder: Path) -> Iterator[None]:
+    """Hold a folder for this process alone: two servers would ruin each other's store.
+
+    Raises BrokerFailed when another one has it, or it cannot be written.
+    """
+    try:
+        with (folder / "natstui-demo.lock").open("w") as file:
+            if sys.platform != "win32":
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield
+    except BlockingIOError as error:
+        raise BrokerFailed(f"{folder} is in use by another `natstui demo`") from error
+
+
+async def _serve(store: Path | None) -> None:
+    """Start the broker, open the shop, and keep both until the end of stdin or a signal."""
+    ended = asyncio.ensure_future(_end_of_stdin())
+    for number in (signal.SIGINT, signal.SIGTERM):
+        asyncio.get_running_loop().add_signal_handler(number, ended.cancel)
+    async with Broker(store=store, name="natstui-demo", config_text=_CONFIG) as broker:
+        client = await connect(Connection(servers=(broker.url,), client_name="demo shop"))
+        try:
+            await open_shop(client)
+            _say({"url": broker.url})
+            work = {
+                ended,
+                *map(asyncio.ensure_future, (run_shop(client), _keep_alive(broker, client))),
+            }
+            done, rest = await asyncio.wait(work, return_when=asyncio.FIRST_COMPLETED)
+            for one in rest:
+                one.cancel()
+            await asyncio.wait(rest)
+            for one in done - {ended}:
+                one.result()
+        finally:
+            await client.close()
+
+
+async def _end_of_stdin() -> None:
+    """Return when nobody holds the other end of stdin any more."""
+    reader = asyncio.StreamReader()
+    protocol = asyncio.StreamReaderProtocol(reader)
+    await asyncio.get_running_loop().connect_read_pipe(lambda: protocol, sys.stdin.buffer)
+    await reader.read()
+
+
+async def _keep_alive(broker: Broker, client: Client) -> None:
+    """Start the broker again when somebody ended it, and make what it had in memory only."""
+    while True:
+        await asyncio.sleep(_LOOK_AGAIN_S)
+        if not broker.is_running:
+            broker.start()
+            await reopen_shop(client)
+
+
+def _say(line: dict[str, str]) -> None:
+    sys.stdout.write(json.dumps(line) + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    main()

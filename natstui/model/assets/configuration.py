@@ -1,0 +1,63 @@
+"""Configurations of streams and consumers: the fields that screens need, and the whole JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+StreamKind = Literal["stream", "kv", "object"]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamConfiguration:
+    """One stream's configuration; a limit of None is unlimited."""
+
+    name: str
+    created_at_us: int
+    kind: StreamKind
+    """A KV bucket (`KV_`) and an object store (`OBJ_`) are streams with a convention."""
+    description: str
+    subjects: tuple[str, ...]
+    storage: str
+    retention: str
+    discard: str
+    max_msgs: int | None
+    max_bytes: int | None
+    max_age_ns: int | None
+    max_msgs_per_subject: int | None
+    max_msg_size_bytes: int | None
+    max_consumers_count: int | None
+    duplicate_window_ns: int | None
+    replicas_count: int
+    sealed: bool
+    allow_direct: bool
+    mirror: str | None
+    sources: tuple[str, ...]
+    config_json: str
+    """The whole configuration as the server wrote it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerConfiguration:
+    """One consumer's configuration; a limit of None is unlimited."""
+
+    stream: str
+    name: str
+    created_at_us: int
+    description: str
+    durable: bool
+    pull: bool
+    deliver_policy: str
+    ack_policy: str
+    ack_wait_ns: int | None
+    max_deliver_count: int | None
+    max_ack_pending_msgs: int | None
+    max_waiting_pulls_count: int | None
+    filter_subjects: tuple[str, ...]
+    deliver_subject: str | None
+    deliver_group: str | None
+    inactive_threshold_ns: int | None
+    priority_policy: str | None
+    replicas_count: int
+    config_json: str
+    """The whole configuration as the server wrote it."""

@@ -1,0 +1,187 @@
+"""Every option of a consumer on servers 2.10 to 2.15, in the order of the form."""
+
+from __future__ import annotations
+
+from natstui.model.assets.fields import Field
+
+BASIC = (
+    Field(
+        "name", "Name", "text", "Consumer",
+        "No spaces, dots, * > / or \\; empty lets the server choose for an ephemeral one.",
+        fixed="a consumer keeps its name",
+    ),
+    Field(
+        "durable_name", "Durable", "text", "Consumer",
+        "The same name again: it stays until it is deleted. Empty makes it ephemeral.",
+        fixed="a durable consumer stays durable",
+    ),
+    Field(
+        "description", "Description", "text", "Consumer",
+        "For people: who consumes here, and what for.", default="", flag="description",
+    ),
+    Field(
+        "filter_subjects", "Filters", "subjects", "Consumer",
+        "Only messages of these subjects, separated by commas; empty is all.", flag="filter",
+    ),
+    Field(
+        "ack_policy", "Ack policy", "choice", "Consumer",
+        "explicit acks each message; all acks it and all before; none forgets once delivered.",
+        default="none", choices=("explicit", "all", "none", "flow_control"), flag="ack",
+        choice_levels_count=(("flow_control", 4),),
+        flag_add_only=True, fixed="the ack policy of a consumer cannot change",
+    ),
+    Field(
+        "metadata", "Metadata", "metadata", "Consumer",
+        "Your own key=value pairs; a value with a comma in double quotes.", flag="metadata",
+    ),
+)  # fmt: skip
+
+START = (
+    Field(
+        "deliver_policy", "Deliver from", "choice", "Start",
+        "Where it starts: all, new ones, the last, a sequence, a time, the last of each subject.",
+        default="all",
+        choices=("all", "new", "last", "last_per_subject", "by_start_sequence", "by_start_time"),
+        flag="deliver", flag_add_only=True, fixed="the deliver policy of a consumer cannot change",
+    ),
+    Field(
+        "opt_start_seq", "Start sequence", "count", "Start",
+        "The first sequence, with by_start_sequence.",
+        fixed="where a consumer started cannot change; reset it instead",
+    ),
+    Field(
+        "opt_start_time", "Start time", "time", "Start",
+        "The first moment, with by_start_time, as 2026-01-31T12:00:00Z.",
+        fixed="where a consumer started cannot change; reset it instead",
+    ),
+    Field(
+        "replay_policy", "Replay", "choice", "Start",
+        "instant delivers as fast as asked; original keeps the pauses of the publishers.",
+        default="instant", choices=("instant", "original"), flag="replay", flag_add_only=True,
+        fixed="the replay policy of a consumer cannot change",
+    ),
+)  # fmt: skip
+
+
+DELIVERY = (
+    Field(
+        "ack_wait", "Ack wait", "duration", "Delivery",
+        "A message not acknowledged within this is delivered again; backoff takes its place.",
+        default=30_000_000_000, flag="wait",
+    ),
+    Field(
+        "max_deliver", "Maximum deliveries", "count", "Delivery",
+        "After so many deliveries a message is given up.", default=-1, flag="max-deliver",
+    ),
+    Field(
+        "backoff", "Backoff", "durations", "Delivery",
+        "Pauses before the next deliveries, as 1s, 10s, 1m; fewer than the maximum deliveries.",
+    ),
+    Field(
+        "max_ack_pending", "Maximum ack pending", "count", "Delivery",
+        "With so many delivered and unacknowledged messages it delivers no more.",
+        default=1000, flag="max-pending",
+    ),
+    Field(
+        "headers_only", "Headers only", "switch", "Delivery",
+        "Delivers headers and the size instead of payloads.", default=False, flag="headers-only",
+    ),
+    Field(
+        "sample_freq", "Sample frequency", "text", "Delivery",
+        "Percent of acknowledgements the server reports, as 10 or 10%.", flag="sample",
+    ),
+    Field(
+        "pause_until", "Pause until", "time", "Delivery",
+        "It delivers nothing before this moment.", api_level_count=1, flag="pause",
+        flag_add_only=True, fixed="pause and resume it with their own actions",
+    ),
+)  # fmt: skip
+
+STORAGE = (
+    Field(
+        "inactive_threshold", "Inactive threshold", "duration", "Storage",
+        "Nobody pulls or listens for this long: it is deleted. Ephemeral ones have 5s.",
+        flag="inactive-threshold",
+    ),
+    Field(
+        "num_replicas", "Replicas", "count", "Storage",
+        "Copies of its state; 0 takes the number of the stream.", default=0, flag="replicas",
+    ),
+    Field(
+        "mem_storage", "Memory storage", "switch", "Storage",
+        "Its state is kept in memory even when the stream is on disk.", default=False,
+        flag="memory", flag_add_only=True, fixed="the storage of a consumer cannot change",
+    ),
+)  # fmt: skip
+
+
+PULL = (
+    Field(
+        "max_waiting", "Maximum waiting", "count", "Pull",
+        "How many pull requests may wait at once.", default=512, flag="max-waiting",
+        flag_add_only=True, fixed="the maximum of waiting pulls cannot change",
+    ),
+    Field(
+        "max_batch", "Maximum batch", "count", "Pull",
+        "A pull request may ask for so many messages.", flag="max-pull-batch",
+    ),
+    Field(
+        "max_expires", "Maximum expires", "duration", "Pull",
+        "A pull request may wait so long; at least 1ms.", flag="max-pull-expire",
+    ),
+    Field(
+        "max_bytes", "Maximum bytes", "bytes", "Pull",
+        "A pull request may ask for so many bytes.", flag="max-pull-bytes",
+    ),
+    Field(
+        "priority_policy", "Priority policy", "choice", "Pull",
+        "pinned_client: one at a time; overflow: only when behind; prioritized: lowest first.",
+        default="none", choices=("none", "overflow", "pinned_client", "prioritized"),
+        api_level_count=1, choice_levels_count=(("prioritized", 2),),
+    ),
+    Field(
+        "priority_groups", "Priority groups", "words", "Pull",
+        "Groups that pulls name; up to 16 characters of A-Z a-z 0-9 - _ / =.", api_level_count=1,
+    ),
+    Field(
+        "priority_timeout", "Pin timeout", "duration", "Pull",
+        "A pinned client that does not pull for this long loses the pin.",
+        api_level_count=1, flag="pinned-ttl", flag_add_only=True,
+    ),
+)  # fmt: skip
+
+PUSH = (
+    Field(
+        "deliver_subject", "Deliver subject", "text", "Push",
+        "The server sends messages here; empty makes it a pull consumer.", flag="target",
+    ),
+    Field(
+        "deliver_group", "Deliver group", "text", "Push",
+        "Subscribers of this queue group share the messages.", flag="deliver-group",
+        flag_add_only=True,
+    ),
+    Field(
+        "flow_control", "Flow control", "switch", "Push",
+        "The server waits for a slow subscriber; needs a heartbeat.", default=False,
+        flag="flow-control", flag_add_only=True, fixed="flow control of a consumer cannot change",
+    ),
+    Field(
+        "idle_heartbeat", "Idle heartbeat", "duration", "Push",
+        "A sign of life when nothing is delivered; at least 100ms.", flag="heartbeat",
+        flag_add_only=True, fixed="the heartbeat of a consumer cannot change",
+    ),
+    Field(
+        "rate_limit_bps", "Rate limit", "count", "Push",
+        "At most so many bits per second.", flag="bps", flag_add_only=True,
+    ),
+)  # fmt: skip
+
+
+CONSUMER_FIELDS: tuple[Field, ...] = BASIC + START + DELIVERY + PULL + PUSH + STORAGE
+
+CONSUMER_FIELD = {field.path: field for field in CONSUMER_FIELDS}
+
+CONSUMER_SECTIONS = tuple(dict.fromkeys(field.section for field in CONSUMER_FIELDS))
+
+NEW_CONSUMER: dict[str, object] = {"name": "", "durable_name": "", "ack_policy": "explicit"}
+"""What an empty creation form starts with."""

@@ -1,0 +1,178 @@
+"""A configuration as the server completes it: defaults for absent keys, and implied settings."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.fields import (
+    Config,
+    Field,
+    is_on,
+    number_at,
+    objects_at,
+    read,
+    strings_at,
+    text_at,
+    without_server_metadata,
+    written,
+)
+from natstui.model.assets.stream_fields import STREAM_FIELDS
+
+_S = 1_000_000_000
+_UNLIMITED_BELOW_ONE = (
+    "max_consumers", "max_msgs", "max_bytes", "max_msgs_per_subject", "max_msg_size",
+)  # fmt: skip
+
+
+def with_defaults(config: Config, fields: Sequence[Field]) -> Config:
+    """Return the configuration with the server's default for each absent field."""
+    for field in fields:
+        if field.default is not None and read(config, field.path) is None:
+            config = written(config, field.path, field.default)
+    return config
+
+
+def without_empty(config: Config) -> Config:
+    """Return the configuration without keys whose value has no effect."""
+    empty: tuple[object, ...] = ("", [], (), {}, None)
+    config = dict(config)
+    for path in ("placement", "republish"):
+        inner = config.get(path)
+        if isinstance(inner, Mapping):
+            config[path] = {key: value for key, value in inner.items() if value}
+    return {key: value for key, value in config.items() if value not in empty}
+
+
+def normal_stream(config: Mapping[str, object]) -> Config:
+    """Return a stream's configuration as the server would keep it, its own metadata left out."""
+    normal = without_empty(without_server_metadata(config))
+    upstream = "mirror" in normal or "sources" in normal
+    if not upstream and not strings_at(normal, "subjects"):
+        normal["subjects"] = [text_at(normal, "name")]
+    if number_at(normal, "duplicate_window") == 0:
+        normal["duplicate_window"] = 0 if upstream else _default_window_ns(normal)
+    for path in _UNLIMITED_BELOW_ONE:
+        if number_at(normal, path) <= 0:
+            normal[path] = -1
+    if number_at(normal, "num_replicas") == 0:
+        normal["num_replicas"] = 1
+    if isinstance(normal.get("republish"), Mapping) and not text_at(normal, "republish.src"):
+        normal = written(normal, "republish.src", ">")
+    return _switched(with_defaults(_tidy_upstreams(normal), STREAM_FIELDS))
+
+
+def _default_window_ns(config: Config) -> int:
+    age_ns = number_at(config, "max_age")
+    return min(age_ns, 120 * _S) if age_ns > 0 else 120 * _S
+
+
+def _switched(config: Config) -> Config:
+    """Return the configuration with the settings that other settings imply."""
+    if number_at(config, "subject_delete_marker_ttl") > 0:
+        config |= {"allow_msg_ttl": True, "allow_rollup_hdrs": True, "deny_purge": False}
+    if is_on(config, "allow_msg_schedules"):
+        config |= {"allow_rollup_hdrs": True, "deny_purge": False}
+    if is_on(config, "sealed"):
+        config |= {"discard": "new", "deny_delete": True, "deny_purge": True}
+    return config
+
+
+def _tidy_upstreams(config: Config) -> Config:
+    if isinstance(config.get("mirror"), Mapping):
+        config["mirror"] = _tidy_source(dict(objects_at({"m": [config["mirror"]]}, "m")[0]))
+    if "sources" in config:
+        config["sources"] = [_tidy_source(source) for source in objects_at(config, "sources")]
+    return config
+
+
+def _tidy_source(source: Config) -> Config:
+    if isinstance(source.get("external"), Mapping) and not text_at(source, "external.deliver"):
+        source = written(source, "external.deliver", None)
+    return without_empty(source)
+
+
+def consumer_request(
+    stream: str, name: str, config: Mapping[str, object], action: str
+) -> tuple[str, Config]:
+    """Return verb and body that make or change a consumer; without an action they do either.
+
+    Permissions may be for one filter alone, which the server therefore wants in the subject too;
+    it takes it only there and as `filter_subject`, not as a list of one.
+    """
+    kept = {key: value for key, value in config.items() if key not in FILTER_KEYS}
+    filters = strings_at(config, "filter_subjects")
+    filters = filters or tuple(filter(None, [text_at(config, "filter_subject")]))
+    if len(filters) == 1:
+        kept["filter_subject"] = filters[0]
+    elif filters:
+        kept["filter_subjects"] = list(filters)
+    words = ["CONSUMER.CREATE", stream, *([name] if name else [])]
+    words += filters if name and len(filters) == 1 else ()
+    body: Config = {"stream_name": stream, "config": kept}
+    return ".".join(words), body | ({"action": action} if action else {})
+
+
+FILTER_KEYS = ("filter_subject", "filter_subjects")
+"""Two keys of the same meaning; a configuration has one of them."""
+
+
+def normal_consumer(
+    config: Mapping[str, object], limits: Mapping[str, object] | None = None
+) -> Config:
+    """Return a consumer's configuration as the server would keep it.
+
+    `limits` is the `consumer_limits` object of its stream. One filter and a list of one are the
+    same, and become the list.
+    """
+    normal = without_empty(without_server_metadata(config))
+    single = normal.pop("filter_subject", None)
+    if single and "filter_subjects" not in normal:
+        normal["filter_subjects"] = [single]
+    if text_at(normal, "durable_name"):
+        normal["name"] = normal["durable_name"]
+    if normal.get("deliver_policy") == "undefined":
+        normal["deliver_policy"] = "all"
+    if number_at(normal, "max_deliver") <= 0:
+        normal["max_deliver"] = -1
+    normal = _normal_delivery(normal, limits or {})
+    for path in ("max_batch", "max_expires", "max_bytes", "inactive_threshold", "rate_limit_bps"):
+        if number_at(normal, path) <= 0:
+            normal.pop(path, None)
+    return with_defaults(_normal_inactive(normal, limits or {}), CONSUMER_FIELDS)
+
+
+def _normal_inactive(config: Config, limits: Mapping[str, object]) -> Config:
+    if number_at(config, "inactive_threshold") == 0:
+        stream_ns = number_at(limits, "inactive_threshold")
+        ephemeral_ns = 0 if text_at(config, "durable_name") else 5 * _S
+        if stream_ns or ephemeral_ns:
+            config["inactive_threshold"] = stream_ns or ephemeral_ns
+    return config
+
+
+def _normal_delivery(config: Config, limits: Mapping[str, object]) -> Config:
+    push = bool(text_at(config, "deliver_subject"))
+    backoff = read(config, "backoff")
+    if isinstance(backoff, (list, tuple)) and backoff:
+        config["ack_wait"] = backoff[0]
+    if config.get("ack_policy") == "flow_control":
+        config |= {"flow_control": True, "idle_heartbeat": _S}
+    acks = config.get("ack_policy", "none") != "none"
+    if number_at(config, "ack_wait") == 0:
+        config["ack_wait"] = 30 * _S if acks else 0
+    config["max_ack_pending"] = _normal_ack_pending(config, limits, acks)
+    if number_at(config, "max_waiting") <= 0:
+        config["max_waiting"] = 0 if push else 512
+    pinned = config.get("priority_policy") == "pinned_client"
+    if pinned and number_at(config, "priority_timeout") <= 0:
+        config["priority_timeout"] = 120 * _S
+    return config
+
+
+def _normal_ack_pending(config: Config, limits: Mapping[str, object], acks: bool) -> int:
+    asked = number_at(config, "max_ack_pending")
+    if asked < 0:
+        return -1
+    limit = number_at(limits, "max_ack_pending")
+    return asked or limit or (1000 if acks else 0)

@@ -1,0 +1,115 @@
+"""One configurable option of a stream or consumer: its server name, its words, its kind of text.
+
+A configuration is the server's own JSON object, unknown keys included, so nothing is ever lost.
+Each option is one `Field` in one table; forms, checks, previews and commands all read that table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+Config = dict[str, object]
+"""A configuration as the server writes it."""
+
+Kind = Literal[
+    "text", "subject", "subjects", "words", "choice", "switch", "count", "bytes", "duration",
+    "durations", "time", "metadata", "source", "sources",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One option: where it is in the configuration and what people need to know of it."""
+
+    path: str
+    """The server's key; a dot enters an object, as in `placement.cluster`."""
+    label: str
+    kind: Kind
+    section: str
+    help: str
+    """One line: what choosing it means."""
+    default: object = None
+    """What the server takes when the key is absent; None when it stays absent."""
+    choices: tuple[str, ...] = ()
+    api_level_count: int = 0
+    """The JetStream API level that brought it; 0 is server 2.10."""
+    choice_levels_count: tuple[tuple[str, int], ...] = ()
+    """Choices that came later than the option itself, and the API level that brought them."""
+    fixed: str | None = None
+    """Why it cannot change after creation."""
+    flag: str | None = None
+    """The option of `nats stream add` or `nats consumer add`, without its dashes."""
+    flag_add_only: bool = False
+    """The flag exists on `add` but not on `edit`."""
+
+
+SERVER_OF_LEVEL = {0: "2.10", 1: "2.11", 2: "2.12", 3: "2.12", 4: "2.14", 5: "2.15"}
+"""The server version that brought an API level."""
+
+READ_ONLY_METADATA = "_nats."
+"""Metadata the server writes about itself; it takes it back and ignores it."""
+
+
+def read(config: Mapping[str, object], path: str) -> object:
+    """Return the value at a path, None when it is absent."""
+    value: object = config
+    for key in path.split("."):
+        if not isinstance(value, Mapping):
+            return None
+        value = value.get(key)
+    return value
+
+
+def written(config: Mapping[str, object], path: str, value: object) -> Config:
+    """Return a copy with the value at a path; None takes the key, and objects left empty, away."""
+    head, _, rest = path.partition(".")
+    copy = dict(config)
+    if rest:
+        inner = copy.get(head)
+        value = written(inner if isinstance(inner, Mapping) else {}, rest, value) or None
+    if value is None:
+        copy.pop(head, None)
+    else:
+        copy[head] = value
+    return copy
+
+
+def text_at(config: Mapping[str, object], path: str) -> str:
+    """Return a string, empty when it is absent."""
+    value = read(config, path)
+    return value if isinstance(value, str) else ""
+
+
+def number_at(config: Mapping[str, object], path: str) -> int:
+    """Return a whole number, 0 when it is absent."""
+    value = read(config, path)
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
+
+
+def is_on(config: Mapping[str, object], path: str) -> bool:
+    """Tell whether a switch is on."""
+    return read(config, path) is True
+
+
+def strings_at(config: Mapping[str, object], path: str) -> tuple[str, ...]:
+    """Return a list of strings, empty when it is absent."""
+    value = read(config, path)
+    return tuple(map(str, value)) if isinstance(value, (list, tuple)) else ()
+
+
+def objects_at(config: Mapping[str, object], path: str) -> tuple[Config, ...]:
+    """Return a list of objects, empty when it is absent."""
+    value = read(config, path)
+    items = value if isinstance(value, (list, tuple)) else ()
+    return tuple(dict(item) for item in items if isinstance(item, Mapping))
+
+
+def without_server_metadata(config: Mapping[str, object]) -> Config:
+    """Return a copy without the metadata that the server writes about itself."""
+    metadata = config.get("metadata")
+    if not isinstance(metadata, Mapping):
+        return dict(config)
+    own = {k: v for k, v in metadata.items() if not str(k).startswith(READ_ONLY_METADATA)}
+    return written(config, "metadata", own or None)

@@ -1,0 +1,84 @@
+"""Rules that streams and consumers share, and the value that describes one violation."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, number_at, read, text_at
+
+MAX_NAME_LETTERS = 255
+MAX_DESCRIPTION_BYTES = 4096
+MAX_METADATA_BYTES = 128 * 1024
+
+_BAD_NAME = re.compile(r"[.*>/\\\s\x00-\x1f\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing the server would refuse, in words for people."""
+
+    path: str
+    """The field it is about, as in the field table."""
+    text: str
+
+
+def name_problems(path: str, name: str, what: str) -> Iterator[Problem]:
+    """Yield what is wrong with the name of a stream or consumer."""
+    if not name:
+        yield Problem(path, f"a {what} needs a name")
+    elif _BAD_NAME.search(name):
+        yield Problem(path, f"the name of a {what} has no spaces, dots, * > / or \\")
+    elif len(name.encode()) > MAX_NAME_LETTERS:
+        yield Problem(path, f"the name of a {what} is at most {MAX_NAME_LETTERS} bytes long")
+
+
+def common_problems(
+    config: Mapping[str, object], fields: Sequence[Field], api_level: int | None
+) -> Iterator[Problem]:
+    """Yield what is wrong with description, metadata, replicas, choices, and the server's age."""
+    if len(text_at(config, "description").encode()) > MAX_DESCRIPTION_BYTES:
+        yield Problem(
+            "description", f"a description is at most {MAX_DESCRIPTION_BYTES} bytes long"
+        )
+    metadata = config.get("metadata")
+    if isinstance(metadata, Mapping):
+        size_bytes = sum(len(str(k).encode()) + len(str(v).encode()) for k, v in metadata.items())
+        if size_bytes > MAX_METADATA_BYTES:
+            yield Problem("metadata", f"metadata is at most {MAX_METADATA_BYTES} bytes in all")
+    if not 0 <= number_at(config, "num_replicas") <= 5:
+        yield Problem("num_replicas", "there are 1 to 5 replicas")
+    for field in fields:
+        value = read(config, field.path)
+        yield from _value_problems(field, value)
+        if api_level is not None:
+            yield from _level_problems(field, value, api_level)
+
+
+def _value_problems(field: Field, value: object) -> Iterator[Problem]:
+    if value is None:
+        return
+    if field.choices and value not in field.choices:
+        known = ", ".join(field.choices)
+        yield Problem(field.path, f"{field.label} is one of {known}, not {value!r}")
+    if field.kind == "switch" and not isinstance(value, bool):
+        yield Problem(field.path, f"{field.label} is yes or no, not {value!r}")
+    if field.kind in ("count", "bytes", "duration") and not isinstance(value, int):
+        yield Problem(field.path, f"{field.label} is a whole number, not {value!r}")
+
+
+def _level_problems(field: Field, value: object, api_level: int) -> Iterator[Problem]:
+    if value in (None, field.default, [], ""):
+        return
+    if field.api_level_count > api_level:
+        yield Problem(field.path, newer_server(field))
+    for choice, level in field.choice_levels_count:
+        if value == choice and level > api_level:
+            text = f"{field.label} {choice} needs server {SERVER_OF_LEVEL[level]} or newer"
+            yield Problem(field.path, text)
+
+
+def newer_server(field: Field) -> str:
+    """Return the sentence for an option the connected server does not know yet."""
+    return f"{field.label} needs server {SERVER_OF_LEVEL[field.api_level_count]} or newer"

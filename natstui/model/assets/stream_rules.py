@@ -1,0 +1,328 @@
+"""What the server would refuse in a stream's configuration, and what is allowed but risky."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from natstui.model.assets.defaults import normal_stream
+from natstui.model.assets.fields import (
+    Config,
+    is_on,
+    number_at,
+    objects_at,
+    read,
+    strings_at,
+    text_at,
+)
+from natstui.model.assets.names_in_use import NamesInUse
+from natstui.model.assets.rules import Problem, common_problems, name_problems
+from natstui.model.assets.stream_fields import STREAM_FIELDS
+from natstui.model.assets.subjects import (
+    first_overlap,
+    has_wildcard,
+    is_subject,
+    mapping_problem,
+    overlap,
+)
+
+_NOT_IN_A_MIRROR = {
+    "allow_msg_counter": "counters",
+    "allow_msg_schedules": "schedules",
+    "allow_atomic": "atomic batches",
+    "allow_batched": "fast batches",
+}
+
+
+def upstream_problems(config: Mapping[str, object]) -> Iterator[Problem]:
+    """Yield what is wrong with the mirror and the sources."""
+    mirror, sources = read(config, "mirror"), objects_at(config, "sources")
+    if isinstance(mirror, Mapping):
+        yield from _mirror_problems(config)
+        yield from _upstream_problems("mirror", dict(mirror), text_at(config, "name"))
+    elif is_on(config, "mirror_direct"):
+        yield Problem("mirror_direct", "mirror direct is for mirrors")
+    for source in sources:
+        yield from _upstream_problems("sources", source, text_at(config, "name"))
+    keys = [_identity(source) for source in sources]
+    if len(set(keys)) < len(keys):
+        yield Problem("sources", "a source is named twice with the same filters")
+
+
+def _identity(source: Config) -> tuple[str, ...]:
+    transforms = objects_at(source, "subject_transforms")
+    maps = [f"{text_at(item, 'src')}:{text_at(item, 'dest')}" for item in transforms]
+    wide = text_at(source, "filter_subject") or ("" if maps else ">")
+    return text_at(source, "name"), text_at(source, "external.api"), wide, *maps
+
+
+def _mirror_problems(config: Mapping[str, object]) -> Iterator[Problem]:
+    if strings_at(config, "subjects"):
+        yield Problem("subjects", "a mirror has no subjects: it stores those of its origin")
+    if read(config, "sources"):
+        yield Problem("sources", "a mirror has no other sources")
+    if number_at(config, "first_seq") > 0:
+        yield Problem("first_seq", "a mirror takes its sequences from its origin")
+    for path, what in _NOT_IN_A_MIRROR.items():
+        if is_on(config, path):
+            yield Problem(path, f"a mirror has no {what}: publish to its origin")
+
+
+def _upstream_problems(path: str, source: Config, own_name: str) -> Iterator[Problem]:
+    name, api = text_at(source, "name"), text_at(source, "external.api")
+    for problem in name_problems(path, name, "stream"):
+        yield Problem(path, f"{path}: {problem.text}")
+    if name == own_name and name and not api:
+        yield Problem(path, f"{path}: a stream cannot copy from itself")
+    if number_at(source, "opt_start_seq") and text_at(source, "opt_start_time"):
+        yield Problem(path, f"{path}: start at a sequence or at a time, not both")
+    for prefix in (api, text_at(source, "external.deliver")):
+        if prefix and (not is_subject(prefix) or has_wildcard(prefix)):
+            yield Problem(path, f"{path}: {prefix!r} is not a subject prefix without wildcards")
+    named, subject = text_at(source, "consumer.name"), text_at(source, "consumer.deliver_subject")
+    if bool(named) != bool(subject):
+        yield Problem(path, f"{path}: a custom consumer needs consumer= and consumer-deliver=")
+    yield from _filter_problems(path, source)
+
+
+def _filter_problems(path: str, source: Config) -> Iterator[Problem]:
+    filter_subject = text_at(source, "filter_subject")
+    transforms = objects_at(source, "subject_transforms")
+    if filter_subject and not is_subject(filter_subject):
+        yield Problem(path, f"{path}: {filter_subject!r} is not a valid subject")
+    if filter_subject and transforms:
+        yield Problem(path, f"{path}: write a filter or maps, not both")
+    for item in transforms:
+        problem = mapping_problem(text_at(item, "src"), text_at(item, "dest"))
+        if problem:
+            yield Problem(path, f"{path}: {problem}")
+    pair = first_overlap([text_at(item, "src") or ">" for item in transforms])
+    if pair:
+        yield Problem(path, f"{path}: the filters {pair[0]!r} and {pair[1]!r} overlap")
+
+
+_S = 1_000_000_000
+_SHORTEST_NS = 100_000_000
+_LARGEST_MSG_BYTES = 2**31 - 1
+
+
+def stream_problems(
+    config: Mapping[str, object],
+    api_level: int | None = None,
+    *,
+    seen: Mapping[str, object] | None = None,
+) -> tuple[Problem, ...]:
+    """Return everything wrong with a stream's configuration, in the order of the form.
+
+    `api_level` is the connected server's; None does not judge what it is too old for. `seen` is
+    what an edit began with: the server has accepted it, even where we do not understand it.
+    """
+    found = _problems(config, api_level)
+    if seen is not None:
+        accepted = _problems(seen, api_level)
+        return tuple(problem for problem in found if problem not in accepted)
+    if is_on(config, "sealed"):
+        found.append(Problem("sealed", "a new stream cannot be sealed: nothing could be stored"))
+    return tuple(found)
+
+
+def _problems(config: Mapping[str, object], api_level: int | None) -> list[Problem]:
+    found = list(name_problems("name", text_at(config, "name"), "stream"))
+    for rule in (_subjects, _limits, _duplicates, _discard, _ages, upstream_problems):
+        found += rule(config)
+    for rule in (_counters, _schedules, _storage, _rewriting):
+        found += rule(config)
+    found += common_problems(config, STREAM_FIELDS, api_level)
+    return found
+
+
+def _subjects(config: Mapping[str, object]) -> Iterator[Problem]:
+    subjects = strings_at(config, "subjects")
+    for subject in subjects:
+        if not is_subject(subject):
+            yield Problem("subjects", f"Subjects: {subject!r} is not a valid subject")
+        elif not is_on(config, "no_ack") and subject == ">":
+            yield Problem("subjects", "to store every subject (>), switch acknowledgements off")
+        elif not is_on(config, "no_ack") and _of_the_system(subject):
+            text = f"{subject!r} holds requests to the server: switch acknowledgements off"
+            yield Problem("subjects", text)
+    pair = first_overlap(subjects)
+    if pair:
+        yield Problem("subjects", f"the subjects {pair[0]!r} and {pair[1]!r} overlap")
+
+
+def _of_the_system(subject: str) -> bool:
+    """Tell whether a filter takes in requests to the server; its announcements are allowed."""
+    if subject.startswith(("$JS.EVENT.", "$SYS.ACCOUNT.")):
+        return False
+    return overlap(subject, "$JS.>") or overlap(subject, "$JSC.>") or overlap(subject, "$SYS.>")
+
+
+def _limits(config: Mapping[str, object]) -> Iterator[Problem]:
+    if number_at(config, "max_msg_size") > _LARGEST_MSG_BYTES:
+        yield Problem("max_msg_size", "the largest maximum message size is 2 GiB")
+    if number_at(config, "first_seq") < 0:
+        yield Problem("first_seq", "a first sequence is not negative")
+
+
+def _duplicates(config: Mapping[str, object]) -> Iterator[Problem]:
+    window_ns, age_ns = number_at(config, "duplicate_window"), number_at(config, "max_age")
+    if window_ns < 0:
+        yield Problem("duplicate_window", "a duplicate window is not negative")
+    elif 0 < window_ns < _SHORTEST_NS:
+        yield Problem("duplicate_window", "a duplicate window is at least 100ms")
+    elif 0 < age_ns < window_ns:
+        text = "a duplicate window longer than the maximum age remembers what is gone"
+        yield Problem("duplicate_window", text)
+
+
+def _ages(config: Mapping[str, object]) -> Iterator[Problem]:
+    age_ns = number_at(config, "max_age")
+    if age_ns < 0:
+        yield Problem("max_age", "a maximum age is not negative")
+    elif 0 < age_ns < _SHORTEST_NS:
+        yield Problem("max_age", "a maximum age is at least 100ms")
+    marker_ns = number_at(config, "subject_delete_marker_ttl")
+    if marker_ns < 0 or 0 < marker_ns < _S:
+        yield Problem("subject_delete_marker_ttl", "a delete marker stays for at least 1s")
+    if marker_ns > 0 and read(config, "mirror"):
+        yield Problem("subject_delete_marker_ttl", "a mirror makes no delete markers of its own")
+
+
+def _discard(config: Mapping[str, object]) -> Iterator[Problem]:
+    if is_on(config, "discard_new_per_subject"):
+        path = "discard_new_per_subject"
+        if text_at(config, "discard") != "new":
+            yield Problem(path, "refusing new messages per subject needs discard new")
+        elif number_at(config, "max_msgs_per_subject") <= 0:
+            yield Problem(path, "refusing new messages per subject needs a maximum per subject")
+    if is_on(config, "allow_rollup_hdrs") and is_on(config, "deny_purge"):
+        yield Problem("allow_rollup_hdrs", "roll-ups remove messages: they need purge allowed")
+
+
+def _counters(config: Mapping[str, object]) -> Iterator[Problem]:
+    if not is_on(config, "allow_msg_counter"):
+        return
+    path = "allow_msg_counter"
+    if text_at(config, "retention") not in ("", "limits"):
+        yield Problem(path, "a stream of counters has limits retention")
+    if text_at(config, "discard") == "new":
+        yield Problem(path, "a stream of counters cannot discard new")
+    if is_on(config, "allow_msg_ttl"):
+        yield Problem(path, "a stream of counters has no message TTL")
+    if is_on(config, "allow_msg_schedules"):
+        yield Problem(path, "a stream of counters has no schedules")
+
+
+def _schedules(config: Mapping[str, object]) -> Iterator[Problem]:
+    if not is_on(config, "allow_msg_schedules"):
+        return
+    if text_at(config, "discard") == "new":
+        yield Problem("allow_msg_schedules", "a stream with schedules cannot discard new")
+    if objects_at(config, "sources"):
+        yield Problem("allow_msg_schedules", "a stream with sources cannot schedule messages")
+
+
+def _storage(config: Mapping[str, object]) -> Iterator[Problem]:
+    if text_at(config, "persist_mode") == "async":
+        if text_at(config, "storage") == "memory":
+            yield Problem("persist_mode", "async persist mode is for file storage")
+        if is_on(config, "allow_atomic"):
+            yield Problem("persist_mode", "async persist mode excludes atomic batches")
+        if number_at(config, "num_replicas") > 1:
+            yield Problem("persist_mode", "async persist mode is for one replica")
+    if text_at(config, "placement.preferred"):
+        yield Problem("placement", "a stream cannot ask for a preferred server")
+
+
+def _rewriting(config: Mapping[str, object]) -> Iterator[Problem]:
+    for name, what in (("subject_transform", "transform"), ("republish", "republish")):
+        source, target = text_at(config, f"{name}.src"), text_at(config, f"{name}.dest")
+        if read(config, name) and not target:
+            yield Problem(f"{name}.dest", f"{what} needs a subject to go to")
+        problem = mapping_problem(source, target)
+        if problem:
+            yield Problem(f"{name}.dest", f"{what}: {problem}")
+    target = text_at(config, "republish.dest")
+    for subject in strings_at(config, "subjects") or (text_at(config, "name"),):
+        if target and is_subject(target) and overlap(target, subject):
+            text = f"republish to {target!r} leads back into {subject!r}"
+            yield Problem("republish.dest", text)
+
+
+def stream_warnings(
+    config: Mapping[str, object], in_use: NamesInUse, consumer_filters: Sequence[str] = ()
+) -> tuple[str, ...]:
+    """Return sentences; `consumer_filters` are those of the stream's own consumers."""
+    asked = normal_stream(config)
+    return (
+        *_overlaps(asked, in_use),
+        *_missing(asked, in_use),
+        *_losses(asked, in_use),
+        *_stream_warnings_limits(asked),
+        *_lost_consumers(asked, consumer_filters),
+    )
+
+
+def _overlaps(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+    for other in in_use.streams:
+        if other.name == text_at(config, "name"):
+            continue
+        for theirs in other.subjects:
+            for ours in strings_at(config, "subjects"):
+                if overlap(ours, theirs):
+                    yield f"{ours!r} overlaps {theirs!r} of stream {other.name}: it is refused"
+
+
+def _missing(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+    mirror = read(config, "mirror")
+    wanted = [("mirrors", mirror)] if isinstance(mirror, Mapping) else []
+    wanted += [("takes messages from", source) for source in objects_at(config, "sources")]
+    names = {stream.name for stream in in_use.streams}
+    for verb, source in wanted:
+        name = text_at(source, "name")
+        # What lies in another account or domain is not in this list.
+        if in_use.streams_known and not source.get("external") and name not in names:
+            yield f"it {verb} {name}, and there is no stream {name}: it stays empty until there is"
+
+
+def _losses(config: Mapping[str, object], in_use: NamesInUse) -> Iterator[str]:
+    replicas = number_at(config, "num_replicas")
+    if in_use.servers_count is not None and replicas > in_use.servers_count:
+        servers = "1 server" if in_use.servers_count == 1 else f"{in_use.servers_count} servers"
+        yield f"{replicas} replicas need {replicas} servers, and there are {servers}"
+    if replicas in (2, 4):
+        yield f"{replicas} replicas survive no more than {replicas - 1}: use an odd number"
+    if text_at(config, "storage") == "memory":
+        yield (
+            "memory storage: a restart of its server loses every message"
+            if replicas == 1
+            else "memory storage: a restart of all its servers loses every message"
+        )
+    if text_at(config, "persist_mode") == "async":
+        yield "async persist mode: a crash loses messages that were already acknowledged"
+    if is_on(config, "no_ack"):
+        yield "no acknowledgement: publishers never learn that a message was refused"
+
+
+def _stream_warnings_limits(config: Mapping[str, object]) -> Iterator[str]:
+    bounded = any(
+        number_at(config, path) > 0 for path in ("max_msgs", "max_bytes", "max_msgs_per_subject")
+    )
+    if text_at(config, "discard") == "new" and not bounded:
+        yield "discard new without a limit of messages or bytes never refuses anything"
+    ages = number_at(config, "max_age") > 0
+    if text_at(config, "retention") == "limits" and not bounded and not ages:
+        yield "no limit at all: it grows until the disk or the account is full"
+    if text_at(config, "retention") == "interest":
+        yield "interest retention: what is published while there is no consumer is not kept"
+    if text_at(config, "compression") == "s2" and text_at(config, "storage") == "memory":
+        yield "compression does nothing for memory storage"
+
+
+def _lost_consumers(config: Mapping[str, object], filters: Sequence[str]) -> Iterator[str]:
+    subjects = strings_at(config, "subjects")
+    if read(config, "mirror") or read(config, "sources") or read(config, "subject_transform"):
+        return
+    for wanted in filters:
+        if not any(overlap(wanted, subject) for subject in subjects):
+            yield f"a consumer filters {wanted!r}, which this stream would not store any more"

@@ -1,0 +1,369 @@
+"""What people type ⇄ the value in the configuration, for each kind of field, without any loss."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+
+from natstui.model.assets.fields import (
+    READ_ONLY_METADATA,
+    Config,
+    Field,
+    number_at,
+    objects_at,
+    text_at,
+    written,
+)
+from natstui.model.assets.subjects import is_subject
+from natstui.units import parse_bytes, parse_count, parse_duration_ns
+
+_SOURCE_KEYS = {
+    "seq": "opt_start_seq",
+    "time": "opt_start_time",
+    "filter": "filter_subject",
+    "api": "external.api",
+    "deliver": "external.deliver",
+    "consumer": "consumer.name",
+    "consumer-deliver": "consumer.deliver_subject",
+}
+
+
+def source_of(text: str) -> Config:
+    """Return the mirror or source that a line describes; raises ValueError with a sentence."""
+    if text.lstrip().startswith("{"):
+        return _of_json(text)
+    name, *words = text.split()
+    source: Config = {"name": name}
+    maps: list[Config] = []
+    for word in words:
+        key, sign, value = word.partition("=")
+        if key == "map" and ":" in value:
+            maps.append(dict(zip(("src", "dest"), value.split(":", 1), strict=True)))
+        elif sign and value and key in _SOURCE_KEYS:
+            sequence = key == "seq"
+            if sequence and not value.isdigit():
+                raise ValueError(f"{value!r} is not a sequence: write it as seq=100")
+            source = written(source, _SOURCE_KEYS[key], int(value) if sequence else value)
+        else:
+            known = ", ".join([*_SOURCE_KEYS, "map"])
+            raise ValueError(f"{word!r} is not understood: write key=value with {known}")
+    return {**source, "subject_transforms": maps} if maps else source
+
+
+def sources_of(text: str) -> list[Config]:
+    """Return the sources in a line, separated by `;`, or in a list of JSON."""
+    if text.lstrip().startswith(("{", "[")):
+        found = _json(text)
+        return [_checked(item) for item in (found if isinstance(found, list) else [found])]
+    return [source_of(part) for part in text.split(";") if part.strip()]
+
+
+def _of_json(text: str) -> Config:
+    return _checked(_json(text))
+
+
+def _json(text: str) -> object:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"this is not valid JSON: {error}") from error
+
+
+def _checked(item: object) -> Config:
+    if not isinstance(item, dict) or not text_at(item, "name"):
+        raise ValueError('an object needs the name of a stream, as {"name": "ORDERS"}')
+    return item
+
+
+def source_text(source: Config) -> str:
+    """Return the text that `source_of` reads back: JSON for what such a line cannot express."""
+    line = _line(source)
+    if not text_at(source, "name") or source_of(line) != source:
+        return json.dumps(source, ensure_ascii=False)
+    return line
+
+
+def sources_text(sources: tuple[Config, ...]) -> str:
+    """Return the text that `sources_of` reads back."""
+    texts = [source_text(source) for source in sources]
+    if any(text.startswith("{") or ";" in text for text in texts):
+        return json.dumps(sources, ensure_ascii=False)
+    return "; ".join(texts)
+
+
+def _line(source: Config) -> str:
+    words = [text_at(source, "name")]
+    for key, path in _SOURCE_KEYS.items():
+        value = number_at(source, path) if key == "seq" else text_at(source, path)
+        words += [f"{key}={value}"] if value else []
+    for mapping in objects_at(source, "subject_transforms"):
+        words.append(f"map={text_at(mapping, 'src')}:{text_at(mapping, 'dest')}")
+    return " ".join(words)
+
+
+_UNITS_NS = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+
+
+def exact_duration(duration_ns: int) -> str:
+    """Return a duration with nothing lost: `2m`, `1d3h`, `1.5s`, `250ms`, `1ns`."""
+    if duration_ns <= 0:
+        return "0" if duration_ns == 0 else f"-{exact_duration(-duration_ns)}"
+    seconds, rest_ns = divmod(duration_ns, 1_000_000_000)
+    parts = []
+    for unit, size_s in _UNITS_NS:
+        amount, seconds = divmod(seconds, size_s)
+        parts += [f"{amount}{unit}"] if amount else []
+    for unit, size_ns in (("ms", 1_000_000), ("us", 1000), ("ns", 1)):
+        amount, rest_ns = divmod(rest_ns, size_ns)
+        parts += [f"{amount}{unit}"] if amount else []
+    return "".join(parts)
+
+
+def exact_bytes(size_bytes: int) -> str:
+    """Return a size with nothing lost: `256MB`, `1000`."""
+    for unit in ("", "KB", "MB", "GB", "TB", "PB"):
+        if size_bytes < 1024 or size_bytes % 1024:
+            return f"{size_bytes}{unit}"
+        size_bytes //= 1024
+    return f"{size_bytes}EB"
+
+
+UNLIMITED = "unlimited"
+"""How a limit that is none is shown."""
+_UNLIMITED = {"-1", UNLIMITED, "none"}
+_ON = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+
+
+def parsed(field: Field, text: str) -> object:
+    """Return the value that `text` means for a field, None when it is empty."""
+    text = text.strip()
+    return _PARSERS[field.kind](field, text) if text else None
+
+
+def parsed_all(field: Field, texts: Sequence[str]) -> object:
+    """Return what a flag means that was given several times, None when all are empty.
+
+    Lists become longer with each; of another field the last counts. A pair of metadata is taken
+    as it is, with all its commas, because each has a flag of its own.
+    """
+    given = [text for text in texts if text.strip()]
+    if not given:
+        return None
+    if field.kind == "metadata":
+        return {key: item for text in given for key, item in _pairs_of_flag(field, text).items()}
+    if field.kind in _LISTS:
+        return [item for text in given for item in _items(parsed(field, text))]
+    return parsed(field, texts[-1])
+
+
+_LISTS = ("subjects", "words", "durations", "sources")
+
+
+def _items(value: object) -> Sequence[object]:
+    return value if isinstance(value, list) else []
+
+
+def _pairs_of_flag(field: Field, text: str) -> dict[str, str]:
+    if text.lstrip().startswith("{"):
+        return _metadata(field, text)
+    key, sign, value = text.partition("=")
+    if not sign or not key.strip():
+        raise ValueError(f"{field.label}: write {text.strip()!r} as key=value")
+    return _own(field, {key.strip(): value})
+
+
+def shown(field: Field, value: object) -> str:
+    """Return the text of a value, such that `parsed` gives the value back.
+
+    Metadata that the server writes about itself is not shown: nobody can change it.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if field.kind in ("count", "bytes", "duration") and isinstance(value, int):
+        return _number_text(field, value)
+    if field.kind == "durations" and isinstance(value, (list, tuple)):
+        return ", ".join(exact_duration(int(item)) for item in value)
+    if field.kind == "sources":
+        return sources_text(objects_at({"value": value}, "value"))
+    if field.kind == "source" and isinstance(value, Mapping):
+        return source_text(dict(value))
+    if isinstance(value, Mapping):
+        own = {str(k): str(v) for k, v in value.items() if not _is_reserved(str(k))}
+        return ", ".join(f"{_quoted(k, _IN_KEYS)}={_quoted(v, ',')}" for k, v in own.items())
+    if isinstance(value, (list, tuple)):
+        return ", ".join(map(str, value))
+    return str(value)
+
+
+def _number_text(field: Field, value: int) -> str:
+    if value < 0 or (value == 0 and field.default == 0 and field.path == "max_age"):
+        return UNLIMITED
+    if field.kind == "duration":
+        return exact_duration(value)
+    return exact_bytes(value) if field.kind == "bytes" else str(value)
+
+
+def _text(_field: Field, text: str) -> object:
+    return text
+
+
+def _subject(field: Field, text: str) -> object:
+    if not is_subject(text):
+        raise ValueError(f"{field.label}: {text!r} is not a valid subject")
+    return text
+
+
+def _words(field: Field, text: str) -> object:
+    words = [word for word in re.split(r"[,\s]+", text) if word]
+    wrong = next((w for w in words if field.kind == "subjects" and not is_subject(w)), None)
+    if wrong is not None:
+        raise ValueError(f"{field.label}: {wrong!r} is not a valid subject")
+    return words
+
+
+def _choice(field: Field, text: str) -> object:
+    if text not in field.choices:
+        raise ValueError(f"{field.label} is one of {', '.join(field.choices)}, not {text!r}")
+    return text
+
+
+def _switch(field: Field, text: str) -> object:
+    if text.lower() not in _ON:
+        raise ValueError(f"{field.label} is yes or no, not {text!r}")
+    return _ON[text.lower()]
+
+
+def _number(field: Field, text: str) -> object:
+    if text.lower() in _UNLIMITED:
+        return 0 if field.default == 0 else -1
+    parse: Callable[[str], int] = {
+        "count": parse_count,
+        "bytes": parse_bytes,
+        "duration": parse_duration_ns,
+    }[field.kind]
+    try:
+        return parse(text)
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {error}") from error
+
+
+def _durations(field: Field, text: str) -> object:
+    return [_number_of(field, part) for part in re.split(r"[,\s]+", text) if part]
+
+
+def _number_of(field: Field, text: str) -> int:
+    try:
+        return parse_duration_ns(text)
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {error}") from error
+
+
+def _time(field: Field, text: str) -> object:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{field.label}: {text!r} is not a time: write it as 2026-01-31T12:00:00Z"
+        ) from None
+    if "T" in text and moment.tzinfo is not None:
+        return text  # kept letter by letter: the server compares nanoseconds
+    return moment.astimezone().isoformat()
+
+
+_IN_KEYS = ',="{'
+"""Characters that a key must quote; in a value only the comma must be."""
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_PAIR = re.compile(
+    rf"\s*({_QUOTED}(?=\s*=)|[^=,\"]*)\s*=\s*({_QUOTED}(?=\s*(?:,|$))|[^,]*)\s*(?:,|$)"
+)
+
+
+def _quoted(text: str, separating: str) -> str:
+    """Return a text as a string of JSON where a pair would not be read back without."""
+    plain = text == text.strip() and not text.startswith('"') and text.isprintable()
+    plain = plain and (bool(text) or separating != _IN_KEYS)
+    plain = plain and not any(letter in text for letter in separating)
+    return text if plain else json.dumps(text, ensure_ascii=False)
+
+
+def _unquoted(field: Field, text: str) -> str:
+    if not text.startswith('"') or not text.endswith('"') or len(text) == 1:
+        return text
+    try:
+        return str(json.loads(text))
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {text} is not a string of JSON") from error
+
+
+def _metadata(field: Field, text: str) -> dict[str, str]:
+    """Return the pairs of `key=value, note="a, b"`, or of an object of JSON."""
+    if text.lstrip().startswith("{"):
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise ValueError(f"{field.label}: this is not valid JSON: {error}") from error
+        return _own(field, {key: _json_text(item) for key, item in found.items()})
+    pairs, place = {}, 0
+    while place < len(text):
+        match = _PAIR.match(text, place)
+        if match is None or not match[1].strip():
+            rest = text[place:].split(",")[0].strip()
+            if rest:
+                raise ValueError(f"{field.label}: write {rest!r} as key=value")
+            place = text.find(",", place) + 1 or len(text)
+            continue
+        pairs[_unquoted(field, match[1].strip())] = _unquoted(field, match[2].strip())
+        place = match.end()
+    return _own(field, pairs)
+
+
+def _is_reserved(key: str) -> bool:
+    return key.startswith(READ_ONLY_METADATA)
+
+
+def _json_text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _own(field: Field, pairs: dict[str, str]) -> dict[str, str]:
+    reserved = next(filter(_is_reserved, pairs), None)
+    if reserved is not None:
+        text = f"{reserved!r} is the server's own: nobody else sets {READ_ONLY_METADATA}*"
+        raise ValueError(f"{field.label}: {text}")
+    return pairs
+
+
+def _source(field: Field, text: str) -> object:
+    try:
+        return source_of(text)
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {error}") from error
+
+
+def _sources(field: Field, text: str) -> object:
+    try:
+        return sources_of(text)
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {error}") from error
+
+
+_PARSERS: dict[str, Callable[[Field, str], object]] = {
+    "text": _text,
+    "subject": _subject,
+    "subjects": _words,
+    "words": _words,
+    "choice": _choice,
+    "switch": _switch,
+    "count": _number,
+    "bytes": _number,
+    "duration": _number,
+    "durations": _durations,
+    "time": _time,
+    "metadata": _metadata,
+    "source": _source,
+    "sources": _sources,
+}

@@ -1,0 +1,4 @@
+"""Benchmarks as values: plan, counts, latency, result, and the view of a run.
+
+May be imported by every room; `natstui.bench` produces them.
+"""

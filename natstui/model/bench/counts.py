@@ -1,0 +1,92 @@
+"""What benchmark workers count and time; everything here adds up exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+
+from natstui.model.bench.latency import EMPTY, LatencyCounts, merge
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Everything a worker counts; adds up over time, workers and roles."""
+
+    sent_msgs: int = 0
+    sent_bytes: int = 0
+    acked_msgs: int = 0
+    """Stored for the first time, as the server acknowledged."""
+    duplicate_acked_msgs: int = 0
+    """Acknowledged with `duplicate: true`: the server had them already."""
+    refused_msgs: int = 0
+    """Acknowledged with an error, for good."""
+    unanswered_msgs: int = 0
+    """Neither acknowledged nor answered within the time-out."""
+    missed_msgs: int = 0
+    """Owed by the schedule when it ended, and never sent."""
+    received_msgs: int = 0
+    received_bytes: int = 0
+    """Payload as received, without headers."""
+    redelivered_msgs: int = 0
+    """Received with a delivery count above 1."""
+    duplicate_msgs: int = 0
+    """Received by this worker before."""
+    out_of_order_msgs: int = 0
+    """Received behind a later message of the same publisher."""
+    acks_sent_msgs: int = 0
+    acks_confirmed_msgs: int = 0
+    """Double acks the server answered."""
+    naks_sent_msgs: int = 0
+    terms_sent_msgs: int = 0
+    never_acked_msgs: int = 0
+    """Left without an acknowledgement on purpose."""
+    dropped_msgs: int = 0
+    """Lost in our own client because it could not keep up (slow consumer)."""
+    steady_sent_msgs: int = 0
+    steady_acked_msgs: int = 0
+    steady_received_msgs: int = 0
+    steady_received_bytes: int = 0
+    retried_msgs: int = 0
+    """Refused while the server came back, and sent again; not among `refused_msgs`."""
+
+    def plus(self, other: Counts) -> Counts:
+        """Return the sum."""
+        return Counts(*(getattr(self, name) + getattr(other, name) for name in _COUNT_NAMES))
+
+
+_COUNT_NAMES = tuple(part.name for part in fields(Counts))
+
+
+def total_counts(counts: Iterable[Counts]) -> Counts:
+    """Return the sum of many."""
+    together = [tuple(getattr(one, name) for name in _COUNT_NAMES) for one in counts]
+    return Counts(*map(sum, zip(*together, strict=True))) if together else Counts()
+
+
+@dataclass(frozen=True, slots=True)
+class Latencies:
+    """The four latencies, corrected and uncorrected, as histograms."""
+
+    ack: LatencyCounts = EMPTY
+    """Publish → acknowledgement, from when the message was due."""
+    e2e: LatencyCounts = EMPTY
+    """Send → receive, from when the message was due."""
+    store: LatencyCounts = EMPTY
+    """Store → deliver: from the server's clock to ours, exact only on one machine."""
+    rtt: LatencyCounts = EMPTY
+    """Request → reply, from when the request was due."""
+    ack_uncorrected: LatencyCounts = EMPTY
+    """The same three from when the message was really sent."""
+    e2e_uncorrected: LatencyCounts = EMPTY
+    rtt_uncorrected: LatencyCounts = EMPTY
+
+
+LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))
+
+
+def merge_latencies(many: Iterable[Latencies]) -> Latencies:
+    """Return the histograms of all together."""
+    kept = list(many)
+    return Latencies(
+        **{name: merge(getattr(one, name) for one in kept) for name in LATENCY_FIELDS}
+    )

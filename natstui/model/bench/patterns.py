@@ -1,0 +1,141 @@
+"""The load patterns of a benchmark and their traits: the only place that tells them apart by name.
+
+Everything else asks for a trait: `traits(role.pattern).receives`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+Pattern = Literal[
+    "publish",
+    "subscribe",
+    "request",
+    "serve",
+    "js-publish-sync",
+    "js-publish-async",
+    "js-publish-atomic",
+    "js-publish-fast",
+    "js-consume",
+    "js-fetch",
+    "js-push",
+    "js-ordered",
+    "js-get",
+    "js-get-batch",
+    "kv-put",
+    "kv-get",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class PatternTraits:
+    """What a pattern does; a trait that is not named is False."""
+
+    pattern: Pattern
+    sends: bool = False
+    """Puts numbered messages in; follows a schedule."""
+    is_stored: bool = False
+    """What it sends is stored and acknowledged."""
+    reads_stored: bool = False
+    """Asks for stored messages, at its own pace."""
+    receives: bool = False
+    """Takes what comes, until the benchmark says that it is over."""
+    consumes: bool = False
+    """Receives through a consumer of a stream."""
+    is_ordered: bool = False
+    """Each worker has an ordered consumer of its own."""
+    is_push: bool = False
+    """The server delivers to a subject of the consumer."""
+    answers: bool = False
+    """Is a service: answers what others ask."""
+    awaits_reply: bool = False
+    """Asks a service and waits for the reply."""
+    needs_stream: bool = False
+    """Works on a stream or a KV bucket."""
+    feeds_stream: bool = False
+    """Its subject is one that a stream made for the run takes."""
+    has_batches: bool = False
+    """Needs a stream that takes atomic and fast batches."""
+    is_slow: bool = False
+    """One message at a time: a short form sends fewer."""
+    is_wire_only: bool = False
+    """The nats-py client has no call for it."""
+
+    @property
+    def has_end(self) -> bool:
+        """Whether it ends by itself, after its messages or its time."""
+        return self.sends or self.reads_stored
+
+    @property
+    def has_shared_consumer(self) -> bool:
+        """Whether the workers of its role share a consumer that the benchmark makes."""
+        return self.consumes and not self.is_ordered
+
+    @property
+    def has_queue(self) -> bool:
+        """Whether its workers can share a subject in a queue group."""
+        return self.receives or self.answers
+
+    @property
+    def has_answers(self) -> bool:
+        """Whether messages or replies come to it that it asked for."""
+        return self.reads_stored or self.awaits_reply
+
+
+_TABLE = (
+    PatternTraits("publish", sends=True, feeds_stream=True),
+    PatternTraits("subscribe", receives=True),
+    PatternTraits("request", sends=True, awaits_reply=True, is_slow=True),
+    PatternTraits("serve", answers=True),
+    PatternTraits(
+        "js-publish-sync",
+        sends=True,
+        is_stored=True,
+        needs_stream=True,
+        feeds_stream=True,
+        is_slow=True,
+    ),
+    PatternTraits(
+        "js-publish-async", sends=True, is_stored=True, needs_stream=True, feeds_stream=True
+    ),
+    PatternTraits(
+        "js-publish-atomic",
+        sends=True,
+        is_stored=True,
+        needs_stream=True,
+        feeds_stream=True,
+        has_batches=True,
+        is_wire_only=True,
+    ),
+    PatternTraits(
+        "js-publish-fast",
+        sends=True,
+        is_stored=True,
+        needs_stream=True,
+        feeds_stream=True,
+        has_batches=True,
+        is_wire_only=True,
+    ),
+    PatternTraits("js-consume", receives=True, consumes=True, needs_stream=True),
+    PatternTraits("js-fetch", receives=True, consumes=True, needs_stream=True),
+    PatternTraits("js-push", receives=True, consumes=True, needs_stream=True, is_push=True),
+    PatternTraits("js-ordered", receives=True, consumes=True, needs_stream=True, is_ordered=True),
+    PatternTraits("js-get", reads_stored=True, needs_stream=True, is_slow=True),
+    PatternTraits("js-get-batch", reads_stored=True, needs_stream=True, is_wire_only=True),
+    PatternTraits("kv-put", sends=True, is_stored=True, needs_stream=True),
+    PatternTraits("kv-get", reads_stored=True, needs_stream=True, is_slow=True),
+)
+_BY_NAME = {row.pattern: row for row in _TABLE}
+assert tuple(_BY_NAME) == get_args(Pattern)
+
+
+def traits(pattern: Pattern) -> PatternTraits:
+    """Return what a pattern does."""
+    return _BY_NAME[pattern]
+
+
+def patterns_that(has: Callable[[PatternTraits], bool]) -> frozenset[Pattern]:
+    """Return the patterns with a trait."""
+    return frozenset(row.pattern for row in _TABLE if has(row))

@@ -1,0 +1,203 @@
+"""The fold of a benchmark: what its screen shows, also in the middle of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies, merge_latencies
+from natstui.model.records.benchmark import (
+    BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+    BenchmarkProgress,
+    BenchmarkRecord,
+    BenchmarkReport,
+    BenchmarkSummed,
+    PhaseName,
+)
+
+POINTS_KEPT = 600
+LOGS_KEPT = 500
+_SECOND_US = 1_000_000
+_MERGED_AT_ONCE = 32
+
+WorkerKey = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerPoint:
+    """What one worker did in one interval."""
+
+    at_us: int
+    interval_s: float
+    sent_msgs: int
+    acked_msgs: int
+    received_msgs: int
+    acks_sent_msgs: int
+    cpu_ratio: float
+
+
+@dataclass(frozen=True, slots=True)
+class LatencyPoint:
+    """Percentiles of what was measured in about one second, by the name of the latency."""
+
+    at_us: int
+    p50_ns: Mapping[str, int]
+    p99_ns: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkView:
+    """The running or last benchmark."""
+
+    run_id: str = ""
+    planned: BenchmarkPlanned | None = None
+    phase: PhaseName = "starting"
+    progress: BenchmarkProgress | None = None
+    series: Mapping[WorkerKey, tuple[WorkerPoint, ...]] = field(default_factory=dict)
+    """By role and number of the worker, oldest first, bounded."""
+    totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
+    merged: Latencies = field(default_factory=Latencies)
+    """Of all workers since the start, but for the newest reports,"""
+    unmerged: tuple[Latencies, ...] = ()
+    """which wait until there are enough of them: merging costs the same for one and for many."""
+    seconds: tuple[LatencyPoint, ...] = ()
+    """Percentiles over time, oldest first, bounded."""
+    second: tuple[Latencies, ...] = ()
+    """Reports of the second that is not over yet."""
+    second_at_us: int = 0
+    log: tuple[BenchmarkLog, ...] = ()
+    finished: BenchmarkFinished | None = None
+    summed: BenchmarkSummed | None = None
+    """Its summary, or why it could not run."""
+
+    @property
+    def latencies(self) -> Latencies:
+        """Return the latencies of all workers since the start."""
+        return merge_latencies((self.merged, *self.unmerged))
+
+    def after(self, record: BenchmarkRecord) -> BenchmarkView:
+        """Return the view after one more record; a new plan begins a new one."""
+        match record:
+            case BenchmarkPlanned():
+                return BenchmarkView(run_id=record.run_id, planned=record)
+            case BenchmarkPhase():
+                entered = BenchmarkLog(record.at_us, record.run_id, f"phase {record.phase}")
+                return replace(_logged(self, entered), phase=record.phase)
+            case BenchmarkReport():
+                return _after_report(self, record)
+            case BenchmarkProgress():
+                return replace(self, progress=record)
+            case BenchmarkLog():
+                return _logged(self, record)
+            case BenchmarkFinished():
+                return replace(self, finished=record, phase="finished")
+            case BenchmarkSummed():
+                return replace(self, summed=record)
+
+
+def _logged(view: BenchmarkView, record: BenchmarkLog) -> BenchmarkView:
+    return replace(view, log=(*view.log[1 - LOGS_KEPT :], record))
+
+
+def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
+    key, counts = (report.role, report.worker_id), report.counts
+    point = WorkerPoint(
+        at_us=report.at_us,
+        interval_s=report.interval_s,
+        sent_msgs=counts.sent_msgs,
+        acked_msgs=counts.acked_msgs,
+        received_msgs=counts.received_msgs,
+        acks_sent_msgs=counts.acks_sent_msgs,
+        cpu_ratio=report.cpu_ratio,
+    )
+    view = _after_latencies(view, report)
+    points = (*view.series.get(key, ())[1 - POINTS_KEPT :], point)
+    merged, unmerged = view.merged, (*view.unmerged, report.latencies)
+    if len(unmerged) >= _MERGED_AT_ONCE:
+        merged, unmerged = merge_latencies((merged, *unmerged)), ()
+    return replace(
+        view,
+        series={**view.series, key: points},
+        totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
+        merged=merged,
+        unmerged=unmerged,
+    )
+
+
+def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
+    """Return the view with a report's latencies in their second, closed when it is over."""
+    second = (*view.second, report.latencies)
+    if not view.second_at_us:
+        return replace(view, second=second, second_at_us=report.at_us)
+    if report.at_us - view.second_at_us < _SECOND_US:
+        return replace(view, second=second)
+    merged = merge_latencies(second)
+    found = {name: getattr(merged, name) for name in LATENCY_FIELDS}
+    point = LatencyPoint(
+        report.at_us,
+        {name: ns for name, it in found.items() if (ns := it.percentile_ns(50)) is not None},
+        {name: ns for name, it in found.items() if (ns := it.percentile_ns(99)) is not None},
+    )
+    seconds = (*view.seconds[1 - POINTS_KEPT :], point)
+    return replace(view, seconds=seconds, second=(), second_at_us=report.at_us)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerSoFar:
+    """One worker: its newest intervals, oldest first, and what it did since the start."""
+
+    role: str
+    worker_id: int
+    points: tuple[WorkerPoint, ...]
+    totals: Counts
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkSoFar:
+    """All that a screen shows of the running or last benchmark; it is in keyframes only."""
+
+    at_us: int
+    run_id: str
+    planned: BenchmarkPlanned | None
+    phase: PhaseName
+    progress: BenchmarkProgress | None
+    workers: tuple[WorkerSoFar, ...]
+    merged: Latencies
+    """Of all workers since the start, but for the newest reports:"""
+    unmerged: tuple[Latencies, ...]
+    seconds: tuple[LatencyPoint, ...]
+    """Percentiles over time, oldest first."""
+    second: tuple[Latencies, ...]
+    """Reports of the second that is not over yet."""
+    second_at_us: int
+    log: tuple[BenchmarkLog, ...]
+    finished: BenchmarkFinished | None
+    summed: BenchmarkSummed | None
+
+    def view(self) -> BenchmarkView:
+        """Return it as a `BenchmarkView`."""
+        return BenchmarkView(
+            series={(w.role, w.worker_id): w.points for w in self.workers},
+            totals={(w.role, w.worker_id): w.totals for w in self.workers},
+            **{name: getattr(self, name) for name in _SAME},
+        )
+
+
+_SAME = (
+    "run_id", "planned", "phase", "progress", "merged", "unmerged", "seconds", "second",
+    "second_at_us", "log", "finished", "summed",
+)  # fmt: skip
+
+
+def so_far(view: BenchmarkView, at_us: int) -> BenchmarkSoFar:
+    """Return a benchmark as a keyframe keeps it."""
+    workers = tuple(
+        WorkerSoFar(role, worker_id, points, view.totals[role, worker_id])
+        for (role, worker_id), points in view.series.items()
+    )
+    return BenchmarkSoFar(
+        at_us=at_us, workers=workers, **{name: getattr(view, name) for name in _SAME}
+    )

@@ -1,0 +1,181 @@
+"""A poll as a recording keeps it: five columns of its consumers are written as differences.
+
+Every line can still be read on its own: nothing refers to another poll. The messages that a
+consumer has in flight are `ack_pending_msgs`, and mostly also the distance from its delivered
+sequences to its ack floors; written as differences, these columns are equal and compress well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from operator import add, sub
+
+from natstui.model.live.snapshot import (
+    Account,
+    ConsumerColumns,
+    Peer,
+    PollCost,
+    Snapshot,
+    StreamColumns,
+)
+
+NEAR_BELOW_US = 1_000_000_000
+"""A time that is less than this is a difference; all others are µs since 1970."""
+_RECENT_US = 60_000_000
+_SIGNED_MAX = 2**63 - 1
+
+_SAME = (
+    "stream", "name", "created_at_us", "sampled_mono_us", "delivered_consumer_seq",
+    "pending_msgs", "ack_pending_msgs", "redelivered_msgs", "waiting_pulls_count", "push_bound",
+    "paused", "pinned_client", "next_at_us", "leader", "peers",
+)  # fmt: skip
+"""Columns that are written unchanged."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumersAsDifferences:
+    """Consumers in a recording of version 2: five columns are differences within the row."""
+
+    stream: tuple[str, ...] = ()
+    name: tuple[str, ...] = ()
+    created_at_us: tuple[int, ...] = ()
+    sampled_mono_us: tuple[int, ...] = ()
+    delivered_consumer_seq: tuple[int, ...] = ()
+    delivered_stream_ahead_seq: tuple[int, ...] = ()
+    """`delivered_stream_seq` − `delivered_consumer_seq`."""
+    ack_floor_consumer_behind_seq: tuple[int, ...] = ()
+    """`delivered_consumer_seq` − `ack_floor_consumer_seq`."""
+    ack_floor_stream_behind_seq: tuple[int, ...] = ()
+    """`delivered_stream_seq` − `ack_floor_stream_seq`."""
+    delivered_near_us: tuple[int | None, ...] = ()
+    """`delivered_at_us`; below 10⁹: `delivered_at_us` − `taken_at_us`."""
+    acked_near_us: tuple[int | None, ...] = ()
+    """`acked_at_us`; below 10⁹: `acked_at_us` − `delivered_at_us` (null: − `taken_at_us`)."""
+    pending_msgs: tuple[int, ...] = ()
+    ack_pending_msgs: tuple[int, ...] = ()
+    redelivered_msgs: tuple[int, ...] = ()
+    waiting_pulls_count: tuple[int, ...] = ()
+    push_bound: tuple[bool, ...] = ()
+    paused: tuple[bool, ...] = ()
+    pinned_client: tuple[str | None, ...] = ()
+    next_at_us: tuple[int | None, ...] = ()
+    leader: tuple[str | None, ...] = ()
+    peers: tuple[tuple[Peer, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotAsDifferences:
+    """A `Snapshot` with five columns of its consumers as differences."""
+
+    taken_mono_us: int
+    taken_at_us: int
+    streams: StreamColumns
+    consumers: ConsumersAsDifferences
+    streams_complete: bool
+    consumers_complete: bool
+    swept_streams: tuple[str, ...]
+    unreachable_streams: tuple[str, ...]
+    unreachable_consumers: tuple[tuple[str, str], ...]
+    account: Account | None
+    cost: PollCost
+
+
+_OTHER_FIELDS = tuple(
+    each.name for each in fields(SnapshotAsDifferences) if each.name != "consumers"
+)
+
+
+def as_differences(snapshot: Snapshot) -> Snapshot | SnapshotAsDifferences:
+    """Return a poll with differences; unchanged when a value would not come back the same."""
+    c = snapshot.consumers
+    sequences = (
+        c.delivered_consumer_seq,
+        c.delivered_stream_seq,
+        c.ack_floor_consumer_seq,
+        c.ack_floor_stream_seq,
+    )
+    if any(max(column, default=0) > _SIGNED_MAX for column in sequences):
+        return snapshot
+    consumer_seq, stream_seq, consumer_floor, stream_floor = sequences
+    try:
+        differences = ConsumersAsDifferences(
+            delivered_stream_ahead_seq=_rowwise(sub, stream_seq, consumer_seq),
+            ack_floor_consumer_behind_seq=_rowwise(sub, consumer_seq, consumer_floor),
+            ack_floor_stream_behind_seq=_rowwise(sub, stream_seq, stream_floor),
+            delivered_near_us=_recent(c.delivered_at_us, snapshot.taken_at_us),
+            acked_near_us=_near(c.acked_at_us, c.delivered_at_us, snapshot.taken_at_us),
+            **{name: getattr(c, name) for name in _SAME},
+        )
+    except ValueError:
+        return snapshot
+    return SnapshotAsDifferences(
+        **{name: getattr(snapshot, name) for name in _OTHER_FIELDS}, consumers=differences
+    )
+
+
+def from_differences(poll: SnapshotAsDifferences) -> Snapshot:
+    """Return the poll as it was; ValueError when columns differ in length."""
+    p, taken_us = poll.consumers, poll.taken_at_us
+    delivered_at_us = tuple(
+        [us if us is None or us >= NEAR_BELOW_US else taken_us + us for us in p.delivered_near_us]
+    )
+    acked_at_us = tuple(
+        [
+            us if us is None or us >= NEAR_BELOW_US else us + (taken_us if of is None else of)
+            for us, of in zip(p.acked_near_us, delivered_at_us, strict=True)
+        ]
+    )
+    stream_seq = _rowwise(add, p.delivered_consumer_seq, p.delivered_stream_ahead_seq)
+    consumers = ConsumerColumns(
+        delivered_stream_seq=stream_seq,
+        ack_floor_consumer_seq=_rowwise(
+            sub, p.delivered_consumer_seq, p.ack_floor_consumer_behind_seq
+        ),
+        ack_floor_stream_seq=_rowwise(sub, stream_seq, p.ack_floor_stream_behind_seq),
+        delivered_at_us=delivered_at_us,
+        acked_at_us=acked_at_us,
+        **{name: getattr(p, name) for name in _SAME},
+    )
+    return Snapshot(**{name: getattr(poll, name) for name in _OTHER_FIELDS}, consumers=consumers)
+
+
+def _rowwise(
+    operation: Callable[[int, int], int], left: tuple[int, ...], right: tuple[int, ...]
+) -> tuple[int, ...]:
+    if len(left) != len(right):
+        raise ValueError("columns of different lengths")
+    return tuple(map(operation, left, right))
+
+
+def _absolute(at_us: int) -> int:
+    if at_us < NEAR_BELOW_US:
+        raise ValueError("a time too early to be told from a difference")
+    return at_us
+
+
+def _recent(column: tuple[int | None, ...], taken_us: int) -> tuple[int | None, ...]:
+    """Return times within a minute of the poll as differences to it, and older ones unchanged."""
+    low, high = taken_us - _RECENT_US, taken_us + _RECENT_US
+    return tuple(
+        [
+            us if us is None else us - taken_us if low < us < high else _absolute(us)
+            for us in column
+        ]
+    )
+
+
+def _near(
+    column: tuple[int | None, ...], beside: tuple[int | None, ...], taken_us: int
+) -> tuple[int | None, ...]:
+    """Return times as differences to those of the other column, where these are short."""
+    return tuple(
+        [
+            us
+            if us is None
+            else difference
+            if abs(difference := us - (taken_us if of is None else of)) < NEAR_BELOW_US
+            else _absolute(us)
+            for us, of in zip(column, beside, strict=True)
+        ]
+    )

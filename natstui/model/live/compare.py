@@ -1,0 +1,105 @@
+"""Two moments compared: what exists, what is configured, what is counted."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.live.state import State
+from natstui.model.live.table import Key, Table
+
+_STREAM_COUNTERS = {
+    "stored_msgs": "messages",
+    "stored_bytes": "bytes",
+    "first_seq": "first seq",
+    "last_seq": "last seq",
+    "consumers_count": "consumers",
+}
+_CONSUMER_COUNTERS = {
+    "delivered_consumer_seq": "delivered",
+    "ack_floor_stream_seq": "ack floor",
+    "redelivered_msgs": "redelivered",
+}
+_CONSUMER_LAG = {"pending_msgs": "pending", "ack_pending_msgs": "ack pending"}
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """One thing that differs between two moments; None where it did not exist."""
+
+    stream: str
+    consumer: str | None
+    what: Literal["asset", "configuration", "lag", "counter"]
+    field: str
+    before_text: str | None
+    after_text: str | None
+    change_count: int | None = None
+    """Of messages, bytes or sequences; None where nothing is counted."""
+
+
+def differences(before: State, after: State) -> list[Difference]:
+    """Return what changed between two moments, stream by stream."""
+    found = [
+        *_assets(before.streams, after.streams),
+        *_assets(before.consumers, after.consumers),
+        *_configurations(before, after),
+        *_counters(before.consumers, after.consumers, _CONSUMER_LAG, "lag"),
+        *_counters(before.consumers, after.consumers, _CONSUMER_COUNTERS, "counter"),
+        *_counters(before.streams, after.streams, _STREAM_COUNTERS, "counter"),
+    ]
+    return sorted(found, key=lambda it: (it.stream, it.consumer or ""))
+
+
+AnyTable = Table[StreamColumns] | Table[ConsumerColumns]
+
+
+def _named(key: Key) -> tuple[str, str | None]:
+    return str(key[0]), str(key[1]) if len(key) == 3 else None
+
+
+def _assets(before: AnyTable, after: AnyTable) -> Iterator[Difference]:
+    """Yield what was created, deleted, or deleted and created again under the same name."""
+    old, new = set(before.roster.keys), set(after.roster.keys)
+    gone, come = {_named(key) for key in old - new}, {_named(key) for key in new - old}
+    for name in gone | come:
+        if name in gone and name in come:
+            words = ("one", "another of this name")
+        else:
+            words = ("there", "gone") if name in gone else ("not there", "there")
+        yield Difference(*name, "asset", "exists", *words)
+
+
+def _counters(
+    before: AnyTable, after: AnyTable, names: Mapping[str, str], what: Literal["lag", "counter"]
+) -> Iterator[Difference]:
+    for row, key in enumerate(after.roster.keys):
+        old = before.roster.row_of.get(key)
+        if old is None:
+            continue
+        for name, text in names.items():
+            was, now = getattr(before.columns, name)[old], getattr(after.columns, name)[row]
+            if was != now:
+                yield Difference(*_named(key), what, text, str(was), str(now), now - was)
+
+
+def _configurations(before: State, after: State) -> Iterator[Difference]:
+    for stream, new in after.stream_configurations.items():
+        known = before.stream_configurations.get(stream)
+        if known is not None and known.config_json != new.config_json:
+            yield from _fields(stream, None, known.config_json, new.config_json)
+    for (stream, name), newer in after.consumer_configurations.items():
+        older = before.consumer_configurations.get((stream, name))
+        if older is not None and older.config_json != newer.config_json:
+            yield from _fields(stream, name, older.config_json, newer.config_json)
+
+
+def _fields(stream: str, consumer: str | None, before: str, after: str) -> Iterator[Difference]:
+    """Yield the fields of two configurations that differ."""
+    old, new = json.loads(before), json.loads(after)
+    for name in sorted(old.keys() | new.keys()):
+        if old.get(name) != new.get(name):
+            was, now = (json.dumps(one[name]) if name in one else None for one in (old, new))
+            yield Difference(stream, consumer, "configuration", name, was, now)

@@ -1,0 +1,156 @@
+"""A bounded history of counters: every recent poll, and fewer of the older ones.
+
+A tier keeps one sample per period over a window. Samples hold whole columns as machine integers,
+so taking one costs a copy per column and no work per row. With many rows a tier keeps fewer
+samples at a longer period, over the same window.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from natstui.model.live.past_polls import NUMBER_BYTES, to_numbers
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.live.table import Key, Roster, Table
+
+STREAM_COLUMNS = ("sampled_mono_us", "last_seq", "first_seq", "stored_msgs", "stored_bytes")
+CONSUMER_COLUMNS = (
+    "sampled_mono_us",
+    "delivered_consumer_seq",
+    "ack_floor_consumer_seq",
+    "ack_floor_stream_seq",
+    "pending_msgs",
+    "ack_pending_msgs",
+    "redelivered_msgs",
+)
+WINDOWS_S = (60, 300, 900, 3600)
+"""The windows a chart can show, one tier each."""
+
+_SAMPLES_PER_TIER = 150
+_CELLS_PER_TIER = 1_500_000
+"""12 MB a tier: where rows × columns × samples would pass this, samples get fewer."""
+_FEWEST_SAMPLES = 8
+
+
+def samples_kept_count(cells_count: int) -> int:
+    """Return how many samples of so many cells (rows × columns) a tier keeps."""
+    return max(_FEWEST_SAMPLES, min(_SAMPLES_PER_TIER, _CELLS_PER_TIER // max(1, cells_count)))
+
+
+def begins_period(last_mono_us: int, mono_us: int, window_s: int, samples_count: int) -> bool:
+    """Tell whether a poll is the first of a tier's period after the poll taken last.
+
+    Periods begin at fixed times of the engine's clock, so that a tier takes the same polls
+    whenever somebody began to watch: a replay that starts an hour back takes them too.
+    """
+    window_us = window_s * 1_000_000
+    return mono_us * samples_count // window_us > last_mono_us * samples_count // window_us
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """The counters of one moment."""
+
+    mono_us: int
+    at_us: int
+    roster: Roster
+    columns: Mapping[str, array[int]]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One value of one row, at the moment its reply came."""
+
+    mono_us: int
+    value: int | float | None
+    """None where the row did not exist: a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """Samples over one window, oldest first."""
+
+    window_s: int
+    samples: tuple[Sample, ...] = ()
+
+    def after(self, sample: Sample) -> Tier:
+        """Return the tier with the sample taken, if it begins a period, and the oldest dropped."""
+        most = samples_kept_count(len(sample.roster.keys) * len(sample.columns))
+        if self.window_s > WINDOWS_S[0] and self.samples:
+            last_us = self.samples[-1].mono_us
+            if not begins_period(last_us, sample.mono_us, self.window_s, most):
+                return self
+        oldest_us = sample.mono_us - self.window_s * 1_000_000 - 1
+        first = max(0, len(self.samples) + 1 - most)
+        while first < len(self.samples) and self.samples[first].mono_us <= oldest_us:
+            first += 1
+        return Tier(self.window_s, (*self.samples[first:], sample))
+
+
+def _empty_tiers() -> tuple[Tier, ...]:
+    return tuple(Tier(window_s) for window_s in WINDOWS_S)
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Every tier of one table's counters."""
+
+    names: tuple[str, ...]
+    tiers: tuple[Tier, ...] = field(default_factory=_empty_tiers)
+
+    def after(
+        self, table: Table[StreamColumns] | Table[ConsumerColumns], mono_us: int, at_us: int
+    ) -> History:
+        """Return the history with the table's counters of this moment."""
+        return self.with_poll(table.columns, table.roster, mono_us, at_us)
+
+    def with_poll(self, polled: object, roster: Roster, mono_us: int, at_us: int) -> History:
+        """Return the history with columns, found in `polled` by name, of the rows of `roster`."""
+        columns = {name: array("Q", getattr(polled, name)) for name in self.names}
+        return self._with(Sample(mono_us, at_us, roster, columns))
+
+    def with_past(
+        self, columns: Mapping[str, bytes], roster: Roster, moments: Sequence[tuple[int, int]]
+    ) -> History:
+        """Return the history with polls of the rows of `roster`, as `PastPolls` holds them.
+
+        `moments` are their times, on the engine's clock and UTC. ValueError when a column is
+        missing or does not hold every row of every poll.
+        """
+        row_bytes = len(roster.keys) * NUMBER_BYTES
+        texts = [columns.get(name, b"") for name in self.names]
+        if any(len(text) != row_bytes * len(moments) for text in texts):
+            raise ValueError("polls of other rows than those known")
+        history = self
+        for number, (mono_us, at_us) in enumerate(moments):
+            place = slice(number * row_bytes, (number + 1) * row_bytes)
+            numbers = [to_numbers(text[place]) for text in texts]
+            sample = Sample(mono_us, at_us, roster, dict(zip(self.names, numbers, strict=True)))
+            history = history._with(sample)
+        return history
+
+    def _with(self, sample: Sample) -> History:
+        return History(self.names, tuple(tier.after(sample) for tier in self.tiers))
+
+    @property
+    def recent(self) -> tuple[Sample, ...]:
+        """The newest polls, one by one, oldest first."""
+        return self.tiers[0].samples
+
+    def series(self, key: Key, name: str, window_s: int = WINDOWS_S[0]) -> list[Point]:
+        """Return the values of one row over a window, oldest first; gaps are None."""
+        samples = next(tier.samples for tier in self.tiers if tier.window_s >= window_s)
+        newest = self.recent[-1:] if samples[-1:] != self.recent[-1:] else ()
+        points: list[Point] = []
+        for sample in (*samples, *newest):
+            row = sample.roster.row_of.get(key)
+            if row is None:
+                points.append(Point(sample.mono_us, None))
+                continue
+            mono_us = sample.columns["sampled_mono_us"][row]
+            # A row that was not polled in between is one point, not several.
+            if not points or points[-1].value is None or points[-1].mono_us < mono_us:
+                points.append(Point(mono_us, sample.columns[name][row]))
+        return points

@@ -1,0 +1,53 @@
+"""When a backlog is drained and when a limit is reached: the rules, written once.
+
+Screens and `watch` call them; the analysis writes them as queries (`drain_s` of
+`natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.capacity`), and a test runs one
+set of cases through both. Imports nothing of ours: the zip for spark-submit holds this file.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+FULL_SHARE = 0.98
+"""From this share of a limit of bytes on, a stream that loses messages is held there by it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What a stream keeps, and the most it may keep; a limit of None is unlimited."""
+
+    stored_msgs: int
+    stored_bytes: int
+    max_msgs: int | None
+    max_bytes: int | None
+
+
+def time_to_drain_s(pending_msgs: int, trend_msgs_per_s: float | None) -> float | None:
+    """Return seconds until nothing is pending at this trend; None while it does not shrink."""
+    if pending_msgs == 0:
+        return 0.0
+    if trend_msgs_per_s is None or trend_msgs_per_s >= 0:
+        return None
+    return pending_msgs / -trend_msgs_per_s
+
+
+def time_to_full_s(level: int, limit: int | None, trend_per_s: float | None) -> float | None:
+    """Return seconds until a level reaches its limit at this trend; None if it does not."""
+    if limit is None:
+        return None
+    if level >= limit:
+        return 0.0
+    return (limit - level) / trend_per_s if trend_per_s and trend_per_s > 0 else None
+
+
+def bytes_are_full(fill: Fill, *, losing: bool) -> bool:
+    """Tell whether a stream is at its limit of bytes; `losing` says that old messages leave it.
+
+    The limit is reached before the last byte: there is no room for the next message.
+    """
+    if fill.max_bytes is None or not fill.stored_msgs:
+        return False
+    mean_bytes = fill.stored_bytes / fill.stored_msgs
+    held_there = losing and fill.stored_bytes >= FULL_SHARE * fill.max_bytes
+    return held_there or fill.max_bytes - fill.stored_bytes < mean_bytes

@@ -1,0 +1,52 @@
+"""Older polls of which only the history and the cost are needed: a seek sends hundreds of them."""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from natstui.model.live.snapshot import PollCost
+
+NUMBER_BYTES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class PastPoll:
+    """One poll, without its rows."""
+
+    taken_mono_us: int
+    taken_at_us: int
+    cost: PollCost
+    api_requests_count: int | None
+    api_errors_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class PastPolls:
+    """Polls with exactly the rows of the state; a newer, whole one follows. Never recorded."""
+
+    at_us: int
+    """Of the newest."""
+    polls: tuple[PastPoll, ...]
+    streams: dict[str, bytes]
+    """Column → unsigned 64-bit numbers, the lowest byte first: every row of a poll, in the order
+    of the rows of the state, then the next poll. The columns are those a history keeps."""
+    consumers: dict[str, bytes]
+
+
+def to_bytes(numbers: Iterable[int]) -> bytes:
+    """Return numbers as the bytes of `PastPolls`; OverflowError when one does not fit."""
+    unsigned = array("Q", numbers)
+    if sys.byteorder == "big":
+        unsigned.byteswap()
+    return unsigned.tobytes()
+
+
+def to_numbers(text: bytes) -> array[int]:
+    """Return the numbers in the bytes of `PastPolls`."""
+    numbers = array("Q", text)
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -1,0 +1,195 @@
+"""Counters of two moments → what happens per second, how far behind, how long until.
+
+One rule for all: a rate is the growth of a counter between two polls of the same row, divided by
+the time between the two replies. A counter that went backwards, a row seen once, a row made again
+under the same name: no rate. Absent, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from natstui.model.live.history import History, Point, Sample
+from natstui.model.live.limits import Fill, bytes_are_full, time_to_full_s
+from natstui.model.live.table import Key
+
+TREND_S = 30
+"""How far back the trend of a backlog or a fill level looks, in seconds."""
+
+
+def per_s(older: Point | None, newer: Point | None) -> float | None:
+    """Return the growth per second between two points of a counter, or None."""
+    if older is None or newer is None or older.value is None or newer.value is None:
+        return None
+    elapsed_us = newer.mono_us - older.mono_us
+    if elapsed_us <= 0 or newer.value < older.value:
+        return None
+    return (newer.value - older.value) * 1e6 / elapsed_us
+
+
+def _at(sample: Sample, row: int, name: str) -> Point:
+    return Point(sample.columns["sampled_mono_us"][row], sample.columns[name][row])
+
+
+def _two_rows(history: History, key: Key) -> tuple[tuple[Sample, int], tuple[Sample, int]] | None:
+    """Return the two newest polls of a row: (sample, row) older and newer."""
+    newer: tuple[Sample, int] | None = None
+    for sample in reversed(history.recent):
+        row = sample.roster.row_of.get(key)
+        if row is None:
+            if newer is not None:
+                return None
+            continue
+        if newer is None:
+            newer = (sample, row)
+        elif _at(sample, row, history.names[1]).mono_us < _at(*newer, history.names[1]).mono_us:
+            return (sample, row), newer
+    return None
+
+
+def counter_per_s(history: History, key: Key, name: str) -> float | None:
+    """Return the rate of one counter of one row between its two newest polls."""
+    rows = _two_rows(history, key)
+    return per_s(_at(*rows[0], name), _at(*rows[1], name)) if rows else None
+
+
+@dataclass(frozen=True, slots=True)
+class StreamRates:
+    """What flows through one stream; None where it is not known."""
+
+    in_msgs_per_s: float | None = None
+    """Growth of the last sequence."""
+    in_bytes_per_s: float | None = None
+    removed_msgs_per_s: float | None = None
+    """Stored messages that left: by limits, acknowledgements, deletes or purges."""
+    in_bytes_estimated: bool = False
+    """Messages left meanwhile: bytes in are messages in × the mean size of a stored one."""
+
+
+def stream_rates(history: History, key: Key) -> StreamRates:
+    """Return the rates of a stream between its two newest polls."""
+    rows = _two_rows(history, key)
+    if rows is None:
+        return StreamRates()
+    older = {name: _at(*rows[0], name) for name in history.names}
+    newer = {name: _at(*rows[1], name) for name in history.names}
+    elapsed_s = (newer["last_seq"].mono_us - older["last_seq"].mono_us) / 1e6
+    in_msgs_per_s = per_s(older["last_seq"], newer["last_seq"])
+    if in_msgs_per_s is None:
+        return StreamRates()
+    came, grew = (
+        (newer[name].value or 0) - (older[name].value or 0) for name in ("last_seq", "stored_msgs")
+    )
+    removed_msgs_per_s = max(0, came - grew) / elapsed_s
+    in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
+    estimated = came > grew
+    if estimated:
+        msgs, size = newer["stored_msgs"].value or 0, newer["stored_bytes"].value or 0
+        in_bytes_per_s = in_msgs_per_s * size / msgs if msgs else None
+    return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, estimated)
+
+
+def rate_column(history: History, name: str) -> list[float | None]:
+    """Return the rate of one counter for every row of the newest sample, for sorting."""
+    recent = history.recent
+    if not recent:
+        return []
+    newest = recent[-1]
+    if len(recent) > 1 and recent[-2].roster is newest.roster:
+        older = recent[-2]
+        times = zip(
+            newest.columns["sampled_mono_us"], older.columns["sampled_mono_us"], strict=True
+        )
+        values = zip(newest.columns[name], older.columns[name], strict=True)
+        rates = [
+            (new - old) * 1e6 / (now - then) if now > then and new >= old else None
+            for (now, then), (new, old) in zip(times, values, strict=True)
+        ]
+        if None not in rates or len(rates) > 20_000:
+            return rates
+    return [counter_per_s(history, key, name) for key in newest.roster.keys]
+
+
+def rates_of_series(points: Sequence[Point], longest_gap_us: int) -> list[Point]:
+    """Return the rate between each pair of neighbours, at the later one; a gap stays a gap."""
+    rates: list[Point] = []
+    for older, newer in pairwise(points):
+        too_far = newer.mono_us - older.mono_us > longest_gap_us
+        rates.append(Point(newer.mono_us, None if too_far else per_s(older, newer)))
+    return rates
+
+
+def _trend_start(history: History, key: Key) -> tuple[Sample, int] | None:
+    """Return the oldest poll of a row that is at most `TREND_S` older than its newest."""
+    horizon_us = history.recent[-1].mono_us - TREND_S * 1_000_000
+    for sample in history.recent:
+        if sample.mono_us >= horizon_us:
+            row = sample.roster.row_of.get(key)
+            if row is not None:
+                return sample, row
+    return None
+
+
+def trend_per_s(history: History, key: Key, name: str) -> float | None:
+    """Return the mean change per second of a gauge over the last `TREND_S`, signed, or None."""
+    if not history.recent:
+        return None
+    newest, start = history.recent[-1], _trend_start(history, key)
+    row = newest.roster.row_of.get(key)
+    if start is None or row is None:
+        return None
+    return _change_per_s(_at(*start, name), _at(newest, row, name))
+
+
+def _change_per_s(older: Point, newer: Point) -> float | None:
+    elapsed_us = newer.mono_us - older.mono_us
+    if elapsed_us <= 0 or older.value is None or newer.value is None:
+        return None
+    return (newer.value - older.value) * 1e6 / elapsed_us
+
+
+def trend_column(history: History, name: str) -> list[float | None]:
+    """Return `trend_per_s` of every row of the newest sample."""
+    if not history.recent:
+        return []
+    newest = history.recent[-1]
+    horizon_us = newest.mono_us - TREND_S * 1_000_000
+    start = next(sample for sample in history.recent if sample.mono_us >= horizon_us)
+    if start.roster is not newest.roster:
+        return [trend_per_s(history, key, name) for key in newest.roster.keys]
+    times = zip(start.columns["sampled_mono_us"], newest.columns["sampled_mono_us"], strict=True)
+    values = zip(start.columns[name], newest.columns[name], strict=True)
+    return [
+        (new - old) * 1e6 / (now - then) if now > then else None
+        for (then, now), (old, new) in zip(times, values, strict=True)
+    ]
+
+
+def stream_full_in_s(history: History, key: Key, fill: Fill) -> float | None:
+    """Return seconds until the first limit of a stream is reached, 0 when one is."""
+    losing = (trend_per_s(history, key, "first_seq") or 0.0) > 0
+    if bytes_are_full(fill, losing=losing):
+        return 0.0
+    times = (
+        time_to_full_s(fill.stored_msgs, fill.max_msgs, trend_per_s(history, key, "stored_msgs")),
+        time_to_full_s(
+            fill.stored_bytes, fill.max_bytes, trend_per_s(history, key, "stored_bytes")
+        ),
+    )
+    return min((time_s for time_s in times if time_s is not None), default=None)
+
+
+def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
+    """Return when a sequence was stored, by interpolating the growth of the last sequence.
+
+    None when it was stored before the series begins, or is not stored yet.
+    """
+    known = [point for point in last_seq if point.value is not None]
+    for older, newer in pairwise(known):
+        low, high = older.value or 0, newer.value or 0
+        if low < seq <= high:
+            share = (seq - low) / (high - low)
+            return round(older.mono_us + share * (newer.mono_us - older.mono_us))
+    return None

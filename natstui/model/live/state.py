@@ -1,0 +1,350 @@
+"""The fold: one immutable state after every record, the same live, headless and replayed.
+
+A replay folds many records at once; what polling costs per second is derived here too."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
+from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
+from natstui.model.live.past_polls import PastPolls
+from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.live.table import Table, merge_consumers, merge_streams, without_leader
+from natstui.model.records.analysis import (
+    AnalysisFinished,
+    AnalysisProgress,
+    AnalysisRecord,
+    AnalysisRun,
+)
+from natstui.model.records.benchmark import BenchmarkRecord
+from natstui.model.records.messages import Answered, Tailed, newest_answers
+from natstui.model.records.record import (
+    AckSample,
+    Advisory,
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Permitted,
+    Record,
+    Restored,
+    Unavailable,
+    now_us,
+)
+from natstui.model.records.recording import (
+    ClockStepped,
+    Gap,
+    RecordingChanged,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+)
+
+EVENTS_KEPT = 2_000
+COSTS_KEPT = 120
+
+Happening = (
+    Advisory
+    | LinkChanged
+    | Noted
+    | Outcome
+    | Unavailable
+    | Restored
+    | Configured
+    | Gap
+    | ClockStepped
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What one poll cost, and when."""
+
+    mono_us: int
+    at_us: int
+    cost: PollCost
+    api_requests_count: int | None
+    """The account's own counter then, all clients together."""
+    api_errors_count: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """All that is known at one moment."""
+
+    now_mono_us: int = 0
+    """Of the newest poll, on the engine's clock."""
+    now_at_us: int = 0
+    """The moment of the newest record that is recorded, UTC; as on the timeline of a recording."""
+    started: EngineStarted | None = None
+    link: LinkChanged | None = None
+    permitted: Permitted | None = None
+    account: Account | None = None
+    account_mono_us: int = 0
+    """When the account was last seen; older than `now_mono_us` when it could not be read."""
+    costs: tuple[Cost, ...] = ()
+    streams: Table[StreamColumns] = field(default_factory=lambda: Table(StreamColumns()))
+    consumers: Table[ConsumerColumns] = field(default_factory=lambda: Table(ConsumerColumns()))
+    stream_history: History = field(default_factory=lambda: History(STREAM_COLUMNS))
+    consumer_history: History = field(default_factory=lambda: History(CONSUMER_COLUMNS))
+    stream_configurations: Mapping[str, StreamConfiguration] = field(default_factory=dict)
+    consumer_configurations: Mapping[tuple[str, str], ConsumerConfiguration] = field(
+        default_factory=dict
+    )
+    unreachable_streams: frozenset[str] = frozenset()
+    unreachable_consumers: frozenset[tuple[str, str]] = frozenset()
+    unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
+    """What cannot be read now, by what it is."""
+    happenings: tuple[Happening, ...] = ()
+    """The newest events, oldest first."""
+    ack_samples: tuple[AckSample, ...] = ()
+    answers: tuple[Answered, ...] = ()
+    """The newest answers to requests of screens, oldest first."""
+    tailed: Tailed | None = None
+    """The newest messages of a live tail."""
+    recording: RecordingChanged | None = None
+    """The newest report of the recorder; None before it ever ran."""
+    replay: ReplayPosition | None = None
+    """Where the replay is; None while it is being built, and live."""
+    replay_marks: ReplayMarks | None = None
+    benchmark: BenchmarkView | None = None
+    """The running or last benchmark; None before there was one."""
+    analysis: AnalysisRun | None = None
+    """The running or last analysis of a recording; None before there was one."""
+
+    def after(self, record: Record) -> State:
+        """Return the state after one more record."""
+        match record:
+            case Snapshot():
+                return _after_snapshot(self, record)
+            case Configured():
+                return _after_configured(self, record)
+            case EngineStarted():
+                return replace(self, started=record, now_at_us=now_us(self.now_at_us, record))
+            case LinkChanged():
+                return replace(_noticed(self, record), link=record)
+            case Permitted():
+                return replace(self, permitted=record, now_at_us=now_us(self.now_at_us, record))
+            case Unavailable() | Restored():
+                return _after_availability(self, record)
+            case AckSample() | Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
+                return _after_sample(self, record)
+            case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
+                return _noticed(self, record)
+            case (
+                RecordingChanged() | ReplayReset() | PastPolls() | ReplayPosition() | ReplayMarks()
+            ):
+                return _after_recorder(self, record)
+            case _:
+                return _after_benchmark(self, record)
+
+
+def shown_at_us(state: State) -> int:
+    """Return the moment a state shows: where a replay is, else when its newest record came."""
+    return state.now_at_us if state.replay is None else state.replay.at_us
+
+
+def _after_sample(state: State, record: AckSample | Answered | Tailed | AnalysisRecord) -> State:
+    match record:
+        case AckSample():
+            samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
+            return replace(state, ack_samples=samples, now_at_us=now_us(state.now_at_us, record))
+        case Answered():
+            # These are never recorded: a replay would show another time than was shown live.
+            answers = newest_answers((*state.answers, record))
+            return replace(state, answers=answers)
+        case Tailed():
+            return replace(state, tailed=record)
+        case AnalysisProgress() | AnalysisFinished():
+            # Its time is that of today, also while an old recording is replayed.
+            return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
+
+
+def _after_benchmark(state: State, record: BenchmarkRecord | BenchmarkSoFar) -> State:
+    if isinstance(record, BenchmarkSoFar):
+        # A keyframe repeats what is known: it is no event.
+        return replace(state, benchmark=record.view())
+    benchmark = (state.benchmark or BenchmarkView()).after(record)
+    return replace(state, benchmark=benchmark, now_at_us=now_us(state.now_at_us, record))
+
+
+def _after_past_polls(state: State, record: PastPolls) -> State:
+    """Take only histories and costs; polls with other rows than the state are left out."""
+    moments = [(poll.taken_mono_us, poll.taken_at_us) for poll in record.polls]
+    try:
+        streams = state.stream_history.with_past(record.streams, state.streams.roster, moments)
+        consumers = state.consumer_history.with_past(
+            record.consumers, state.consumers.roster, moments
+        )
+    except ValueError:
+        return state
+    costs = (
+        Cost(p.taken_mono_us, p.taken_at_us, p.cost, p.api_requests_count, p.api_errors_count)
+        for p in record.polls[-COSTS_KEPT:]
+    )
+    costs_kept = (*state.costs, *costs)[-COSTS_KEPT:]
+    return replace(state, costs=costs_kept, stream_history=streams, consumer_history=consumers)
+
+
+def _after_recorder(
+    state: State, record: RecordingChanged | ReplayReset | PastPolls | ReplayPosition | ReplayMarks
+) -> State:
+    match record:
+        case RecordingChanged():
+            return replace(state, recording=record)
+        case ReplayReset():
+            return State(replay_marks=state.replay_marks, analysis=state.analysis)
+        case PastPolls():
+            return _after_past_polls(state, record)
+        case ReplayPosition():
+            return replace(state, replay=record)
+        case ReplayMarks():
+            return replace(state, replay_marks=record)
+
+
+def _noticed(state: State, record: Happening) -> State:
+    happenings = (*state.happenings[1 - EVENTS_KEPT :], record)
+    return replace(state, happenings=happenings, now_at_us=now_us(state.now_at_us, record))
+
+
+def _after_availability(state: State, record: Unavailable | Restored) -> State:
+    unavailable = {what: it for what, it in state.unavailable.items() if what != record.what}
+    if isinstance(record, Unavailable):
+        known = state.unavailable.get(record.what)
+        unavailable[record.what] = record
+        # The same reason again is not another event.
+        if known is not None and known.reason == record.reason:
+            now_at_us = now_us(state.now_at_us, record)
+            return replace(state, unavailable=MappingProxyType(unavailable), now_at_us=now_at_us)
+    return replace(_noticed(state, record), unavailable=MappingProxyType(unavailable))
+
+
+def _after_configured(state: State, record: Configured) -> State:
+    streams = {**state.stream_configurations, **{c.name: c for c in record.streams}}
+    consumers = {
+        **state.consumer_configurations,
+        **{(c.stream, c.name): c for c in record.consumers},
+    }
+    changed = any(
+        known is not None and known.created_at_us == c.created_at_us and known != c
+        for c in record.streams
+        for known in (state.stream_configurations.get(c.name),)
+    ) or any(
+        known is not None and known.created_at_us == c.created_at_us and known != c
+        for c in record.consumers
+        for known in (state.consumer_configurations.get((c.stream, c.name)),)
+    )
+    now_at_us = now_us(state.now_at_us, record)
+    state = _noticed(state, record) if changed else state
+    return replace(
+        state,
+        stream_configurations=MappingProxyType(streams),
+        consumer_configurations=MappingProxyType(consumers),
+        now_at_us=now_at_us,
+    )
+
+
+def _after_snapshot(state: State, snapshot: Snapshot) -> State:
+    streams = merge_streams(state.streams, snapshot)
+    consumers = merge_consumers(state.consumers, snapshot, streams)
+    lost_streams = frozenset(snapshot.unreachable_streams)
+    lost_consumers = frozenset(snapshot.unreachable_consumers)
+    streams = without_leader(streams, lost_streams, 1) if lost_streams else streams
+    consumers = without_leader(consumers, lost_consumers, 2) if lost_consumers else consumers
+    mono_us, at_us = snapshot.taken_mono_us, snapshot.taken_at_us
+    account = snapshot.account
+    cost = Cost(
+        mono_us,
+        at_us,
+        snapshot.cost,
+        account.api_requests_count if account else None,
+        account.api_errors_count if account else None,
+    )
+    return replace(
+        state,
+        now_mono_us=mono_us,
+        now_at_us=now_us(state.now_at_us, snapshot),
+        account=account or state.account,
+        account_mono_us=mono_us if account else state.account_mono_us,
+        costs=(*state.costs[1 - COSTS_KEPT :], cost),
+        streams=streams,
+        consumers=consumers,
+        stream_history=state.stream_history.after(streams, mono_us, at_us),
+        consumer_history=state.consumer_history.after(consumers, mono_us, at_us),
+        stream_configurations=_of_the_living(state.stream_configurations, streams),
+        consumer_configurations=_of_living_consumers(state.consumer_configurations, consumers),
+        unreachable_streams=lost_streams,
+        unreachable_consumers=lost_consumers,
+    )
+
+
+def _of_the_living(
+    known: Mapping[str, StreamConfiguration], streams: Table[StreamColumns]
+) -> Mapping[str, StreamConfiguration]:
+    """Drop configurations of streams that are gone; the same object when none is."""
+    if len(known) <= len(streams):
+        return known
+    alive = streams.roster.rows_of_stream
+    return MappingProxyType({name: it for name, it in known.items() if name in alive})
+
+
+def _of_living_consumers(
+    known: Mapping[tuple[str, str], ConsumerConfiguration], consumers: Table[ConsumerColumns]
+) -> Mapping[tuple[str, str], ConsumerConfiguration]:
+    if len(known) <= len(consumers):
+        return known
+    alive = {(key[0], key[1]) for key in consumers.roster.keys}
+    return MappingProxyType({name: it for name, it in known.items() if name in alive})
+
+
+def folded(state: State, records: Iterable[Record]) -> State:
+    """Return the state after records: the same as after one by one, in a tenth of the time."""
+    happenings: list[Happening] = []
+    samples: list[AckSample] = []
+    now_at_us = state.now_at_us
+    for record in records:
+        match record:
+            case AckSample():
+                samples.append(record)
+                now_at_us = now_us(now_at_us, record)
+            case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
+                happenings.append(record)
+                now_at_us = now_us(now_at_us, record)
+            case _:
+                state = _after_row(state, happenings, samples, now_at_us).after(record)
+                happenings, samples, now_at_us = [], [], state.now_at_us
+    return _after_row(state, happenings, samples, now_at_us)
+
+
+def _after_row(
+    state: State, happenings: list[Happening], samples: list[AckSample], now_at_us: int
+) -> State:
+    """Take events that depend only on their order; the same state when there are none."""
+    if not happenings and not samples:
+        return state
+    return replace(
+        state,
+        happenings=(*state.happenings, *happenings)[-EVENTS_KEPT:],
+        ack_samples=(*state.ack_samples, *samples)[-EVENTS_KEPT:],
+        now_at_us=now_at_us,
+    )
+
+
+_MINUTE_US = 60_000_000
+
+
+def own_requests_per_s(costs: Sequence[Cost]) -> float | None:
+    """Return our API requests a second over the last minute of polls, or over the last two polls.
+
+    None before there are two.
+    """
+    recent = [cost for cost in costs if cost.mono_us > costs[-1].mono_us - _MINUTE_US]
+    recent = recent if len(recent) > 1 else list(costs[-2:])
+    elapsed_us = recent[-1].mono_us - recent[0].mono_us if recent else 0
+    asked_count = sum(cost.cost.requests_count for cost in recent[1:])
+    return asked_count * 1e6 / elapsed_us if elapsed_us > 0 else None

@@ -1,0 +1,107 @@
+"""The catalogue of what can be done to a server: its words, what it sends, what it removes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.records.managing import Change, JournalAction
+
+Removes = Literal["always", "sometimes", "never"]
+
+
+@dataclass(frozen=True, slots=True)
+class ActionTraits:
+    """One thing that can be done to a server."""
+
+    word: str
+    help: str
+    verb: str
+    """What it sends in the end, below the prefix of the API; empty for a subject of the user."""
+    removes: Removes
+    """Whether it removes or overwrites what cannot be had back; `sometimes` is counted first."""
+    headless: str = ""
+    """The command that does it without the viewer; empty when none does."""
+
+
+CATALOGUE: Mapping[JournalAction, ActionTraits] = {
+    "create_stream": ActionTraits(
+        "make", "make a stream", "STREAM.CREATE.*", "never", "stream add"
+    ),
+    "edit_stream": ActionTraits(
+        "change", "change it", "STREAM.UPDATE.*", "sometimes", "stream edit"
+    ),
+    "delete_stream": ActionTraits(
+        "delete",
+        "delete it with its messages and consumers",
+        "STREAM.DELETE.*",
+        "always",
+        "stream rm",
+    ),
+    "purge_stream": ActionTraits(
+        "purge",
+        "remove messages: all, of a subject, or old ones",
+        "STREAM.PURGE.*",
+        "always",
+        "stream purge",
+    ),
+    "delete_message": ActionTraits(
+        "delete message", "delete one message", "STREAM.MSG.DELETE.*", "always"
+    ),
+    "step_down_stream": ActionTraits(
+        "step down", "let it elect another leader", "STREAM.LEADER.STEPDOWN.*", "never"
+    ),
+    "create_consumer": ActionTraits(
+        "make", "make a consumer", "CONSUMER.CREATE.*.>", "never", "consumer add"
+    ),
+    "edit_consumer": ActionTraits(
+        "change", "change it", "CONSUMER.CREATE.*.>", "sometimes", "consumer edit"
+    ),
+    "delete_consumer": ActionTraits(
+        "delete",
+        "delete it and what it knows of deliveries",
+        "CONSUMER.DELETE.*.*",
+        "always",
+        "consumer rm",
+    ),
+    "pause_consumer": ActionTraits(
+        "pause", "deliver nothing for a while", "CONSUMER.PAUSE.*.*", "never", "consumer pause"
+    ),
+    "resume_consumer": ActionTraits(
+        "resume", "deliver again", "CONSUMER.PAUSE.*.*", "never", "consumer resume"
+    ),
+    "reset_consumer": ActionTraits(
+        "reset", "deliver again from a sequence", "CONSUMER.RESET.*.*", "always", "consumer reset"
+    ),
+    "unpin_consumer": ActionTraits(
+        "unpin", "take the pin from a client", "CONSUMER.UNPIN.*.*", "never"
+    ),
+    "step_down_consumer": ActionTraits(
+        "step down", "let it elect another leader", "CONSUMER.LEADER.STEPDOWN.*.*", "never"
+    ),
+    "publish": ActionTraits(
+        "publish", "store a message, or roll up those before it", "", "sometimes"
+    ),
+    "request": ActionTraits("request", "ask and show the first reply", "", "sometimes"),
+    "pull": ActionTraits("pull", "take the next message", "CONSUMER.MSG.NEXT.*.*", "never"),
+    "answer": ActionTraits("answer", "acknowledge a message", "", "never"),
+}
+"""Whoever asks, confirms, greys a key or tests what is lost reads this table."""
+
+IRREVERSIBLE = frozenset(name for name, it in CATALOGUE.items() if it.removes == "always")
+"""Asked for by typing the name of what is lost, and only of the one it was decided on."""
+
+
+def change_text(action: JournalAction, stream: str, consumer: str | None) -> str:
+    """Return what an action does to what, as `delete stream S` or `pause consumer C on S`."""
+    verb, _, what = action.partition("_")
+    if action.startswith("step_down"):
+        verb, what = "step down", action.removeprefix("step_down_")
+    return f"{verb} {what} {f'{consumer} on {stream}' if consumer else stream}"
+
+
+def question_text(change: Change, loss_text: str) -> str:
+    """Return what is asked before a change is done: what goes, with its name and numbers."""
+    text = f"this will {change_text(change.action, change.stream, change.consumer)}"
+    return f"{text}: {loss_text}" if loss_text else text

@@ -1,0 +1,192 @@
+"""The records of a running benchmark (deltas), and the commands that change it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.bench.result import BenchmarkResult
+
+PhaseName = Literal["starting", "ramp", "warmup", "steady", "drain", "finished"]
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPlanned:
+    """A benchmark begins; everything it is going to do."""
+
+    at_us: int
+    run_id: str
+    plan: BenchmarkPlan
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkPhase:
+    """The benchmark entered a phase."""
+
+    at_us: int
+    run_id: str
+    phase: PhaseName
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkReport:
+    """What one worker did since its last report: a delta."""
+
+    at_us: int
+    run_id: str
+    role: str
+    worker_id: int
+    """Its number in the role, from 0."""
+    interval_s: float
+    """Since its last report."""
+    counts: Counts
+    latencies: Latencies
+    cpu_ratio: float
+    """Of one core, in this interval."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkProgress:
+    """How far the benchmark is: a total."""
+
+    at_us: int
+    run_id: str
+    phase: PhaseName
+    elapsed_s: float
+    left_s: float | None
+    """Estimated; None while there is no estimate."""
+    done_ratio: float | None
+    """0 … 1."""
+    counts: Counts
+    pending_msgs: int | None = None
+    """Of the consumers made for it: not delivered yet."""
+    ack_pending_msgs: int | None = None
+    """Of the consumers made for it: delivered and not acknowledged."""
+    stored_msgs: int | None = None
+    """In the stream."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkLog:
+    """Something happened: a fault, a worker up or down, a reconnect."""
+
+    at_us: int
+    run_id: str
+    text: str
+    worker: str | None = None
+    """`role/number` of the worker it is about."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkFinished:
+    """A run is over."""
+
+    at_us: int
+    run_id: str
+    result: BenchmarkResult
+    saved_as: str | None
+    """Its name in the run library."""
+
+
+@dataclass(frozen=True, slots=True)
+class BenchmarkSummed:
+    """The end of a benchmark, for people: its summary, or why it could not run."""
+
+    at_us: int
+    text: str
+    """Several lines."""
+    failed: bool
+
+
+BenchmarkRecord = (
+    BenchmarkPlanned
+    | BenchmarkPhase
+    | BenchmarkReport
+    | BenchmarkProgress
+    | BenchmarkLog
+    | BenchmarkFinished
+    | BenchmarkSummed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class StartBenchmark:
+    """Run a scenario: the name of a ready one, or the text of a file."""
+
+    command_id: int
+    scenario: str
+    overrides: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class StopBenchmark:
+    """End the running benchmark now; its result is marked partial."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRate:
+    """Multiply the rate of the senders, or set it for the role."""
+
+    command_id: int
+    factor_ratio: float | None = None
+    rate_per_s: float | None = None
+    role: str | None = None
+    """None: every role that sends."""
+
+
+@dataclass(frozen=True, slots=True)
+class KillWorker:
+    """Kill a worker: its connection breaks as in a crash."""
+
+    command_id: int
+    role: str
+    worker_id: int | None = None
+    """None: the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class AddWorker:
+    """Start one more worker of a role."""
+
+    command_id: int
+    role: str
+
+
+@dataclass(frozen=True, slots=True)
+class ListBenchmarks:
+    """Answer with the ready scenarios and the names of saved runs, newest first."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompareRuns:
+    """Answer with what changed from the first saved run to each other; one alone is shown."""
+
+    command_id: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyScenario:
+    """A scenario that comes with natstui."""
+
+    name: str
+    title: str
+    text: str
+    """The text of its file, to be edited."""
+
+
+BenchmarkCommand = (
+    StartBenchmark
+    | StopBenchmark
+    | ChangeRate
+    | KillWorker
+    | AddWorker
+    | ListBenchmarks
+    | CompareRuns
+)

@@ -1,0 +1,218 @@
+"""Entries of the journal: how to undo one, and the `nats` command that does the same."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from natstui.model.assets.fields import Config, number_at, text_at
+from natstui.model.assets.nats_command import consumer_command, stream_command
+from natstui.model.records.actions import change_text
+from natstui.model.records.managing import Action, Change, JournalAction, JournalEntry, Place
+
+
+def is_sent(entry: JournalEntry) -> bool:
+    """Tell whether an entry is about a message, and not about a stream or consumer."""
+    return entry.action in ("publish", "request", "pull", "answer")
+
+
+def sent_text(entry: JournalEntry) -> str:
+    """Return what was sent or taken, as `publish 5 bytes to w.a, stored as 3 in W`."""
+    asked: Config = json.loads(entry.request_json)
+    after: Config = json.loads(entry.after_json or "{}")
+    place = f"{entry.consumer} on {entry.stream}" if entry.stream else f"{entry.consumer}"
+    match entry.action:
+        case "pull":
+            return f"pull message {after.get('stream_seq') or '?'} from {place}"
+        case "answer":
+            said = text_at(asked, "answer").replace("_", " ")
+            return f"{said} message {asked.get('stream_seq') or '?'} of {place}"
+        case action:
+            sent = f"{action} {number_at(asked, 'payload_bytes'):,} bytes to"
+            return f"{sent} {text_at(asked, 'subject')}{_stored(after)}"
+
+
+def _stored(after: Config) -> str:
+    if not after.get("stored_seq"):
+        return ""
+    said = "a duplicate of" if after.get("duplicate") else "stored as"
+    return f", {said} {after['stored_seq']} in {after.get('stream')}"
+
+
+def headers_of(asked: Config) -> dict[str, str]:
+    """Return the headers the journal kept: most with their names only."""
+    headers = asked.get("headers")
+    return {str(k): str(v) for k, v in headers.items()} if isinstance(headers, dict) else {}
+
+
+def sent_command(entry: JournalEntry) -> str:
+    """Return the `nats` command that does the same; it reads a payload from its stdin."""
+    asked: Config = json.loads(entry.request_json)
+    subject = text_at(asked, "subject")
+    match entry.action:
+        case "pull":
+            words = ["consumer", "next", entry.stream, entry.consumer or "", "--no-ack"]
+        case "answer":
+            # Only a request waits until the server confirms it.
+            verb = "request" if asked.get("answer") == "double_ack" else "publish"
+            words = [verb, subject, "--", text_at(asked, "payload")]
+        case action:
+            flags = [f"--header={name}:{text}" for name, text in headers_of(asked).items()]
+            words = [action, *flags, subject, *([] if asked.get("payload_bytes") else [""])]
+            words += ["--force-stdin"] if action == "publish" and asked["payload_bytes"] else []
+    return shlex.join(["nats", *words])
+
+
+_REVERSED: dict[JournalAction, Action] = {
+    "create_stream": "delete_stream",
+    "edit_stream": "edit_stream",
+    "delete_stream": "create_stream",
+    "create_consumer": "delete_consumer",
+    "edit_consumer": "edit_consumer",
+    "delete_consumer": "create_consumer",
+    "pause_consumer": "resume_consumer",
+}
+
+
+Where = Literal["here", "elsewhere", "unproven"]
+
+
+def where_done(entry: JournalEntry, here: Place) -> Where:
+    """Return whether an entry was written in this JetStream and this account.
+
+    A server without a lasting name, or an entry of an older natstui, does not prove it.
+    """
+    if None not in (entry.account, here.account) and entry.account != here.account:
+        return "elsewhere"
+    if None not in (entry.place, here.place) and entry.place != here.place:
+        return "elsewhere"
+    named = entry.place is not None and entry.place == here.place
+    same_start = entry.server_id is not None and entry.server_id == here.server_id
+    if entry.account is not None and entry.account == here.account and (named or same_start):
+        return "here"
+    return "unproven" if entry.server == here.target or named or same_start else "elsewhere"
+
+
+def done_here(entries: Sequence[JournalEntry], here: Place) -> list[JournalEntry]:
+    """Return the entries that were, or may have been, written here; oldest first."""
+    return [entry for entry in entries if where_done(entry, here) != "elsewhere"]
+
+
+def place_text(entry: JournalEntry) -> str:
+    """Return where an entry was written, as `account A of LAB at nats://…`."""
+    account = f"account {entry.account}" if entry.account else "an account that is not known"
+    return (
+        f"{account} of {entry.place} at {entry.server}"
+        if entry.place
+        else (f"{account} at {entry.server}")
+    )
+
+
+def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
+    """Return the newest entry that can be taken back and was not; `entries` oldest first."""
+    undone = {entry.undoes for entry in entries}
+    for entry in reversed(entries):
+        if entry.undoes is None and entry.entry not in undone and undo_of(entry, 0) is not None:
+            return entry
+    return None
+
+
+def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
+    """Return the newest change of a stream or consumer when nothing takes it back, else None."""
+    undone = {entry.undoes for entry in entries}
+    for entry in reversed(entries):
+        gone = entry.undoes is not None or entry.entry in undone
+        if not gone and entry.outcome != "failed" and not is_sent(entry):
+            return entry if undo_of(entry, 0) is None else None
+    return None
+
+
+def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
+    """Return the change that takes an entry back; None when nothing can."""
+    action = _REVERSED.get(entry.action)
+    if action is None or entry.outcome != "done":
+        return None
+    made_again = entry.action in ("delete_stream", "delete_consumer")
+    wanted = entry.before_json if made_again or entry.action.startswith("edit") else "{}"
+    if wanted is None:
+        return None
+    seen = entry.after_json if action.startswith("edit") else None
+    made = None if made_again else entry.created_at_us
+    change = Change(command_id, action, entry.stream, entry.consumer, wanted, seen)
+    return replace(change, created_at_us=made)
+
+
+def undo_text(entry: JournalEntry) -> str:
+    """Return what taking an entry back does, for people."""
+    what = (
+        f"consumer {entry.consumer} on {entry.stream}"
+        if entry.consumer
+        else (f"stream {entry.stream}")
+    )
+    if entry.action == "delete_stream":
+        return f"make {what} again, without its messages"
+    if entry.action == "delete_consumer":
+        return f"make {what} again, from its start and without what it knew"
+    if entry.action in ("create_stream", "create_consumer"):
+        return f"delete {what}"
+    if entry.action == "pause_consumer":
+        return f"resume {what}"
+    back = f"give {what} its previous configuration back"
+    return f"{back}, but not what went with the change ({entry.loses})" if entry.loses else back
+
+
+def entry_text(entry: JournalEntry) -> str:
+    """Return what an entry did, as `edit stream ORDERS` or `pause consumer C on ORDERS`."""
+    if is_sent(entry):
+        return sent_text(entry)
+    return change_text(entry.action, entry.stream, entry.consumer)
+
+
+def entry_command(entry: JournalEntry) -> str:
+    """Return the `nats` command that does what an entry did."""
+    if is_sent(entry):
+        return sent_command(entry)
+    request = json.loads(entry.request_json)
+    before = json.loads(entry.before_json) if entry.before_json else None
+    if entry.action in ("create_stream", "edit_stream"):
+        return stream_command(request, before if entry.action == "edit_stream" else None)
+    if entry.action in ("create_consumer", "edit_consumer"):
+        base = before if entry.action == "edit_consumer" else None
+        return consumer_command(entry.stream, request, base)
+    return shlex.join(["nats", *_words(entry, request)])
+
+
+def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
+    stream, consumer = entry.stream, entry.consumer or ""
+    match entry.action:
+        case "delete_stream":
+            return ["stream", "rm", stream, "--force"]
+        case "purge_stream":
+            return ["stream", "purge", stream, *_purge_flags(request), "--force"]
+        case "delete_message":
+            return ["stream", "rmm", stream, str(number_at(request, "seq")), "--force"]
+        case "step_down_stream":
+            return ["stream", "cluster", "step-down", stream]
+        case "step_down_consumer":
+            return ["consumer", "cluster", "step-down", stream, consumer]
+        case "delete_consumer":
+            return ["consumer", "rm", stream, consumer, "--force"]
+        case "pause_consumer":
+            return ["consumer", "pause", stream, consumer, text_at(request, "pause_until"), "-f"]
+        case "reset_consumer":
+            sequence = number_at(request, "seq")
+            return ["consumer", "reset", stream, consumer, *([str(sequence)] if sequence else [])]
+        case "unpin_consumer":
+            return ["consumer", "unpin", stream, consumer, text_at(request, "group"), "--force"]
+        case _:
+            return ["consumer", "resume", stream, consumer, "--force"]
+
+
+def _purge_flags(request: Mapping[str, object]) -> list[str]:
+    flags = [f"--subject={text_at(request, 'filter')}"] if text_at(request, "filter") else []
+    for key in ("seq", "keep"):
+        flags += [f"--{key}={number_at(request, key)}"] if number_at(request, key) else []
+    return flags

@@ -1,0 +1,202 @@
+"""Changes to a server: the commands, their previews, and the entries of the journal."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.records.messages import (
+    Answered,
+    AnswerMessage,
+    BrowseMessages,
+    CountSubjects,
+    PreviewDelivery,
+    PublishMessage,
+    PullNext,
+    ReadMessage,
+    RequestReply,
+    StartTail,
+    StopTail,
+    Tailed,
+)
+
+Action = Literal[
+    "create_stream", "edit_stream", "delete_stream", "purge_stream", "delete_message",
+    "step_down_stream", "create_consumer", "edit_consumer", "delete_consumer", "pause_consumer",
+    "resume_consumer", "reset_consumer", "unpin_consumer", "step_down_consumer",
+]  # fmt: skip
+
+JournalAction = Literal[Action, "publish", "request", "pull", "answer"]
+"""What the journal keeps: changes, and messages sent and answered."""
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """Change one stream or consumer."""
+
+    command_id: int
+    action: Action
+    stream: str
+    consumer: str | None = None
+    body_json: str = "{}"
+    """The configuration wanted, or the arguments: `filter seq keep`, `pause_until`, `group`."""
+    seen_json: str | None = None
+    """The configuration the user saw; a different one on the server is a conflict."""
+    confirmed: str | None = None
+    """The name as the user typed it, for what is irreversible or in production."""
+    created_at_us: int | None = None
+    """When the stream, or the consumer if one is named, was made: the one the user saw.
+
+    One that was deleted and made again since is another one: it is not changed.
+    """
+    previewed_msgs: int | None = None
+    """Messages that the preview said are removed; when it would be far more, it is a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
+class Undo:
+    """Undo a change of the journal: the last that can be undone, when `entry` is None."""
+
+    command_id: int
+    entry: str | None = None
+    confirmed: str | None = None
+    previewed_msgs: int | None = None
+    """Messages that the preview said are removed; when it would be far more, it is a conflict."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadJournal:
+    """Answer with the newest entries of the journal, newest first, as JSON."""
+
+    command_id: int
+    entries_count: int = 200
+
+
+@dataclass(frozen=True, slots=True)
+class ReadNamesInUse:
+    """Answer with what a form needs: streams and subjects, number of servers, templates."""
+
+    command_id: int
+    stream: str | None = None
+    """Also the filters of this stream's consumers."""
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewChange:
+    """Answer with a `Preview` of a change: what it removes, counted now."""
+
+    command_id: int
+    action: Action
+    stream: str
+    consumer: str | None = None
+    body_json: str = "{}"
+    created_at_us: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PreviewUndo:
+    """Answer with a `Preview` of undoing a change of the journal."""
+
+    command_id: int
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a change would remove now."""
+
+    question: str
+    """The question to the user, with the name of what is changed and the messages removed."""
+    name: str
+    """The word the user has to type to confirm it."""
+    final: bool
+    """Something is removed for good, so that the name has to be typed."""
+    lines: tuple[str, ...]
+    """What is removed for good, one clause each."""
+    most_msgs: int | None
+    """The most messages that are removed; None when it is unknown."""
+    created_at_us: int | None
+    """When the stream or consumer was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class SaveTemplate:
+    """Save a stream's configuration as a template of the user."""
+
+    command_id: int
+    name: str
+    config_json: str
+
+
+@dataclass(frozen=True, slots=True)
+class JournalEntry:
+    """One write as it happened."""
+
+    entry: str
+    """Its id, unique in a journal."""
+    at_us: int
+    server: str
+    """The connection's label and address."""
+    who: str
+    """The NATS user and account, and the user of this machine."""
+    action: JournalAction
+    stream: str
+    """Empty for a message that no stream is known to have stored."""
+    consumer: str | None
+    request_json: str
+    """The configuration or the arguments; of a message its subject and size, never its payload."""
+    before_json: str | None
+    """The configuration before; None when there was none."""
+    after_json: str | None
+    """The configuration after; of a message its outcome."""
+    outcome: Literal["done", "failed", "unknown"]
+    """Unknown: no answer came, so it may have been done."""
+    reason: str | None
+    undoes: str | None = None
+    """The entry that this one undid."""
+    created_at_us: int | None = None
+    """When the stream or consumer was made; None in entries of an older natstui."""
+    stream_created_at_us: int | None = None
+    """When the consumer's stream was made."""
+    place: str | None = None
+    """The name of the cluster or server with its domain; None when it has no lasting name."""
+    server_id: str | None = None
+    """Of the server connected to; another one after each restart."""
+    account: str | None = None
+    loses: str | None = None
+    """What was removed for good, in clauses."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where changes are made: which JetStream, and whose account of it."""
+
+    target: str
+    """The connection's label and address."""
+    place: str | None
+    server_id: str | None
+    account: str | None
+
+
+ManagingCommand = (
+    Change
+    | Undo
+    | PreviewChange
+    | PreviewUndo
+    | ReadJournal
+    | ReadNamesInUse
+    | SaveTemplate
+    | BrowseMessages
+    | ReadMessage
+    | CountSubjects
+    | PreviewDelivery
+    | PublishMessage
+    | RequestReply
+    | PullNext
+    | AnswerMessage
+    | StartTail
+    | StopTail
+)
+
+ManagingRecord = Answered | Tailed
+"""For the viewer only: payloads and configurations that belong in no recording."""

@@ -1,0 +1,294 @@
+"""Everything that can happen is a `Record`; everything that can be asked is a `Command`.
+
+`moment_of` says where a record stands on a timeline, live and replayed by the same rule."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.bench.view import BenchmarkSoFar
+from natstui.model.live.past_polls import PastPolls
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.analysis import AnalysisCommand, AnalysisRecord
+from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
+from natstui.model.records.managing import ManagingCommand, ManagingRecord
+from natstui.model.records.recording import (
+    ChangeSession,
+    ClockStepped,
+    ExportSelection,
+    Gap,
+    ListSessions,
+    PauseReplay,
+    Play,
+    RecordingChanged,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+    SeekMark,
+    SeekTo,
+    SetSpeed,
+    StartRecording,
+    Step,
+    StopRecording,
+)
+
+LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineStarted:
+    """The first record of an engine: who it is and how the viewer shall look and behave."""
+
+    at_us: int
+    natstui_version: str
+    schema_version: int
+    target: str
+    """What it connects to, for people: a context, a profile or an address without secrets."""
+    read_only: bool
+    production: bool
+    interval_s: float
+    theme: str
+    ascii_only: bool
+    mouse: bool
+    keys: dict[str, str]
+    """Action id → keys, for actions the user has moved."""
+    colour: str | None = None
+    """What marks this system on the screen: a name as `red`, or `#rrggbb`."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkChanged:
+    """The connection to the server changed its state."""
+
+    at_us: int
+    state: LinkState
+    reason: str | None
+    """One sentence: why it failed, or why it was lost."""
+    server_name: str | None = None
+    server_version: str | None = None
+    server_url: str | None = None
+    cluster: str | None = None
+    user: str | None = None
+    account: str | None = None
+    tls: bool = False
+    jetstream: bool | None = None
+    api_level: int | None = None
+    domain: str | None = None
+    max_payload_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """What the connected user may do (`$SYS.REQ.USER.INFO`); None is everything."""
+
+    at_us: int
+    publish_allow: tuple[str, ...] | None
+    publish_deny: tuple[str, ...]
+    subscribe_allow: tuple[str, ...] | None
+    subscribe_deny: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Configured:
+    """Configurations seen for the first time, or changed."""
+
+    at_us: int
+    streams: tuple[StreamConfiguration, ...]
+    consumers: tuple[ConsumerConfiguration, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Unavailable:
+    """Something could not be read; what was known of it grows stale."""
+
+    at_us: int
+    what: str
+    """The API verb or source, as `STREAM.LIST` or `CONSUMER.LIST.ORDERS`."""
+    reason: str
+    denied_subject: str | None = None
+    """The subject the user has no permission for, when that is the reason."""
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """Something that was unavailable can be read again."""
+
+    at_us: int
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """The server announced something (`$JS.EVENT.ADVISORY.>`), or should have.
+
+    Of type `stream_rolled_back` is what no server announces: a last sequence that went back.
+    """
+
+    at_us: int
+    type: str
+    """The last word of the advisory's type, as `max_deliver` or `stream_leader_elected`."""
+    stream: str | None
+    consumer: str | None
+    text: str
+    """One sentence for people."""
+    body_json: str
+    """The advisory as the server wrote it, or the numbers behind what it did not announce."""
+
+
+@dataclass(frozen=True, slots=True)
+class AckSample:
+    """A sampled acknowledgement (`$JS.EVENT.METRIC.CONSUMER.ACK.>`)."""
+
+    at_us: int
+    stream: str
+    consumer: str
+    stream_seq: int
+    consumer_seq: int
+    deliveries_count: int
+    ack_ns: int
+    """From delivery to acknowledgement (`ack_time`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """A person wrote a note at this moment."""
+
+    at_us: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a command."""
+
+    at_us: int
+    command_id: int
+    status: Literal["done", "refused", "failed"]
+    text: str
+    """One sentence for people."""
+    body_json: str | None = None
+    """What was asked for, when the command asks for something."""
+
+
+Record = (
+    EngineStarted
+    | LinkChanged
+    | Permitted
+    | Configured
+    | Snapshot
+    | Unavailable
+    | Restored
+    | Advisory
+    | AckSample
+    | Noted
+    | Outcome
+    | RecordingChanged
+    | Gap
+    | ClockStepped
+    | ReplayReset
+    | PastPolls
+    | ReplayPosition
+    | ReplayMarks
+    | BenchmarkRecord
+    | BenchmarkSoFar
+    | ManagingRecord
+    | AnalysisRecord
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """These are in view: poll them first, and find out when their next message was stored."""
+
+    command_id: int
+    streams: tuple[str, ...]
+    consumers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetInterval:
+    """Poll at this rhythm from now on."""
+
+    command_id: int
+    interval_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SetPolling:
+    """Pause or resume polling."""
+
+    command_id: int
+    on: bool
+
+
+@dataclass(frozen=True, slots=True)
+class PollNow:
+    """Poll at once."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class Describe:
+    """Answer with the whole INFO of a stream, or of a consumer, as the server writes it."""
+
+    command_id: int
+    stream: str
+    consumer: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteNote:
+    """Put a note into the records."""
+
+    command_id: int
+    text: str
+
+
+EngineCommand = (
+    Watch
+    | SetInterval
+    | SetPolling
+    | PollNow
+    | Describe
+    | WriteNote
+    | StartRecording
+    | StopRecording
+    | ListSessions
+    | Play
+    | PauseReplay
+    | Step
+    | SeekTo
+    | SeekMark
+    | SetSpeed
+    | ExportSelection
+    | ChangeSession
+    | BenchmarkCommand
+)
+
+Command = EngineCommand | ManagingCommand | AnalysisCommand
+
+
+_SET_BACK_US = 2_000_000
+"""What an engine made so much earlier than the record before it, it made on another clock."""
+
+
+def moment_us(latest_us: int, at_us: int) -> int:
+    """Return the moment of a record made at `at_us` that came after one at `latest_us`.
+
+    What was made earlier and came later, like an announcement that was still on its way when a
+    poll was over, has a moment of its own right after: up to a moment it is there, or it is not.
+    """
+    return at_us if at_us >= latest_us else latest_us + 1
+
+
+def now_us(before_us: int, record: Record) -> int:
+    """Return the moment it is after a record. Time goes back when the engine's clock was set."""
+    at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
+    # Announcements bear the server's clock, which may be another one.
+    of_engine = not isinstance(record, Advisory | AckSample)
+    if of_engine and at_us < before_us - _SET_BACK_US:
+        return at_us
+    return moment_us(before_us, at_us)

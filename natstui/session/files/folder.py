@@ -1,0 +1,154 @@
+"""The folder of a session: names of its files, locking, writing a file whole or not at all."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from natstui.errors import SessionError
+
+INFO = "session.json"
+INDEX = "index.jsonl"
+LOCK = "recording.lock"
+_SEGMENT = re.compile(r"records-(\d{6,9})\.jsonl(\.gz)?")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SegmentFile:
+    """One file of records."""
+
+    number: int
+    sealed: bool
+    path: Path
+
+
+def segment_path(folder: Path, number: int, *, sealed: bool) -> Path:
+    """Return where a segment lies."""
+    return folder / f"records-{number:06d}.jsonl{'.gz' if sealed else ''}"
+
+
+def is_segment_name(name: str) -> bool:
+    """Tell whether a file of this name is a segment."""
+    return _SEGMENT.fullmatch(name) is not None
+
+
+def segments(folder: Path) -> list[SegmentFile]:
+    """Return the segments in order; a sealed one supersedes its plain one.
+
+    Raises SessionError when the folder cannot be listed.
+    """
+    found: dict[int, SegmentFile] = {}
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError as error:
+        raise SessionError(f"cannot list {folder}: {error.strerror}") from error
+    for entry in entries:
+        match = _SEGMENT.fullmatch(entry.name)
+        if match and entry.is_file(follow_symlinks=False):
+            sealed = match[2] is not None
+            number = int(match[1])
+            if sealed or number not in found:
+                found[number] = SegmentFile(number, sealed, Path(entry.path))
+    return [found[number] for number in sorted(found)]
+
+
+def missing(dropped_count: int, numbers: Iterable[int], last_known: int) -> dict[int, str]:
+    """Return a sentence per run of segments that should be there, by the number that follows it.
+
+    `dropped_count` were deleted on purpose, the oldest first; `last_known` is the last one sealed.
+    """
+    expected, found = dropped_count + 1, dict[int, str]()
+    for number in (*numbers, last_known + 1):
+        if number > expected:
+            first, last = expected, number - 1
+            which = f"segment {first} is" if first == last else f"segments {first}–{last} are"
+            found[number] = f"{which} missing"
+        expected = max(expected, number + 1)
+    return found
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that after a crash it is the old one or the new one; raises OSError."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable; raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def folder_size_bytes(folder: Path) -> int:
+    """Return the bytes of all segments; files that vanish meanwhile are not counted."""
+    total_bytes = 0
+    for segment in segments(folder):
+        try:
+            total_bytes += segment.path.stat().st_size
+        except FileNotFoundError:
+            continue
+    return total_bytes
+
+
+def stamp(at_us: int) -> str:
+    """Return a moment as it stands in a folder's name: `20261120T205024Z`."""
+    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(at_us / 1e6))
+
+
+def folder_name(at_us: int, name: str) -> str:
+    """Return the folder's name for a session that starts now; only harmless characters."""
+    words = re.sub(r"[^A-Za-z0-9._-]+", "-", name).strip("-.")[:60]
+    return f"{stamp(at_us)}-{words}" if words else stamp(at_us)
+
+
+def lock(folder: Path) -> int:
+    """Mark a folder as being recorded, until the returned descriptor is closed.
+
+    The kernel releases the lock when the process dies. Raises SessionError when another
+    process records there, OSError when the folder cannot be written.
+    """
+    descriptor = os.open(folder / LOCK, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(descriptor)
+        raise SessionError(f"{folder} is being recorded by another process") from error
+    return descriptor
+
+
+def is_recording(folder: Path) -> bool:
+    """Tell whether a live process records into a folder."""
+    try:
+        descriptor = os.open(folder / LOCK, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except OSError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
+
+
+@contextmanager
+def reading(what: str) -> Iterator[None]:
+    """Turn an OSError while reading `what` into a SessionError."""
+    try:
+        yield
+    except OSError as error:
+        raise SessionError(f"cannot read {what}: {error.strerror or error}") from error

@@ -1,0 +1,117 @@
+"""index.jsonl: one line per sealed segment, so that a seek opens only what it needs.
+
+The index may be deleted: whatever it lacks is found by reading the segment. A line that does not
+fit the size of its segment is ignored.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from natstui.model.records.recording import Mark
+from natstui.session.files.folder import INDEX
+from natstui.session.files.layout import MEMBERS_COUNT
+
+MOST_MARKS = 500
+"""Of one segment; more are counted, not kept."""
+_MOST_LINE_BYTES = 4 << 20
+"""No line of ours is longer, and one that is would be held in memory whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentIndex:
+    """The content of one segment, with the offsets of its members."""
+
+    number: int
+    size_bytes: int
+    """Of the file this was made from."""
+    first_at_us: int | None
+    """Of the first record; None when there is none."""
+    last_at_us: int | None
+    """Of the latest record, as if the clock had not been set back in this segment."""
+    set_back_us: int
+    """How far the clock was set back meanwhile."""
+    members: tuple[tuple[int, int], ...]
+    """Offset and length of each gzip member; empty for the open segment."""
+    records_count: dict[str, int] = field(default_factory=dict)
+    """By kind."""
+    stream_samples_count: int = 0
+    consumer_samples_count: int = 0
+    damaged_lines_count: int = 0
+    """Lines that could not be read and were left out."""
+    marks: tuple[Mark, ...] = ()
+    marks_left_out_count: int = 0
+
+
+_DECODER = msgspec.json.Decoder(SegmentIndex)
+
+
+def append_index(folder: Path, index: SegmentIndex) -> None:
+    """Add the line of a segment; raises OSError."""
+    with (folder / INDEX).open("ab") as file:
+        file.write(msgspec.json.encode(index) + b"\n")
+
+
+def read_index(folder: Path) -> dict[int, SegmentIndex]:
+    """Return the index by segment; empty when it is missing or damaged."""
+    path = folder / INDEX
+    known: dict[int, SegmentIndex] = {}
+    try:
+        if not path.is_file():
+            return {}
+        with path.open("rb") as file:
+            for line in _lines(file):
+                index = _decoded(line)
+                if index is not None:
+                    known[index.number] = index
+    except OSError:
+        return {}
+    return known
+
+
+def _lines(file: BinaryIO) -> Iterator[bytes]:
+    """Yield line after line, however long the file is; one that is too long is left out."""
+    inside_long = False
+    while line := file.readline(_MOST_LINE_BYTES):
+        whole = line.endswith(b"\n") or len(line) < _MOST_LINE_BYTES
+        if whole and not inside_long:
+            yield line
+        inside_long = not whole
+
+
+def _decoded(line: bytes) -> SegmentIndex | None:
+    try:
+        index = _DECODER.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    return index if _plausible(index) else None
+
+
+def _plausible(index: SegmentIndex) -> bool:
+    """Tell whether the members follow each other and fill the file."""
+    end = 0
+    for offset, length in index.members:
+        if offset != end or length < 0:
+            return False
+        end += length
+    return len(index.members) in (0, MEMBERS_COUNT) and (
+        not index.members or end == index.size_bytes
+    )
+
+
+def fits(index: SegmentIndex | None, path: Path) -> bool:
+    """Tell whether an index was made from the file as it is."""
+    try:
+        return (
+            index is not None
+            and len(index.members) > 0
+            and index.size_bytes == os.stat(path).st_size
+        )
+    except OSError:
+        return False

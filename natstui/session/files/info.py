@@ -1,0 +1,126 @@
+"""session.json: the description of a recording, without any secret."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import msgspec
+
+from natstui import __version__
+from natstui.errors import SessionError
+from natstui.lines import SCHEMA_VERSION
+from natstui.model.records.record import EngineStarted, LinkChanged, Record
+from natstui.session.files.folder import INFO, reading, write_whole
+
+_MOST_BYTES = 1 << 20
+_YEAR_9999_US = 253_370_764_800_000_000
+_USERINFO = re.compile(r"//[^/@\s]*@")
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """Segments that were deleted to keep within a limit, the oldest first."""
+
+    segments_count: int
+    until_at_us: int
+    """Everything before this moment is gone."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionInfo:
+    """The content of session.json."""
+
+    schema_version: int
+    natstui_version: str
+    name: str
+    """Given by people; empty when none was given."""
+    started_at_us: int
+    ended_at_us: int | None = None
+    """None while it is recorded, and when the recorder was killed before the next start."""
+    cut_off: bool = False
+    """The recorder was killed; the last second may be missing."""
+    target: str = ""
+    """What it was connected to, for people, without secrets."""
+    server_name: str | None = None
+    server_version: str | None = None
+    server_url: str | None = None
+    cluster: str | None = None
+    account: str | None = None
+    interval_s: float | None = None
+    payloads: bool = False
+    """Payloads of messages were recorded, because somebody asked for it."""
+    redacted: bool = False
+    """Names were replaced by pseudonyms."""
+    retain_s: float | None = None
+    max_bytes: int | None = None
+    dropped: Dropped | None = None
+    records_count: dict[str, int] = field(default_factory=dict)
+    """How many records of each kind were written; filled in at the end."""
+    notes: tuple[str, ...] = ()
+    """Written by people about the recording (`natstui sessions note`)."""
+
+
+def new_info(name: str, at_us: int) -> SessionInfo:
+    """Return the info of a session that starts now."""
+    return SessionInfo(SCHEMA_VERSION, __version__, name, at_us)
+
+
+def without_userinfo(url: str) -> str:
+    """Return an address without user, password or token."""
+    return _USERINFO.sub("//", url)
+
+
+def info_after(info: SessionInfo, record: Record) -> SessionInfo:
+    """Return the info after a record about the server; unchanged after any other record."""
+    if isinstance(record, EngineStarted):
+        target = without_userinfo(record.target)
+        return replace(info, target=target, interval_s=record.interval_s)
+    if isinstance(record, LinkChanged) and record.state == "connected":
+        return replace(
+            info,
+            server_name=record.server_name,
+            server_version=record.server_version,
+            server_url=record.server_url and without_userinfo(record.server_url),
+            cluster=record.cluster,
+            account=record.account,
+        )
+    return info
+
+
+def write_info(folder: Path, info: SessionInfo) -> None:
+    """Write session.json, for people too; raises OSError."""
+    write_whole(folder / INFO, msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n")
+
+
+def parse_info(content: bytes, what: str) -> SessionInfo:
+    """Return the info in `content`; raise SessionError naming `what` for anything else."""
+    try:
+        version = msgspec.json.decode(content, type=dict[str, object]).get("schema_version")
+        if not isinstance(version, int) or version < 1:
+            raise SessionError(f"{what} does not name its schema version")
+        if version > SCHEMA_VERSION:
+            raise SessionError(
+                f"{what} was written by a newer natstui (schema {version}); this one reads up to"
+                f" schema {SCHEMA_VERSION}: update natstui"
+            )
+        info = msgspec.json.decode(content, type=SessionInfo)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise SessionError(f"{what} is damaged: {error}") from error
+    if not 0 <= info.started_at_us < _YEAR_9999_US:
+        raise SessionError(f"{what} is damaged: the session began at no possible time")
+    return info
+
+
+def read_info(folder: Path) -> SessionInfo:
+    """Return the info of a session; raise SessionError when it is no session."""
+    path = folder / INFO
+    if not path.is_file():
+        raise SessionError(f"{folder} is not a session: it has no {INFO}")
+    with reading(str(path)), path.open("rb") as file:
+        content = file.read(_MOST_BYTES + 1)
+    if len(content) > _MOST_BYTES:
+        raise SessionError(f"{path} is larger than any session's")
+    return parse_info(content, str(path))

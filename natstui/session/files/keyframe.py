@@ -1,0 +1,130 @@
+"""The first line of every segment: all that is known then, so that a reader can start there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from natstui.lines import SCHEMA_VERSION
+from natstui.model.bench.view import BenchmarkSoFar, so_far
+from natstui.model.live.history import History
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.benchmark import BenchmarkRecord
+from natstui.model.records.record import (
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Permitted,
+    Record,
+    Restored,
+    Unavailable,
+)
+
+_KNOWLEDGE = (
+    EngineStarted,
+    LinkChanged,
+    Permitted,
+    Configured,
+    Snapshot,
+    Unavailable,
+    Restored,
+    BenchmarkSoFar,
+    *get_args(BenchmarkRecord),
+)
+_NO_HISTORY = History(())
+"""A keyframe has no history, and keeping one would cost memory and time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keyframe:
+    """What was known when a segment began; a repetition, so an analysis leaves it out."""
+
+    at_us: int
+    schema_version: int
+    started: EngineStarted | None
+    link: LinkChanged | None
+    permitted: Permitted | None
+    configured: Configured
+    unavailable: tuple[Unavailable, ...]
+    snapshot: Snapshot | None
+    """Every row as last seen, whenever it was polled."""
+    benchmark: BenchmarkSoFar | None = None
+    """The one that was running; in the first keyframe also one that was over."""
+
+    def facts(self) -> list[Record]:
+        """Return the records that build what was known, polls aside."""
+        known = (self.started, self.link, self.permitted)
+        facts: list[Record] = [record for record in known if record is not None]
+        if self.configured.streams or self.configured.consumers:
+            facts.append(self.configured)
+        facts.extend(self.unavailable)
+        return facts
+
+    def records(self) -> list[Record]:
+        """Return the records that build all that was known."""
+        more = (self.benchmark, self.snapshot)
+        return self.facts() + [record for record in more if record is not None]
+
+
+class Memory:
+    """A sink that can make the keyframe of any moment."""
+
+    def __init__(self) -> None:
+        self._state = State(stream_history=_NO_HISTORY, consumer_history=_NO_HISTORY)
+
+    def add(self, record: Record) -> None:
+        """Take one record; costs no more than comparing the names of its rows."""
+        if not isinstance(record, _KNOWLEDGE):
+            return
+        state = self._state.after(record)
+        self._state = replace(
+            state,
+            stream_history=_NO_HISTORY,
+            consumer_history=_NO_HISTORY,
+            costs=state.costs[-1:],
+            happenings=(),
+            ack_samples=(),
+        )
+
+    def keyframe(self, at_us: int, *, first: bool = True) -> Keyframe:
+        """Return what is known now; a benchmark that is over only if it is the `first`.
+
+        Later ones need not repeat it: a reader finds it where it ended.
+        """
+        state = self._state
+        benchmark = state.benchmark
+        running = benchmark is not None and benchmark.finished is None
+        streams = tuple(state.stream_configurations.values())
+        consumers = tuple(state.consumer_configurations.values())
+        return Keyframe(
+            at_us=at_us,
+            schema_version=SCHEMA_VERSION,
+            started=state.started,
+            link=state.link,
+            permitted=state.permitted,
+            configured=Configured(at_us, streams, consumers),
+            unavailable=tuple(state.unavailable.values()),
+            snapshot=_whole(state),
+            benchmark=so_far(benchmark, at_us) if benchmark and (first or running) else None,
+        )
+
+
+def _whole(state: State) -> Snapshot | None:
+    """Return every row last seen as one poll; None before the first."""
+    if not state.costs:
+        return None
+    last = state.costs[-1]
+    return Snapshot(
+        taken_mono_us=last.mono_us,
+        taken_at_us=last.at_us,
+        streams=state.streams.columns,
+        consumers=state.consumers.columns,
+        streams_complete=True,
+        consumers_complete=True,
+        swept_streams=(),
+        unreachable_streams=tuple(sorted(state.unreachable_streams)),
+        unreachable_consumers=tuple(sorted(state.unreachable_consumers)),
+        account=state.account,
+        cost=last.cost,
+    )

@@ -1,0 +1,112 @@
+"""Which records get a mark on the timeline, and the text of the mark."""
+
+from __future__ import annotations
+
+from natstui.clean import clean_line
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.records.benchmark import (
+    BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+)
+from natstui.model.records.record import (
+    Advisory,
+    Configured,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Record,
+    Restored,
+    Unavailable,
+)
+from natstui.model.records.recording import ClockStepped, Gap, Mark
+from natstui.session.files.keyframe import Keyframe
+from natstui.units import duration_text
+
+_TEXT_CHARACTERS = 200
+
+
+class Marker:
+    """Finds the marks in the records of one segment, in their order."""
+
+    def __init__(self, keyframe: Keyframe | None) -> None:
+        self._streams: dict[str, StreamConfiguration] = {}
+        self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
+        self._unavailable: dict[str, str] = {}
+        if keyframe is not None:
+            self._changed_configurations(keyframe.configured)
+            self._unavailable = {trouble.what: trouble.reason for trouble in keyframe.unavailable}
+
+    def mark(self, record: Record) -> Mark | None:
+        """Return the mark of a record; None when it gets none."""
+        match record:
+            case Advisory():
+                return _mark(record.at_us, "advisory", record.text)
+            case Noted():
+                return _mark(record.at_us, "note", record.text)
+            case LinkChanged():
+                return _mark(record.at_us, "link", record.reason or record.state)
+            case Outcome():
+                return _mark(record.at_us, "action", f"{record.status}: {record.text}")
+            case Configured():
+                changed = self._changed_configurations(record)
+                return _mark(record.at_us, "configuration", changed) if changed else None
+            case Unavailable() | Restored():
+                return self._availability(record)
+            case Gap():
+                return _mark(record.at_us, "gap", record.reason)
+            case ClockStepped():
+                return _mark(record.at_us, "gap", step_text(record.step_us))
+            case _:
+                return _benchmark_mark(record)
+
+    def _changed_configurations(self, record: Configured) -> str:
+        """Take configurations; return which of them are changes of known ones."""
+        changed = []
+        for stream in record.streams:
+            known = self._streams.get(stream.name)
+            if known and known.created_at_us == stream.created_at_us and known != stream:
+                changed.append(stream.name)
+            self._streams[stream.name] = stream
+        for consumer in record.consumers:
+            key = (consumer.stream, consumer.name)
+            before = self._consumers.get(key)
+            same = before and before.created_at_us == consumer.created_at_us
+            if same and before != consumer:
+                changed.append(f"{consumer.stream} > {consumer.name}")
+            self._consumers[key] = consumer
+        return f"configuration changed: {', '.join(changed[:5])}" if changed else ""
+
+    def _availability(self, record: Unavailable | Restored) -> Mark | None:
+        if isinstance(record, Restored):
+            self._unavailable.pop(record.what, None)
+            return _mark(record.at_us, "unavailable", f"{record.what} can be read again")
+        if self._unavailable.get(record.what) == record.reason:
+            return None
+        self._unavailable[record.what] = record.reason
+        return _mark(record.at_us, "unavailable", f"{record.what}: {record.reason}")
+
+
+def _benchmark_mark(record: Record) -> Mark | None:
+    match record:
+        case BenchmarkPlanned():
+            return _mark(record.at_us, "benchmark", f"{record.run_id} begins")
+        case BenchmarkPhase():
+            return _mark(record.at_us, "benchmark", f"{record.run_id}: {record.phase}")
+        case BenchmarkLog():
+            return _mark(record.at_us, "benchmark", record.text)
+        case BenchmarkFinished():
+            return _mark(record.at_us, "benchmark", f"{record.run_id}: {record.result.verdict}")
+        case _:
+            return None
+
+
+def step_text(step_us: int) -> str:
+    """Return how the clock was set, as a sentence."""
+    direction = "forward" if step_us > 0 else "back"
+    return f"the clock was set {direction} by {duration_text(abs(step_us) / 1e6)}"
+
+
+def _mark(at_us: int, kind: str, text: str) -> Mark:
+    return Mark(at_us, kind, clean_line(text)[:_TEXT_CHARACTERS])  # type: ignore[arg-type]

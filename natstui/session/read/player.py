@@ -1,0 +1,197 @@
+"""The position of a replay: seeking, stepping and playing return the lines to send.
+
+Seeking sends `ReplayReset`, the lines that build the moment, then `ReplayPosition`. Going forward
+only sends the lines recorded in between.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+
+from natstui.errors import Refused
+from natstui.lines import encode_record
+from natstui.model.records.recording import Mark, ReplayMarks, ReplayPosition, ReplayReset
+from natstui.session.files.segment import Content
+from natstui.session.read.recording import Recording, starts_anew, whole_line
+from natstui.session.read.seek import lines_until
+
+SPEEDS_RATIO = (0.25, 64.0)
+_MOST_MARKS = 20_000
+
+
+class Player:
+    """Moves through a recording. Methods that yield lines have moved when they are exhausted."""
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self.at_us = recording.start_us
+        self.speed_ratio = 1.0
+        self.playing = False
+        self._number = 0
+        self._next = 0
+        self._marks: list[Mark] = []
+        self._loaded: tuple[int, int, Content, list[int]] | None = None
+        self._was_deleted = False
+        """The segment shown was deleted; the keyframe of the next has what was known then."""
+
+    def position(self) -> bytes:
+        """Return the line with the position of the replay."""
+        recording = self._recording
+        return encode_record(
+            ReplayPosition(
+                at_us=self.at_us,
+                start_at_us=recording.start_us,
+                end_at_us=recording.end_us,
+                speed_ratio=self.speed_ratio,
+                playing=self.playing,
+                recording=recording.is_recording,
+                newest_at_us=self._newest_us(),
+            )
+        )
+
+    def marks(self) -> Iterator[bytes]:
+        """Yield the marks when there are others than before."""
+        marks = self._recording.marks()
+        if marks != self._marks:
+            self._marks = marks
+            left_out_count = max(0, len(marks) - _MOST_MARKS) + sum(
+                span.index.marks_left_out_count for span in self._recording.spans
+            )
+            kept = tuple(marks[:_MOST_MARKS])
+            yield encode_record(ReplayMarks(self.at_us, kept, left_out_count))
+
+    def seek(self, at_us: int) -> Iterator[bytes]:
+        """Go to a moment, or to the nearest end."""
+        recording = self._recording
+        at_us = max(recording.start_us, min(recording.end_us, at_us))
+        yield encode_record(ReplayReset(at_us))
+        yield from lines_until(recording, at_us)
+        self.at_us, self._was_deleted = at_us, False
+        self._number = recording.span_at(at_us)
+        self._next = bisect_right(self._content()[1], at_us)
+
+    def set_speed(self, speed_ratio: float) -> None:
+        """Replay at another speed; Refused when it is out of range."""
+        low, high = SPEEDS_RATIO
+        if not low <= speed_ratio <= high:
+            raise Refused(f"the speed of a replay is {low:g} to {high:g} times real time")
+        self.speed_ratio = speed_ratio
+
+    def forward(self, until_us: int) -> Iterator[bytes]:
+        """Go forward in time, sending what happened until then."""
+        if self._was_deleted:
+            self._was_deleted = False
+            yield from self._keyframe_lines()
+        while True:
+            content, moments_us = self._content()
+            while self._next < len(moments_us) and moments_us[self._next] <= until_us:
+                yield whole_line(content.entries[self._next])
+                self._next += 1
+            if self._next < len(moments_us) or not self._next_segment():
+                break
+            # Records before a segment may be lost.
+            if starts_anew(self._content()[0]):
+                yield from self._keyframe_lines()
+        self.at_us = max(self.at_us, min(until_us, self._recording.end_us))
+
+    def step(self, polls_count: int) -> Iterator[bytes]:
+        """Go to the poll so many polls away; pauses there."""
+        self.playing = False
+        moment_us = self._poll_away(polls_count)
+        if moment_us is None:
+            return
+        if polls_count > 0:
+            yield from self.forward(moment_us)
+        else:
+            yield from self.seek(moment_us)
+
+    def to_mark(self, *, forward: bool) -> Iterator[bytes]:
+        """Go to the next or previous mark and pause there; Refused when there is none."""
+        times_us = [mark.at_us for mark in self._recording.marks()]
+        if forward:
+            index = bisect_right(times_us, self.at_us)
+        else:
+            index = bisect_left(times_us, self.at_us) - 1
+        if not 0 <= index < len(times_us):
+            raise Refused(f"there is no {'later' if forward else 'earlier'} event")
+        self.playing = False
+        yield from self.seek(times_us[index])
+
+    def at_end(self) -> bool:
+        """Tell whether everything recorded was shown."""
+        return self.at_us >= self._recording.end_us
+
+    def refresh(self) -> bool:
+        """Look for what was recorded meanwhile; tell whether there was something.
+
+        The oldest segments may be gone, so that others have their numbers.
+        """
+        recording, shown = self._recording, self._number
+        here = recording.spans[shown].file.number if recording.spans else 0
+        grown = recording.refresh()
+        numbers = [span.file.number for span in recording.spans]
+        self._number = max(0, min(bisect_left(numbers, here), len(numbers) - 1))
+        if numbers and here and numbers[self._number] != here:
+            self._next, self._was_deleted = 0, True
+        self.at_us = max(self.at_us, recording.start_us)
+        return grown
+
+    def _newest_us(self) -> int | None:
+        """Return the moment of the newest record that was sent."""
+        _, moments_us = self._content()
+        if shown := moments_us[: self._next]:
+            return shown[-1]
+        return self._recording.spans[self._number].after_us if moments_us else None
+
+    def _content(self) -> tuple[Content, list[int]]:
+        """Return what is in the present segment; read again when it has grown."""
+        if not self._recording.spans:
+            return Content(None, b"", (), 0), []
+        span = self._recording.spans[self._number]
+        size_bytes = -1 if span.file.sealed else span.index.size_bytes
+        if self._loaded is None or self._loaded[:2] != (span.file.number, size_bytes):
+            content = self._recording.content(span)
+            moments_us = self._recording.moments(span, content)
+            self._loaded = (span.file.number, size_bytes, content, moments_us)
+        return self._loaded[2:]
+
+    def _next_segment(self) -> bool:
+        """Go on to the next segment; False when there is none yet."""
+        if self._number + 1 >= len(self._recording.spans):
+            return False
+        self._number, self._next = self._number + 1, 0
+        return True
+
+    def _keyframe_lines(self) -> Iterator[bytes]:
+        """Yield what was known when the present segment began."""
+        keyframe = self._content()[0].keyframe
+        if keyframe is not None:
+            yield from map(encode_record, keyframe.records())
+
+    def _poll_away(self, polls_count: int) -> int | None:
+        """Return the moment of the poll so many polls from here, or of the farthest there is."""
+        found, step = None, 1 if polls_count > 0 else -1
+        left_count, number = abs(polls_count), self._number
+        spans = self._recording.spans
+        while left_count and 0 <= number < len(spans):
+            polls_us = self._polls(number)
+            if step < 0:
+                polls_us = [us for us in reversed(polls_us) if us < self.at_us]
+            else:
+                polls_us = [us for us in polls_us if us > self.at_us]
+            if polls_us:
+                found = polls_us[min(left_count, len(polls_us)) - 1]
+            left_count -= min(left_count, len(polls_us))
+            number += step
+        return found
+
+    def _polls(self, number: int) -> list[int]:
+        if number == self._number:
+            content, moments_us = self._content()
+        else:
+            span = self._recording.spans[number]
+            content = self._recording.content(span)
+            moments_us = self._recording.moments(span, content)
+        pairs = zip(content.entries, moments_us, strict=True)
+        return [moment_us for entry, moment_us in pairs if entry.is_poll]

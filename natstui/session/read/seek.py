@@ -1,0 +1,220 @@
+"""The lines that build the state of a moment, from as little of the recording as that takes.
+
+    events_from ── facts of its keyframe, then every event
+    samples_from ─ the acknowledgements that a state keeps
+    reports_from ─ the benchmark of its keyframe, then what it did since; all it did, without one
+    polls_from ─── its keyframe's rows; then one poll in 24 s, in 6 s, in 2 s, and at last all
+
+The history that a state keeps is thinned out on a grid of time (`natstui.model.live.history`),
+so the polls left out here are exactly those that it would not have kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from natstui.lines import encode_record
+from natstui.model.bench.view import BenchmarkSoFar
+from natstui.model.live.history import (
+    CONSUMER_COLUMNS,
+    STREAM_COLUMNS,
+    WINDOWS_S,
+    samples_kept_count,
+)
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import COSTS_KEPT, EVENTS_KEPT
+from natstui.model.records.record import Record
+from natstui.session.files.entry import Entry
+from natstui.session.files.layout import (
+    EVENTS,
+    FLOW,
+    FLOW_KINDS,
+    HOUR,
+    KEYFRAME,
+    QUARTER,
+    REST,
+    groups,
+    needed,
+)
+from natstui.session.files.segment import Content, polls_of
+from natstui.session.read.history_lines import HistoryLines
+from natstui.session.read.recording import Recording, Span, starts_anew, whole_line
+
+_RESERVE_S = 5
+_HAPPENINGS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
+"""Kinds of which every record is an event that a state keeps."""
+_SAMPLES = ("ack_sample",)
+_PLANS = ("benchmark_planned",)
+
+
+def _back_us(window_s: int, cells_count: int) -> int:
+    """Return how far to go back for a window: one period more than it spans."""
+    # Twice the cells, in case there were more rows than in the polls counted.
+    period_s = -(-window_s // samples_kept_count(2 * cells_count))
+    return (window_s + period_s + _RESERVE_S) * 1_000_000
+
+
+def _cells_count(span: Span) -> int:
+    """Return rows × columns of the larger history in a poll of a segment."""
+    index, polls_count = span.index, max(1, _count(span, ("snapshot",)))
+    streams_count = -(-index.stream_samples_count // polls_count)
+    consumers_count = -(-index.consumer_samples_count // polls_count)
+    return max(streams_count * len(STREAM_COLUMNS), consumers_count * len(CONSUMER_COLUMNS))
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """The segments (numbers from 0) from which each kind of record is read."""
+
+    last: int
+    events_from: int
+    samples_from: int
+    reports_from: int
+    benchmark: BenchmarkSoFar | None
+    """The benchmark as that keyframe has it."""
+    polls_from: int
+    quarter_from: int
+    minutes_from: int
+    all_polls_from: int
+
+    def members(self, number: int, span: Span) -> list[int]:
+        """Return the parts of a segment to read."""
+        members = []
+        kinds = span.index.records_count
+        unknown = not span.file.sealed
+        others = kinds.keys() - FLOW_KINDS - {"snapshot"}
+        if unknown or any(self.happens(kind, number) for kind in others):
+            members.append(EVENTS)
+        if unknown or any(self.flows(kind, number) for kind in kinds.keys() & FLOW_KINDS):
+            members.append(FLOW)
+        depths = (self.polls_from, self.quarter_from, self.minutes_from)
+        polls = (HOUR, QUARTER, REST)
+        if members and number < self.polls_from:
+            # Always the same two, so that they are found among the parts kept in memory.
+            return [EVENTS, FLOW]
+        return members + [m for m, since in zip(polls, depths, strict=True) if number >= since]
+
+    def happens(self, kind: str, number: int) -> bool:
+        """Tell whether an event in a segment is wanted."""
+        return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
+
+    def flows(self, kind: str, number: int) -> bool:
+        """Tell whether a sample or report in a segment is wanted."""
+        return number >= (self.samples_from if kind in _SAMPLES else self.reports_from)
+
+
+def route(recording: Recording, at_us: int) -> Route:
+    """Decide what has to be read for a moment."""
+    last = recording.span_at(at_us)
+    spans = recording.spans
+    cells_count = max(_cells_count(span) for span in spans)
+    reports_from, benchmark = _benchmark_from(recording, last)
+    minute_ago = recording.span_at(at_us - (WINDOWS_S[0] + 1) * 1_000_000)
+    return Route(
+        last=last,
+        events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
+        samples_from=_enough(spans, last, _SAMPLES, EVENTS_KEPT),
+        reports_from=reports_from,
+        benchmark=benchmark,
+        polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1], cells_count)),
+        quarter_from=recording.span_at(at_us - _back_us(WINDOWS_S[-2], cells_count)),
+        minutes_from=recording.span_at(at_us - _back_us(WINDOWS_S[1], cells_count)),
+        all_polls_from=min(minute_ago, _enough(spans, last, ("snapshot",), COSTS_KEPT)),
+    )
+
+
+def _count(span: Span, kinds: Sequence[str]) -> int:
+    return sum(span.index.records_count.get(kind, 0) for kind in kinds)
+
+
+def _enough(spans: Sequence[Span], last: int, kinds: Sequence[str], enough_count: int) -> int:
+    """Return the first segment from which on enough records come before the last one."""
+    count = 0
+    for number in range(last - 1, -1, -1):
+        count += _count(spans[number], kinds)
+        if count >= enough_count:
+            return number
+    return 0
+
+
+def _of_benchmark(kind: str) -> bool:
+    return kind.startswith("benchmark_")
+
+
+def _benchmark_from(recording: Recording, last: int) -> tuple[int, BenchmarkSoFar | None]:
+    """Return the segment to begin with the benchmark, and the benchmark as its keyframe has it."""
+    spans = recording.spans
+    kinds_of = [span.index.records_count.keys() for span in spans[:last]]
+    # A run that was over before `last` is in no keyframe after it: look where it ended.
+    ran = [number for number, kinds in enumerate(kinds_of) if any(map(_of_benchmark, kinds))]
+    for number in (last, ran[-1] if ran else 0):
+        keyframe = recording.keyframe(spans[number])
+        if keyframe is not None and keyframe.benchmark is not None:
+            return number, keyframe.benchmark
+    planned = [number for number in ran if _count(spans[number], _PLANS)]
+    return (planned[-1] if planned else last), None
+
+
+def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
+    """Yield the lines that build the state of a moment, in order."""
+    if not recording.spans:
+        return
+    chosen = route(recording, at_us)
+    lines = HistoryLines()
+    first = min(chosen.events_from, chosen.polls_from, chosen.samples_from, chosen.reports_from)
+    for number in range(first, chosen.last + 1):
+        span = recording.spans[number]
+        if number == chosen.reports_from and chosen.benchmark is not None:
+            yield from lines.line(encode_record(chosen.benchmark))
+        for record in _beginning(recording, span, number, chosen):
+            if isinstance(record, Snapshot):
+                yield from lines.snapshot(record)
+            else:
+                yield from lines.line(encode_record(record))
+        members = chosen.members(number, span)
+        if members:
+            content = recording.part(span, members)
+            for entry in _wanted(recording, span, content, number, chosen, at_us):
+                yield from lines.entry(entry) if entry.is_poll else lines.line(whole_line(entry))
+    yield from lines.rest()
+
+
+def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> list[Record]:
+    """Return the records of the keyframe of a segment from which on something is read."""
+    facts, rows = number == chosen.events_from, number == chosen.polls_from
+    if not facts and not rows and not span.index.records_count.get("gap"):
+        return []
+    content = recording.part(span, (KEYFRAME, EVENTS))
+    keyframe = content.keyframe
+    if keyframe is None:
+        return []
+    anew = starts_anew(content)
+    records: list[Record] = keyframe.facts() if facts or anew else []
+    if (rows or anew) and keyframe.snapshot:
+        records.append(keyframe.snapshot)
+    return records
+
+
+def _wanted(
+    recording: Recording, span: Span, content: Content, number: int, chosen: Route, at_us: int
+) -> Iterator[Entry]:
+    """Yield the entries of one segment up to the moment, without polls that no history keeps."""
+    polls = polls_of(content) if number < chosen.all_polls_from else []
+    kept = needed(polls, groups(polls))
+    moments_us = recording.moments(span, content)
+    for entry, moment_us in zip(content.entries, moments_us, strict=True):
+        if moment_us > at_us:
+            return
+        if _is_wanted(entry, kept, number, chosen):
+            yield entry
+
+
+def _is_wanted(entry: Entry, kept: set[int], number: int, chosen: Route) -> bool:
+    if entry.is_poll:
+        if number < chosen.polls_from:
+            return False
+        return number >= chosen.all_polls_from or entry.line_count in kept
+    if entry.kind in FLOW_KINDS:
+        return chosen.flows(entry.kind, number)
+    return chosen.happens(entry.kind, number)

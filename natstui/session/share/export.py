@@ -1,0 +1,198 @@
+"""A session as flat tables in CSV or JSON lines, one file per table, with a list of columns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Literal, Protocol
+
+import msgspec
+
+from natstui.clean import clean_json, escaped
+from natstui.errors import Refused, SessionError
+from natstui.model.records.record import Record
+from natstui.model.records.recording import ExportSelection
+from natstui.paths import private_folder, user_path
+from natstui.session.files.folder import segments
+from natstui.session.read.recording import starts_anew
+from natstui.session.share.tables import (
+    ACK_SAMPLE,
+    ADVISORY,
+    CONFIGURATION,
+    CONSUMER_SAMPLE,
+    STREAM_SAMPLE,
+    TABLES,
+    Table,
+    Value,
+    rows,
+)
+from natstui.session.share.verify import salvaged
+
+Format = Literal["csv", "jsonl"]
+Progress = Callable[[int, int], None]
+"""Called with segments done and segments in all."""
+
+
+class _Writer(Protocol):
+    def write(self, values: tuple[Value, ...]) -> None: ...
+
+
+class _Csv:
+    def __init__(self, file: IO[str], table: Table) -> None:
+        self._file = file
+        self.write(table.names)
+
+    def write(self, values: tuple[Value, ...]) -> None:
+        self._file.write(",".join(map(csv_cell, values)) + "\r\n")
+
+
+def csv_cell(value: Value) -> str:
+    """Return a cell without terminal commands or spreadsheet formulas; nothing is lost.
+
+    Unknown is empty, an empty text is two quotes. Escapes are those of JSON, a backslash two of
+    them. Text that would become a formula has a `'` before it, and so has text that begins so.
+    """
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if not isinstance(value, str):
+        return repr(value)
+    text = escaped(value)
+    if text[:1] in ("=", "+", "-", "@", "'"):
+        text = "'" + text
+    if text and not any(letter in text for letter in ',"'):
+        return text
+    doubled = text.replace('"', '""')
+    return f'"{doubled}"'
+
+
+class _JsonLines:
+    def __init__(self, file: IO[str], table: Table) -> None:
+        self._file = file
+        self._names = table.names
+        self._encode = msgspec.json.Encoder().encode
+
+    def write(self, values: tuple[Value, ...]) -> None:
+        row = dict(zip(self._names, values, strict=True))
+        self._file.write(clean_json(self._encode(row).decode()) + "\n")
+
+
+def export(
+    folder: Path, target: Path, kind: Format, progress: Progress, damaged: Callable[[str], None]
+) -> dict[str, int]:
+    """Write the tables of a session into a new folder, and return the rows of each.
+
+    What cannot be read is left out and reported to `damaged`. Raises SessionError when it is no
+    session, or the new folder is not empty or cannot be written.
+    """
+    return _exported(_all_records(folder, progress, damaged), target, kind, TABLES)
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """What is exported from a screen."""
+
+    streams: frozenset[str]
+    consumers: frozenset[tuple[str, str]]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """Tables with rows of it."""
+        samples = (CONSUMER_SAMPLE, ACK_SAMPLE) if self.consumers else (STREAM_SAMPLE,)
+        return (*samples, ADVISORY, CONFIGURATION)
+
+    def holds(self, table: Table, values: tuple[Value, ...]) -> bool:
+        """Tell whether a row is about something selected."""
+        row = dict(zip(table.names, values, strict=True))
+        if table is STREAM_SAMPLE:
+            return row["name"] in self.streams
+        if self.consumers:
+            name = row["name"] if table is CONSUMER_SAMPLE else row["consumer"]
+            return (row["stream"], name) in self.consumers
+        return row["stream"] in self.streams
+
+
+def export_selection(
+    records: Iterable[Record], target: Path, kind: Format, selection: Selection
+) -> dict[str, int]:
+    """Write the rows about a selection into a new folder, and return how many of each table.
+
+    Raises SessionError when the folder is not empty or cannot be written.
+    """
+    return _exported(records, target, kind, selection.tables, selection.holds)
+
+
+def _exported(
+    records: Iterable[Record],
+    target: Path,
+    kind: Format,
+    tables: Sequence[Table],
+    holds: Callable[[Table, tuple[Value, ...]], bool] | None = None,
+) -> dict[str, int]:
+    try:
+        private_folder(target)
+        if any(target.iterdir()):
+            raise SessionError(f"{target} is not empty: an export goes into a folder of its own")
+        (target / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
+        counts = {table.name: 0 for table in tables}
+        with ExitStack() as files:
+            writers = {table.name: _opened(files, target, kind, table) for table in tables}
+            for record in records:
+                for table, values in rows(record):
+                    if table.name in counts and (holds is None or holds(table, values)):
+                        writers[table.name].write(values)
+                        counts[table.name] += 1
+        return counts
+    except OSError as error:
+        raise SessionError(f"cannot export to {target}: {error.strerror}") from error
+
+
+def _opened(files: ExitStack, target: Path, kind: Format, table: Table) -> _Writer:
+    # csv ends its own lines.
+    path = target / f"{table.name}.{kind}"
+    file = files.enter_context(path.open("w", encoding="utf-8", newline=""))
+    return _Csv(file, table) if kind == "csv" else _JsonLines(file, table)
+
+
+def _all_records(
+    folder: Path, progress: Progress, damaged: Callable[[str], None]
+) -> Iterator[Record]:
+    """Yield what was recorded, and the configurations known before it or after a gap."""
+    segments_count, before = len(segments(folder)), None
+    progress(0, segments_count)
+    for done_count, (number, content, records) in enumerate(salvaged(folder, damaged)):
+        known = content.keyframe
+        if known is not None and (before is None or number > before + 1 or starts_anew(content)):
+            yield known.configured
+        yield from records
+        before = number
+        progress(done_count + 1, segments_count)
+    progress(segments_count, segments_count)
+
+
+def columns_text(tables: Sequence[Table] = TABLES) -> str:
+    """Return the list of columns as CSV: table, column, unit, meaning."""
+    lines = ["table,column,unit,meaning"]
+    for table in tables:
+        lines += [
+            f'{table.name},{column.name},"{column.unit}","{column.text}"'
+            for column in table.columns
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def obey_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
+    """Export what a screen asks for; return a sentence with the rows of each table and the folder.
+
+    Raises Refused without a selection, UsageError or SessionError when the folder cannot be.
+    """
+    if not command.streams and not command.consumers:
+        raise Refused("there is nothing to export: no stream or consumer is in view")
+    selection = Selection(frozenset(command.streams), frozenset(command.consumers))
+    target = user_path(command.folder).absolute()
+    counts = export_selection(records(), target, command.format, selection)
+    told = ", ".join(f"{count:,} of {name}" for name, count in counts.items() if count)
+    return f"exported {told or 'no rows'} to {target}"

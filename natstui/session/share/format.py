@@ -1,0 +1,152 @@
+"""The format of a recording as text, made from the dataclasses, so it is never out of date."""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import inspect
+import re
+import textwrap
+import typing
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from natstui.lines import SCHEMA_VERSION, Codec
+from natstui.model.live.column_differences import ConsumersAsDifferences
+from natstui.model.records.record import Record
+from natstui.session.files.index import SegmentIndex
+from natstui.session.files.info import Dropped, SessionInfo
+from natstui.session.files.keyframe import Keyframe
+from natstui.session.share.tables import unit_of
+from natstui.session.write.privacy import NEVER_RECORDED
+
+_INTRODUCTION = f"""\
+# The format of a session, schema version {SCHEMA_VERSION}
+
+Generated from the dataclasses (`natstui sessions format`); a test holds this file to them.
+
+A session is a folder:
+
+- `session.json`: what was recorded and when. No secret is ever in it.
+- `records-000001.jsonl.gz`: a sealed segment, about a minute. `zcat` reads it, and so does Spark.
+- `records-000002.jsonl`: the open segment, written at once. When the recorder was killed, its last
+  line may be torn: leave out what does not end with a line feed.
+- `index.jsonl`: what is where, one line per sealed segment. It may be deleted.
+- `recording.lock`: locked (flock) while somebody records here.
+
+Every line is one JSON object. Its first key is `kind`; then come the fields below, a time first.
+At its end, `line` is its place in the segment. Lines of a sealed segment are not in the order of
+time: sort by `line`, then by `part`. A poll of many rows is cut into parts, each a line with the
+same `line` and with `part` (from 0) and `parts_count`; the rows of all parts together, in order,
+are the poll, and everything else about it stands in part 0. A poll whose parts are not all there
+was being written when the recorder ended.
+
+The first line of a segment is its keyframe: everything that was known when it began. It is not
+news; whoever counts leaves it out. Integers beyond a signed 64-bit number are strings. Unknown is
+null. Times are UTC. Segments are in the order of their numbers; numbers that are missing at the
+beginning were deleted to keep within a limit, and `session.json` says so (`dropped`). Where the
+clock was set, a `clock_stepped` line begins a new segment.
+
+Five columns of the consumers of a poll are differences within the row, as `ConsumersAsDifferences`
+says below. Version 1 had the columns of `ConsumerColumns`, and so does a poll with a value that
+would not come back the same from a difference; the names of the columns tell which it is.
+
+Payloads are in a session only when somebody asked for them; `session.json` says so (`payloads`).
+
+    zcat records-*.gz | jq -c 'select(.kind == "advisory") | .text'
+    zcat records-*.gz | jq -c 'select(.kind == "snapshot") | .taken_at_us as $t | .consumers
+      | [.name, .delivered_consumer_seq, .delivered_near_us] | transpose[]
+      | {{name: .[0], delivered_consumer_seq: .[1],
+         delivered_at_us: (if .[2] and .[2] < 1e9 then .[2] + $t else .[2] end)}}'
+"""
+
+
+@cache
+def _docstrings(module: ModuleType) -> dict[str, dict[str, str]]:
+    """Return class → field → the text under it, read from the source."""
+    found: dict[str, dict[str, str]] = {}
+    for node in ast.parse(inspect.getsource(module)).body:
+        if isinstance(node, ast.ClassDef):
+            texts = found.setdefault(node.name, {})
+            for field, below in zip(node.body, node.body[1:], strict=False):
+                if (
+                    isinstance(field, ast.AnnAssign)
+                    and isinstance(field.target, ast.Name)
+                    and isinstance(below, ast.Expr)
+                    and isinstance(below.value, ast.Constant)
+                ):
+                    text = " ".join(str(below.value.value).split())
+                    texts[field.target.id] = text
+    return found
+
+
+def _shape(hint: Any) -> str:
+    """Return a type as JSON has it."""
+    text = re.sub(r"\b(?:natstui|typing|collections|abc)(?:\.\w+)*\.(?=\w)", "", str(hint))
+    text = re.sub(r"<class '(?:\w+\.)*(\w+)'>", r"\1", text)
+    text = text.replace("NoneType", "null").replace("None", "null")
+    return text.replace("tuple[", "list[").replace(", ...", "")
+
+
+def _table(cls: Any) -> Iterator[str]:
+    """Yield the section of one dataclass."""
+    module = inspect.getmodule(cls)
+    texts = _docstrings(module).get(cls.__name__, {}) if module else {}
+    hints = typing.get_type_hints(cls)
+    yield "| field | type | unit | meaning |"
+    yield "|---|---|---|---|"
+    for field in dataclasses.fields(cls):
+        shape = _shape(hints[field.name])
+        numeric = re.search(r"\b(int|float)\b", shape)
+        unit = unit_of(field.name) if numeric else ""
+        cells = (f"`{field.name}`", shape, unit, texts.get(field.name, ""))
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _section(cls: Any, title: str) -> Iterator[str]:
+    yield f"\n{title}\n"
+    yield textwrap.fill(" ".join((cls.__doc__ or "").split()), 99) + "\n"
+    yield from _table(cls)
+
+
+def _parts(cls: Any, seen: dict[str, Any]) -> None:
+    """Collect the dataclasses inside a dataclass."""
+    for hint in typing.get_type_hints(cls).values():
+        for inner in _inside(hint):
+            if inner.__name__ not in seen:
+                seen[inner.__name__] = inner
+                _parts(inner, seen)
+
+
+def _inside(hint: Any) -> Iterator[Any]:
+    if dataclasses.is_dataclass(hint):
+        yield hint
+    for argument in typing.get_args(hint):
+        yield from _inside(argument)
+
+
+def format_text() -> str:
+    """Return the whole description, in Markdown."""
+    kinds = [cls for cls in typing.get_args(Record) if cls not in NEVER_RECORDED]
+    lines = [_INTRODUCTION]
+    parts: dict[str, Any] = {}
+    codec = Codec(Record | Keyframe)
+    for cls in (*kinds, Keyframe):
+        lines += _section(cls, f"## kind `{codec.kind_of(cls)}`")
+        _parts(cls, parts)
+    parts[ConsumersAsDifferences.__name__] = ConsumersAsDifferences
+    for name in sorted(parts):
+        if parts[name] not in kinds:
+            lines += _section(parts[name], f"## {name}")
+    for title, cls in (("session.json", SessionInfo), ("Dropped", Dropped)):
+        lines += _section(cls, f"## {title}")
+    lines += _section(SegmentIndex, "## a line of index.jsonl")
+    return "\n".join(lines) + "\n"
+
+
+def documented() -> Path:
+    """Return where the description lies in the repository."""
+    return Path(__file__).with_name("FORMAT.md")

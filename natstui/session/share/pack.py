@@ -1,0 +1,223 @@
+"""A session as one file to send to a colleague, and back into a folder after a strict check.
+
+The file is a tar of plain files with plain names; any other member is refused."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import BinaryIO
+
+import msgspec
+
+from natstui.errors import SessionError
+from natstui.paths import private_folder
+from natstui.session.files.folder import (
+    INFO,
+    SegmentFile,
+    folder_name,
+    is_segment_name,
+    reading,
+    segment_path,
+    segments,
+)
+from natstui.session.files.info import SessionInfo, parse_info, read_info, write_info
+from natstui.session.files.segment import MOST_BYTES, parse, polls_of, read_content
+from natstui.session.share.redact import Pseudonyms
+from natstui.session.share.verify import verify
+from natstui.session.write.seal import gzip_members
+
+_MOST_SEGMENTS = 1_000_000
+_MOST_INFO_BYTES = 1 << 20
+
+Progress = Callable[[int, int], None]
+"""Called with segments done and segments in all."""
+
+
+def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Path:
+    """Write a session, sealed as it is now, into one new file; raises SessionError."""
+    if not target.name:
+        raise SessionError(f"{target} is no name of a file")
+    if target.exists():
+        raise SessionError(f"{target} exists already")
+    info = read_info(folder)
+    for finding in verify(folder).findings:
+        # A damaged session could not be unpacked again.
+        if finding.damage:
+            raise SessionError(
+                f"{folder} is damaged and is not packed: {finding.text};"
+                " natstui export writes what can be read of it"
+            )
+    files = segments(folder)
+    pseudonyms = Pseudonyms() if redact else None
+    info = info if pseudonyms is None else pseudonyms.info(info)
+    temporary = target.with_name(f".{target.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            _write_member(file, INFO, msgspec.json.encode(info))
+            for done_count, segment in enumerate(files):
+                progress(done_count, len(files))
+                name = segment_path(folder, segment.number, sealed=True).name
+                _write_member(file, name, _segment_bytes(segment, pseudonyms))
+            file.write(end())
+        temporary.replace(target)
+    except OSError as error:
+        raise SessionError(f"cannot write {target}: {error.strerror}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+    progress(len(files), len(files))
+    return target
+
+
+def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:
+    if segment.sealed and pseudonyms is None:
+        with reading(str(segment.path)):
+            return segment.path.read_bytes()
+    content = read_content(segment.path, sealed=segment.sealed)
+    if pseudonyms is not None:
+        content = parse(pseudonyms.text(content))
+    return b"".join(gzip_members(content, polls_of(content)))
+
+
+def _write_member(file: BinaryIO, name: str, data: bytes) -> None:
+    file.write(header(name, len(data)) + data + padding(len(data)))
+
+
+def unpack(source: Path, sessions: Path) -> Path:
+    """Check a pack and make a session of it; raises SessionError and leaves nothing behind.
+
+    Files are written into a new folder under names that natstui gives, whatever the pack says.
+    """
+    with reading(str(source)):
+        private_folder(sessions)
+        temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=sessions))
+    try:
+        with reading(str(source)), source.open("rb") as file:
+            info = _unpacked(file, temporary)
+        verdict = verify(temporary)
+        for finding in verdict.findings:
+            if finding.damage:
+                raise SessionError(f"{source} is damaged: {finding.text}")
+        with reading(str(sessions)):
+            ended_us = info.ended_at_us or verdict.last_at_us
+            return _moved(temporary, sessions, replace(info, ended_at_us=ended_us))
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _unpacked(file: BinaryIO, folder: Path) -> SessionInfo:
+    """Write the members of a pack into a folder, and return what session.json says."""
+    info: SessionInfo | None = None
+    for count, member in enumerate(members(file)):
+        if count > _MOST_SEGMENTS:
+            raise SessionError("the pack holds more segments than any session")
+        if count == 0:
+            if member.name != INFO or member.size_bytes > _MOST_INFO_BYTES:
+                raise SessionError(f"the pack does not begin with {INFO}")
+            info = parse_info(b"".join(content(file, member)), INFO)
+            continue
+        if not is_segment_name(member.name) or not member.name.endswith(".gz"):
+            raise SessionError(f"the pack holds {member.name[:60]!r}, which no session has")
+        if member.size_bytes > MOST_BYTES:
+            raise SessionError(f"{member.name} is larger than any segment")
+        if (folder / member.name).exists():
+            raise SessionError(f"the pack holds {member.name} twice")
+        descriptor = os.open(folder / member.name, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(descriptor, "wb") as target:
+            target.writelines(content(file, member))
+    if info is None:
+        raise SessionError("the pack is empty")
+    write_info(folder, info)
+    return info
+
+
+def _moved(temporary: Path, sessions: Path, info: SessionInfo) -> Path:
+    """Move an unpacked session into a folder of its own in the library."""
+    name = re.sub(r"[^A-Za-z0-9._-]+", "-", info.name)[:60]
+    write_info(temporary, info)
+    for number in range(1, 10_000):
+        folder = sessions / folder_name(
+            info.started_at_us, name if number == 1 else f"{name}-{number}"
+        )
+        if not folder.exists():
+            return temporary.rename(folder)
+    raise SessionError(f"there are too many sessions {name!r} in {sessions}")
+
+
+_BLOCK_BYTES = 512
+_COPY_BYTES = 1 << 20
+_MAGIC = b"ustar\x0000"
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """One file in a pack."""
+
+    name: str
+    size_bytes: int
+
+
+def header(name: str, size_bytes: int) -> bytes:
+    """Return the header of a file."""
+    fields = b"".join(
+        (
+            name.encode("ascii").ljust(100, b"\0"),
+            b"0000600\0" + b"0000000\0" * 2,
+            b"%011o\0" % size_bytes,
+            b"00000000000\0",
+            b" " * 8,
+            b"0" + b"\0" * 100,
+            _MAGIC,
+        )
+    ).ljust(_BLOCK_BYTES, b"\0")
+    return fields[:148] + b"%06o\0 " % sum(fields) + fields[156:]
+
+
+def padding(size_bytes: int) -> bytes:
+    """Return what follows a file of this size."""
+    return b"\0" * (-size_bytes % _BLOCK_BYTES)
+
+
+def end() -> bytes:
+    """Return the end of a pack."""
+    return b"\0" * (2 * _BLOCK_BYTES)
+
+
+def _parse(block: bytes) -> Member:
+    if len(block) < _BLOCK_BYTES:
+        raise SessionError("the pack ends in the middle")
+    try:
+        name = block[:100].rstrip(b"\0").decode("ascii")
+        size_bytes = int(block[124:135], 8)
+    except ValueError as error:
+        raise SessionError("the pack is damaged: a header makes no sense") from error
+    if size_bytes < 0 or block != header(name, size_bytes):
+        raise SessionError("the pack holds something other than the plain files of a session")
+    return Member(name, size_bytes)
+
+
+def members(file: BinaryIO) -> Iterator[Member]:
+    """Yield each member; its content has to be read with `content` before the next one."""
+    while True:
+        block = file.read(_BLOCK_BYTES)
+        if block == b"\0" * _BLOCK_BYTES:
+            return
+        yield _parse(block)
+
+
+def content(file: BinaryIO, member: Member) -> Iterator[bytes]:
+    """Yield the bytes of a member; SessionError when the pack ends before it does."""
+    left_bytes = member.size_bytes
+    while left_bytes:
+        data = file.read(min(left_bytes, _COPY_BYTES))
+        if not data:
+            raise SessionError("the pack ends in the middle")
+        left_bytes -= len(data)
+        yield data
+    if file.read(-member.size_bytes % _BLOCK_BYTES).strip(b"\0"):
+        raise SessionError("the pack is damaged: a file does not end where it should")

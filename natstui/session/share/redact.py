@@ -1,0 +1,179 @@
+"""Names replaced by pseudonyms, the same everywhere in a session, before it goes to somebody else.
+
+Safe by default: text that is not listed here becomes "(redacted)", also in records that are added
+later. Numbers, times and words from closed lists stay.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from natstui.errors import SessionError
+from natstui.lines import BadLine
+from natstui.session.files.entry import Splitter, encode_keyframe
+from natstui.session.files.info import SessionInfo
+from natstui.session.files.segment import Content
+
+REDACTED = "(redacted)"
+_KEPT = frozenset(
+    {
+        "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
+        "Advisory.type", "StreamConfiguration.storage", "StreamConfiguration.retention",
+        "StreamConfiguration.discard", "ConsumerConfiguration.deliver_policy",
+        "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
+        "WorkerResult.pattern", "WorkerResult.client", "BenchmarkResult.clock",
+        "PollCost.backoff_reason",
+    }
+)  # fmt: skip
+_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT = (
+    "stream", "consumer", "server", "account", "user", "run", "role", "client"
+)  # fmt: skip
+_CATEGORY = {
+    "StreamColumns.name": _STREAM,
+    "StreamColumns.leader": _SERVER,
+    "ConsumerColumns.stream": _STREAM,
+    "ConsumerColumns.name": _CONSUMER,
+    "ConsumerColumns.leader": _SERVER,
+    "ConsumerColumns.pinned_client": _CLIENT,
+    "Peer.name": _SERVER,
+    "Upstream.name": _STREAM,
+    "Snapshot.swept_streams": _STREAM,
+    "Snapshot.unreachable_streams": _STREAM,
+    "Account.domain": _SERVER,
+    "StreamConfiguration.name": _STREAM,
+    "StreamConfiguration.mirror": _STREAM,
+    "StreamConfiguration.sources": _STREAM,
+    "ConsumerConfiguration.stream": _STREAM,
+    "ConsumerConfiguration.name": _CONSUMER,
+    "ConsumerConfiguration.deliver_group": _CONSUMER,
+    "Advisory.stream": _STREAM,
+    "Advisory.consumer": _CONSUMER,
+    "AckSample.stream": _STREAM,
+    "AckSample.consumer": _CONSUMER,
+    "LinkChanged.server_name": _SERVER,
+    "LinkChanged.cluster": _SERVER,
+    "LinkChanged.domain": _SERVER,
+    "LinkChanged.account": _ACCOUNT,
+    "LinkChanged.user": _USER,
+    "Role.name": _ROLE,
+    "Role.consumer": _CONSUMER,
+    "BenchmarkReport.role": _ROLE,
+    "WorkerResult.role": _ROLE,
+}
+_SUBJECTS = frozenset(
+    {
+        "StreamConfiguration.subjects", "ConsumerConfiguration.filter_subjects",
+        "ConsumerConfiguration.deliver_subject", "Permitted.publish_allow",
+        "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
+        "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
+    }
+)  # fmt: skip
+_API_WORDS = frozenset(
+    {
+        "API", "ACK", "NEXT", "STREAM", "CONSUMER", "LIST", "NAMES", "INFO", "CREATE", "UPDATE",
+        "DELETE", "PURGE", "MSG", "GET", "DIRECT", "DURABLE", "EVENT", "ADVISORY", "METRIC",
+        "REQ", "USER", "SNAPSHOT", "RESTORE", "PEER", "LEADER", "PAUSE", "RESET", "events",
+        "*", ">", "_INBOX", "$JS", "$KV", "$O", "$SYS",
+    }
+)  # fmt: skip
+_KV, _OBJECTS = "KV_", "OBJ_"
+
+
+def _closed_words(cls: type) -> frozenset[str]:
+    """Return the fields of a dataclass whose text is one of a closed list."""
+    hints = typing.get_type_hints(cls)
+    return frozenset(name for name, hint in hints.items() if "Literal[" in str(hint))
+
+
+class Pseudonyms:
+    """Replaces names; the first stream seen is `stream-1`, everywhere."""
+
+    def __init__(self) -> None:
+        self._pseudonyms: dict[tuple[str, str], str] = {}
+        self._counts: dict[str, int] = {}
+        self._closed: dict[type, frozenset[str]] = {}
+
+    def name(self, category: str, text: str) -> str:
+        """Return the pseudonym of a name."""
+        key = (category, text)
+        if key not in self._pseudonyms:
+            self._counts[category] = self._counts.get(category, 0) + 1
+            prefix = next((p for p in (_KV, _OBJECTS) if text.startswith(p)), "")
+            self._pseudonyms[key] = f"{prefix}{category}-{self._counts[category]}"
+        return self._pseudonyms[key]
+
+    def subject(self, text: str) -> str:
+        """Return a subject of pseudonyms, with its wildcards and the server's own words."""
+        return ".".join(
+            token if token in _API_WORDS else self.name("token", token)
+            for token in text.split(".")
+        )
+
+    def value(self, value: Any) -> Any:
+        """Return a dataclass without names."""
+        cls = type(value)
+        if cls not in self._closed:
+            self._closed[cls] = _closed_words(cls)
+        closed = self._closed[cls]
+        changed = {
+            field.name: self._of(getattr(value, field.name), self._rule(cls, field.name, closed))
+            for field in dataclasses.fields(value)
+        }
+        return cls(**changed)
+
+    def _rule(self, cls: type, name: str, closed: frozenset[str]) -> Callable[[str], str]:
+        """Return the function that replaces the text of a field."""
+        full_name = f"{cls.__name__}.{name}"
+        if name in closed or full_name in _KEPT:
+            return str
+        if full_name in _SUBJECTS:
+            return self.subject
+        if full_name in _CATEGORY:
+            return lambda text: self.name(_CATEGORY[full_name], text)
+        if full_name == "Snapshot.unreachable_consumers":
+            # Pairs of stream and consumer; both get the same kind of name.
+            return lambda text: self.name(_CONSUMER, text)
+        if name.endswith("_json"):
+            return lambda text: "{}"
+        return lambda text: REDACTED if text else ""
+
+    def _of(self, value: Any, rule: Callable[[str], str]) -> Any:
+        if isinstance(value, str):
+            return rule(value)
+        if isinstance(value, tuple):
+            return tuple(self._of(part, rule) for part in value)
+        if isinstance(value, dict):
+            return {}
+        return self.value(value) if dataclasses.is_dataclass(value) else value
+
+    def info(self, info: SessionInfo) -> SessionInfo:
+        """Return what session.json may say."""
+        return replace(
+            info,
+            name="redacted",
+            target=REDACTED,
+            server_name=info.server_name and self.name(_SERVER, info.server_name),
+            server_url=None,
+            cluster=info.cluster and self.name(_SERVER, info.cluster),
+            account=info.account and self.name(_ACCOUNT, info.account),
+            notes=(REDACTED,) * len(info.notes),
+            redacted=True,
+        )
+
+    def text(self, content: Content) -> bytes:
+        """Return a segment's lines without names; SessionError when one cannot be read."""
+        lines = []
+        splitter = Splitter()
+        if content.keyframe is not None:
+            lines.append(encode_keyframe(self.value(content.keyframe)))
+        try:
+            for entry in content.entries:
+                record = self.value(entry.record())
+                lines.extend(splitter.lines(record, entry.line_count))
+        except BadLine as error:
+            raise SessionError(f"what cannot be read cannot be redacted: {error}") from error
+        return b"".join(lines)

@@ -1,0 +1,347 @@
+"""The flat tables of an export: their columns with unit and meaning, and the rows of a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, fields
+
+from natstui.model.bench.counts import LATENCY_FIELDS, Counts
+from natstui.model.bench.latency import bucket_high_ns, bucket_low_ns
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.records.benchmark import (
+    BenchmarkFinished,
+    BenchmarkLog,
+    BenchmarkPhase,
+    BenchmarkPlanned,
+    BenchmarkReport,
+)
+from natstui.model.records.record import (
+    AckSample,
+    Advisory,
+    Configured,
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Record,
+    Restored,
+    Unavailable,
+)
+from natstui.model.records.recording import ClockStepped, Gap
+from natstui.session.files.marks import step_text
+from natstui.units import counted
+
+_UNITS = {
+    "_at_us": "µs since 1970, UTC",
+    "_mono_us": "µs on the engine's monotonic clock",
+    "_us": "µs",
+    "_ns": "ns",
+    "_s": "s",
+    "_msgs": "messages",
+    "_bytes": "bytes",
+    "_seq": "sequence",
+    "_count": "count",
+    "_ratio": "ratio, 0 to 1",
+    "_per_s": "per second",
+    "_id": "number",
+    "_percent": "percent",
+    "_level": "level",
+    "_version": "version",
+}
+_LEFT_OUT = {"peers", "upstreams"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of an exported table."""
+
+    name: str
+    unit: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """One exported file."""
+
+    name: str
+    text: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+
+def unit_of(name: str) -> str:
+    """Return the unit a column's name ends with; `text` when it is no number."""
+    if name == "number":
+        return "number"
+    if name == "at_us":
+        return _UNITS["_at_us"]
+    for suffix in sorted(_UNITS, key=len, reverse=True):
+        if name.endswith(suffix):
+            return _UNITS[suffix]
+    return "true or false" if name in _FLAGS else "text"
+
+
+_FLAGS = {"push_bound", "paused", "partial"}
+_AT = Column("at_us", _UNITS["_at_us"], "when it was seen")
+
+
+def _columns(text_of: dict[str, str]) -> tuple[Column, ...]:
+    return (_AT, *(Column(name, unit_of(name), text) for name, text in text_of.items()))
+
+
+def _fields_of(table: type[StreamColumns] | type[ConsumerColumns], what: str) -> dict[str, str]:
+    names = [field.name for field in fields(table) if field.name not in _LEFT_OUT]
+    return {name: f"{name.rsplit('_', 1)[0].replace('_', ' ')} of the {what}" for name in names}
+
+
+_COUNTS = {field.name: "in the interval" for field in fields(Counts)}
+
+STREAM_SAMPLE = Table(
+    "stream_sample",
+    "one row per stream and poll",
+    _columns({"mono_us": "when the poll began"} | _fields_of(StreamColumns, "stream")),
+)
+CONSUMER_SAMPLE = Table(
+    "consumer_sample",
+    "one row per consumer and poll",
+    _columns({"mono_us": "when the poll began"} | _fields_of(ConsumerColumns, "consumer")),
+)
+ADVISORY = Table(
+    "advisory",
+    "one row per advisory of the server",
+    _columns(
+        {
+            "type": "last word of its type",
+            "stream": "stream concerned",
+            "consumer": "consumer concerned",
+            "text": "one sentence",
+            "body_json": "as the server wrote it",
+        }
+    ),
+)
+ACK_SAMPLE = Table(
+    "ack_sample",
+    "one row per sampled acknowledgement",
+    _columns(
+        {
+            "stream": "stream of the message",
+            "consumer": "consumer that acknowledged",
+            "stream_seq": "of the message in the stream",
+            "consumer_seq": "of the delivery",
+            "deliveries_count": "times it was delivered",
+            "ack_ns": "from delivery to acknowledgement",
+        }
+    ),
+)
+BENCH_INTERVAL = Table(
+    "bench_interval",
+    "one row per report of a benchmark worker: what it did since its last one",
+    _columns(
+        {
+            "run_id": "which run",
+            "role": "role of the worker",
+            "worker_id": "worker in the role, from 0",
+            "interval_s": "since the last report",
+            "cpu_ratio": "share of one core",
+        }
+        | _COUNTS
+    ),
+)
+BENCH_LATENCY = Table(
+    "bench_latency",
+    "one row per bucket of the latencies in a report; counts of a bucket may be added up",
+    _columns(
+        {
+            "run_id": "which run",
+            "role": "role of the worker",
+            "worker_id": "worker in the role, from 0",
+            "latency": "which one: ack, e2e, store, rtt, and their uncorrected forms",
+            "low_ns": "smallest latency of the bucket",
+            "high_ns": "largest latency of the bucket",
+            "latencies_count": "messages with such a latency in the interval",
+        }
+    ),
+)
+BENCH_RESULT = Table(
+    "bench_result",
+    "one row per finished run",
+    _columns(
+        {
+            "run_id": "which run",
+            "title": "of the scenario",
+            "duration_s": "of the measured part",
+            "verdict": "ok, incomplete, failed or stopped",
+            "partial": "ended before its time",
+            "publish_per_s": "messages published",
+            "receive_per_s": "messages received",
+        }
+        | {field.name: "in the whole run" for field in fields(Counts)}
+    ),
+)
+EVENT = Table(
+    "event",
+    "one row per note, action, change of the link, trouble, gap or phase of a benchmark",
+    _columns(
+        {
+            "kind": "kind of record",
+            "what": "what it concerns",
+            "status": "state, outcome or phase",
+            "text": "one sentence",
+        }
+    ),
+)
+CONFIGURATION = Table(
+    "configuration",
+    "one row per configuration of a stream or consumer: when first seen, and at each change",
+    _columns(
+        {
+            "stream": "stream",
+            "consumer": "consumer; empty for a stream",
+            "created_at_us": "when it was created",
+            "config_json": "as the server wrote it",
+        }
+    ),
+)
+TABLES = (
+    STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, BENCH_INTERVAL, BENCH_LATENCY,
+    BENCH_RESULT, EVENT, CONFIGURATION,
+)  # fmt: skip
+
+
+Value = str | int | float | bool | None
+Row = tuple[Table, tuple[Value, ...]]
+
+
+def rows(record: Record) -> Iterator[Row]:
+    """Yield the rows a record becomes; some kinds become none."""
+    match record:
+        case Snapshot():
+            yield from _samples(STREAM_SAMPLE, record, record.streams)
+            yield from _samples(CONSUMER_SAMPLE, record, record.consumers)
+        case Advisory():
+            yield ADVISORY, astuple(record)
+        case AckSample():
+            yield ACK_SAMPLE, astuple(record)
+        case Configured():
+            yield from _configurations(record)
+        case BenchmarkReport():
+            yield from _report(record)
+        case BenchmarkFinished():
+            yield from _result(record)
+        case _:
+            yield from _event(record)
+
+
+def _samples(
+    table: Table, poll: Snapshot, columns: StreamColumns | ConsumerColumns
+) -> Iterator[Row]:
+    sequences = [getattr(columns, name) for name in table.names[2:]]
+    for values in zip(*sequences, strict=True):
+        yield table, (poll.taken_at_us, poll.taken_mono_us, *values)
+
+
+def _configurations(record: Configured) -> Iterator[Row]:
+    for stream in record.streams:
+        values = (record.at_us, stream.name, None, stream.created_at_us, stream.config_json)
+        yield CONFIGURATION, values
+    for consumer in record.consumers:
+        yield (
+            CONFIGURATION,
+            (
+                record.at_us,
+                consumer.stream,
+                consumer.name,
+                consumer.created_at_us,
+                consumer.config_json,
+            ),
+        )
+
+
+def _report(record: BenchmarkReport) -> Iterator[Row]:
+    worker = (record.at_us, record.run_id, record.role, record.worker_id)
+    yield (
+        BENCH_INTERVAL,
+        (*worker, record.interval_s, record.cpu_ratio, *_values(record.counts)),
+    )
+    for name in LATENCY_FIELDS:
+        histogram = getattr(record.latencies, name)
+        for bucket, count in zip(histogram.buckets, histogram.counts, strict=False):
+            edges = (bucket_low_ns(bucket), bucket_high_ns(bucket))
+            yield BENCH_LATENCY, (*worker, name, *edges, count)
+
+
+def _values(counts: object) -> tuple[Value, ...]:
+    return tuple(getattr(counts, field.name) for field in fields(counts))  # type: ignore[arg-type]
+
+
+def _result(record: BenchmarkFinished) -> Iterator[Row]:
+    result = record.result
+    yield (
+        BENCH_RESULT,
+        (
+            record.at_us,
+            record.run_id,
+            result.title,
+            result.duration_s,
+            result.verdict,
+            result.partial,
+            result.publish_per_s,
+            result.receive_per_s,
+            *_values(result.counts),
+        ),
+    )
+
+
+def _event(record: Record) -> Iterator[Row]:
+    event = _event_cells(record)
+    if event is not None:
+        kind, what, status, text = event
+        yield EVENT, (record.at_us, kind, what, status, text)  # type: ignore[union-attr]
+
+
+EventCells = tuple[str, str | None, str | None, str | None]
+
+
+def _event_cells(record: Record) -> EventCells | None:
+    """Return kind, what it concerns, status and sentence of an event."""
+    match record:
+        case Noted():
+            return "note", None, None, record.text
+        case Outcome():
+            return "action", None, record.status, record.text
+        case LinkChanged():
+            return "link", record.server_name, record.state, record.reason
+        case Unavailable():
+            return "unavailable", record.what, "unavailable", record.reason
+        case Restored():
+            return "unavailable", record.what, "restored", None
+        case Gap():
+            return (
+                "gap",
+                None,
+                f"{counted(record.lost_records_count, 'record')} lost",
+                record.reason,
+            )
+        case ClockStepped():
+            return "gap", None, "clock", step_text(record.step_us)
+        case EngineStarted():
+            return "engine", record.target, "started", record.natstui_version
+        case _:
+            return _benchmark_cells(record)
+
+
+def _benchmark_cells(record: Record) -> EventCells | None:
+    match record:
+        case BenchmarkPlanned():
+            return "benchmark", record.run_id, "planned", None
+        case BenchmarkPhase():
+            return "benchmark", record.run_id, record.phase, None
+        case BenchmarkLog():
+            return "benchmark", record.run_id, record.worker, record.text
+        case _:
+            return None

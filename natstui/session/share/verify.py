@@ -1,0 +1,222 @@
+"""The verification of a session: what can be read, what is missing, first and last time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from natstui.errors import SessionError
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Record
+from natstui.model.records.recording import Gap
+from natstui.session.files.folder import SegmentFile, is_recording, missing, reading, segments
+from natstui.session.files.index import read_index
+from natstui.session.files.info import SessionInfo, read_info
+from natstui.session.files.segment import Content, read_content, readable
+from natstui.units import bytes_text, counted, duration_text
+
+_MISSED_POLLS = 3
+"""This many intervals without a poll are a gap."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One finding about a session: damage, or something that is missing."""
+
+    damage: bool
+    """Something that was written cannot be read; otherwise it was never recorded, or deleted."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What was found in a session."""
+
+    findings: tuple[Finding, ...]
+    segments_count: int
+    records_count: int
+    polls_count: int
+    consumer_samples_count: int
+    first_at_us: int | None
+    last_at_us: int | None
+    cut_off: bool = False
+    """The recorder ended without closing it, so that its last moments are missing."""
+
+    @property
+    def damaged(self) -> bool:
+        """Tell whether something cannot be read."""
+        return any(finding.damage for finding in self.findings)
+
+
+class _Check:
+    """Reads records in order and collects what is wrong."""
+
+    def __init__(self) -> None:
+        self.findings: list[Finding] = []
+        self.records_count = self.polls_count = self.consumer_samples_count = 0
+        self.first_at_us: int | None = None
+        self.last_at_us: int | None = None
+        self._poll: Snapshot | None = None
+
+    def note(self, text: str, *, damage: bool) -> None:
+        self.findings.append(Finding(damage, text))
+
+    def take(self, record: Record) -> None:
+        at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
+        self.records_count += 1
+        self.first_at_us = at_us if self.first_at_us is None else self.first_at_us
+        self.last_at_us = at_us
+        if isinstance(record, Snapshot):
+            self._take_poll(record)
+        elif isinstance(record, Gap):
+            lost = record.lost_records_count
+            self.note(
+                f"gap from {moment_text(record.from_at_us)} to {moment_text(record.at_us)}:"
+                f" {record.reason}; {counted(lost, 'record')} lost",
+                damage=False,
+            )
+
+    def _take_poll(self, poll: Snapshot) -> None:
+        self.polls_count += 1
+        self.consumer_samples_count += len(poll.consumers.name)
+        before, self._poll = self._poll, poll
+        if before is None or before.cost.interval_us <= 0:
+            return
+        silent_us = poll.taken_mono_us - before.taken_mono_us
+        if silent_us > _MISSED_POLLS * before.cost.interval_us:
+            self.note(
+                f"no poll for {duration_text(silent_us / 1e6)} after"
+                f" {moment_text(before.taken_at_us)}",
+                damage=False,
+            )
+
+
+def moment_text(at_us: int) -> str:
+    """Return a moment in UTC to the millisecond; any number can be shown."""
+    try:
+        moment = datetime.fromtimestamp(at_us / 1e6, UTC)
+    except (ValueError, OverflowError, OSError):
+        return f"{at_us} µs"
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+
+
+def verify(folder: Path) -> Verdict:
+    """Read everything in a session; raise SessionError when it is no session at all."""
+    info = read_info(folder)
+    files = segments(folder)
+    check = _Check()
+    for _, _, records in salvaged(folder, lambda text: check.note(text, damage=True)):
+        for record in records:
+            check.take(record)
+    for file in files:
+        if not file.sealed:
+            _verify_tail(file, check)
+    cut_off = _verify_end(folder, info, files, check)
+    return Verdict(
+        tuple(check.findings),
+        len(files),
+        check.records_count,
+        check.polls_count,
+        check.consumer_samples_count,
+        check.first_at_us,
+        check.last_at_us,
+        cut_off,
+    )
+
+
+Salvaged = tuple[int, Content, tuple[Record, ...]]
+"""Number of a segment, its content, and its records that can be read."""
+
+
+def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[Salvaged]:
+    """Yield what can be read of a session, segment after segment, and report what cannot be read.
+
+    Raises SessionError when it is no session at all.
+    """
+    files, info = segments(folder), read_info(folder)
+    gone = list(_missing(info, files, max(read_index(folder), default=0)))
+    for text in gone:
+        damaged(text)
+    records_count = 0
+    for file in files:
+        try:
+            content = read_content(file.path, sealed=file.sealed)
+        except SessionError as error:
+            damaged(str(error))
+            gone.append(file.path.name)
+            continue
+        records, unreadable_count = _read(content)
+        records_count += len(content.entries) + content.damaged_lines_count
+        for text in _unreadable(file, content, unreadable_count):
+            damaged(text)
+        yield file.number, content, records
+    written_count = sum(info.records_count.values())
+    if not gone and info.dropped is None and records_count < written_count:
+        # Nothing else knows of a last segment that is gone when the index is gone too.
+        damaged(
+            f"{counted(written_count - records_count, 'record')} of"
+            f" {written_count} that were written are missing"
+        )
+
+
+def _read(content: Content) -> tuple[tuple[Record, ...], int]:
+    """Return the records of a segment, and how many cannot be read."""
+    found = [readable(entry) for entry in content.entries]
+    records = tuple(record for record in found if record is not None)
+    return records, len(found) - len(records)
+
+
+def _unreadable(file: SegmentFile, content: Content, records_count: int) -> Iterator[str]:
+    """Yield what is wrong in a segment that could be opened."""
+    name = file.path.name
+    if content.keyframe is None and file.sealed:
+        yield f"{name} does not begin with a keyframe"
+    if content.damaged_lines_count and file.sealed:
+        yield f"{name}: {counted(content.damaged_lines_count, 'line')} cannot be read"
+    if records_count:
+        yield f"{name}: {counted(records_count, 'record')} cannot be read"
+
+
+def _missing(info: SessionInfo, files: list[SegmentFile], last_known: int) -> Iterator[str]:
+    """Yield a sentence per run of segments that should be there, up to the last one sealed."""
+    dropped_count = info.dropped.segments_count if info.dropped else 0
+    yield from missing(dropped_count, (file.number for file in files), last_known).values()
+    if not files:
+        yield "there is no segment"
+
+
+def _verify_tail(file: SegmentFile, check: _Check) -> None:
+    """Report a last line that was not written completely."""
+    with reading(str(file.path)), file.path.open("rb") as opened:
+        content = opened.read()
+    torn_bytes = len(content) - (content.rfind(b"\n") + 1)
+    if torn_bytes:
+        check.note(
+            f"{file.path.name} ends with {bytes_text(torn_bytes)} of a record that was being"
+            " written; it is left out",
+            damage=False,
+        )
+
+
+def _verify_end(folder: Path, info: SessionInfo, files: list[SegmentFile], check: _Check) -> bool:
+    """Report how it ends; return whether it was cut off."""
+    if info.dropped:
+        check.note(
+            f"{info.dropped.segments_count} segments before"
+            f" {moment_text(info.dropped.until_at_us)} were deleted because of"
+            f" {info.dropped.reason}",
+            damage=False,
+        )
+    last_text = "nothing" if check.last_at_us is None else moment_text(check.last_at_us)
+    if is_recording(folder):
+        check.note(f"it is being recorded; the last record is of {last_text}", damage=False)
+    elif info.cut_off or info.ended_at_us is None or any(not file.sealed for file in files):
+        check.note(
+            f"the recorder was cut off: the last record is of {last_text}; what happened"
+            " after that, at most a second of the recording, is missing",
+            damage=False,
+        )
+        return True
+    return False

@@ -1,0 +1,252 @@
+"""The files of one recording while it is written. Everything here may raise OSError."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from natstui.errors import SessionError
+from natstui.paths import private_folder
+from natstui.session.files.entry import encode_keyframe
+from natstui.session.files.folder import (
+    LOCK,
+    folder_name,
+    lock,
+    segment_path,
+    segments,
+    sync_folder,
+)
+from natstui.session.files.index import SegmentIndex, read_index
+from natstui.session.files.info import Dropped, SessionInfo, new_info, read_info, write_info
+from natstui.session.files.keyframe import Keyframe
+from natstui.session.files.segment import OpenSegment
+from natstui.session.write.seal import seal
+from natstui.units import bytes_text, duration_text
+
+
+@dataclass(frozen=True, slots=True)
+class RecorderSettings:
+    """Where and how a recording is written."""
+
+    sessions: Path
+    """The folder that holds all sessions."""
+    name: str = ""
+    retain_s: float | None = None
+    """Sealed segments older than this are deleted."""
+    max_bytes: int | None = None
+    """When the segments take more, the oldest sealed ones are deleted."""
+    payloads: bool = False
+    segment_s: float = 60.0
+    """A segment is sealed after this long,"""
+    segment_bytes: int = 32 << 20
+    """or when it is this large."""
+
+
+class Disk:
+    """The folder, its open segment, and the finished ones still to be sealed."""
+
+    def __init__(
+        self,
+        settings: RecorderSettings,
+        keyframe: Keyframe,
+        at_us: int,
+        unfinished: Path | None = None,
+    ) -> None:
+        """Make a folder, or continue in one that a killed recorder left `unfinished`."""
+        self._settings = settings
+        self._number = 0
+        self._to_seal: dict[int, int] = {}
+        """Segment → its bytes."""
+        self._sealed: list[SegmentIndex] = []
+        self._records_count: dict[str, int] = {}
+        self._lock: int | None = None
+        self._open: OpenSegment | None = None
+        self.continued_from_us: int | None = None
+        """The last moment recorded before, in a recording that is continued."""
+        if unfinished is None:
+            self.info = replace(
+                new_info(settings.name, at_us),
+                payloads=settings.payloads,
+                retain_s=settings.retain_s,
+                max_bytes=settings.max_bytes,
+            )
+            private_folder(settings.sessions)
+            self.folder = _new_folder(settings.sessions, folder_name(at_us, settings.name))
+        else:
+            self.info = replace(read_info(unfinished), ended_at_us=None, cut_off=False)
+            self.folder = unfinished
+        try:
+            self._begin(keyframe, continued=unfinished is not None)
+        except (OSError, SessionError):
+            self.abandon()
+            raise
+
+    def _begin(self, keyframe: Keyframe, *, continued: bool = False) -> None:
+        """Lock the folder and open the first segment in it, or the next one."""
+        self._lock = lock(self.folder)
+        if continued:
+            self._continue()
+        write_info(self.folder, self.info)
+        self._open = self._opened(keyframe)
+
+    def _continue(self) -> None:
+        """Seal the segments that a killed recorder left open, and count what it wrote."""
+        known = read_index(self.folder)
+        for segment in segments(self.folder):
+            self._number = segment.number
+            if not segment.sealed:
+                self._to_seal[segment.number] = segment.path.stat().st_size
+            elif segment.number in known:
+                self._count(known[segment.number])
+        self.seal()
+        moments = [index.last_at_us for index in self._sealed if index.last_at_us is not None]
+        self.continued_from_us = max(moments, default=self.info.started_at_us)
+
+    def abandon(self) -> None:
+        """Close the open segment without sealing it, and unlock the folder."""
+        if self._open is not None:
+            self._open.close()
+        if self._lock is not None:
+            os.close(self._lock)
+        self._open = self._lock = None
+
+    def _opened(self, keyframe: Keyframe) -> OpenSegment:
+        number = self._number + 1
+        segment = OpenSegment(segment_path(self.folder, number, sealed=False))
+        try:
+            segment.append(encode_keyframe(keyframe))
+        except OSError:
+            segment.close()
+            segment.path.unlink(missing_ok=True)
+            raise
+        self._number = number
+        return segment
+
+    @property
+    def segment_bytes(self) -> int:
+        """Bytes in the open segment."""
+        return self._open.size_bytes if self._open else 0
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all segments."""
+        sealed_bytes = sum(index.size_bytes for index in self._sealed)
+        return self.segment_bytes + sum(self._to_seal.values()) + sealed_bytes
+
+    def append(self, lines: bytes) -> None:
+        """Write lines, all or none; FileNotFoundError when the folder was removed."""
+        self._open_segment().append(lines)
+
+    def _open_segment(self) -> OpenSegment:
+        if self._open is None or not self._open.is_there():
+            raise FileNotFoundError(2, "the folder was removed", str(self.folder))
+        return self._open
+
+    def check(self) -> None:
+        """Raise when the next segment could not be made here."""
+        self._open_segment()
+        if not os.access(self.folder, os.W_OK | os.X_OK):
+            raise PermissionError(13, "no permission to write", str(self.folder))
+
+    def restore(self, keyframe: Keyframe) -> bool:
+        """Make the folder again when it is gone; tell whether it was.
+
+        Only the folder itself: when what holds it is gone too, a disk is probably not mounted.
+        """
+        if self._open is not None and self._open.is_there():
+            return False
+        self.abandon()
+        self.folder.mkdir(mode=0o700, exist_ok=True)
+        self._to_seal, self._sealed = {}, []
+        self._begin(keyframe)
+        return True
+
+    def rotate(self, keyframe: Keyframe) -> None:
+        """Begin another segment; the one before is to be sealed."""
+        before, opened = self._open_segment(), self._opened(keyframe)
+        before.close()
+        self._to_seal[self._number - 1] = before.size_bytes
+        self._open = opened
+
+    def seal(self) -> None:
+        """Seal every finished segment."""
+        while self._to_seal:
+            number = next(iter(self._to_seal))
+            index = seal(self.folder, number)
+            del self._to_seal[number]
+            if index is not None:
+                self._count(index)
+
+    def _count(self, index: SegmentIndex) -> None:
+        # Only readers use the marks, and they would take ever more memory.
+        self._sealed.append(replace(index, marks=()))
+        for kind, count in index.records_count.items():
+            self._records_count[kind] = self._records_count.get(kind, 0) + count
+
+    def keep_within_limits(self, now_us: int) -> None:
+        """Delete the oldest sealed segments that the limits do not allow, and note the gap."""
+        dropping, reason = self._beyond_limits(now_us)
+        if not dropping:
+            return
+        kept = self._sealed[len(dropping) :]
+        until_us = (kept[0].first_at_us if kept else dropping[-1].last_at_us) or now_us
+        before_count = self.info.dropped.segments_count if self.info.dropped else 0
+        # Noted first: a note about a segment that still exists does no harm after a crash.
+        self.update_info(
+            replace(self.info, dropped=Dropped(before_count + len(dropping), until_us, reason))
+        )
+        for index in dropping:
+            segment_path(self.folder, index.number, sealed=True).unlink(missing_ok=True)
+        self._sealed = kept
+
+    def _beyond_limits(self, now_us: int) -> tuple[list[SegmentIndex], str]:
+        settings, dropping, reason = self._settings, [], ""
+        size_bytes = self.size_bytes
+        for index in self._sealed:
+            last_us = index.last_at_us
+            if settings.max_bytes is not None and size_bytes > settings.max_bytes:
+                reason = f"--max-bytes {bytes_text(settings.max_bytes)}"
+            elif settings.retain_s is not None and (
+                last_us is not None and last_us < now_us - settings.retain_s * 1_000_000
+            ):
+                reason = f"--retain {duration_text(settings.retain_s)}"
+            else:
+                break
+            dropping.append(index)
+            size_bytes -= index.size_bytes
+        return dropping, reason
+
+    def update_info(self, info: SessionInfo) -> None:
+        """Write session.json when it has changed."""
+        if info != self.info:
+            write_info(self.folder, info)
+            self.info = info
+
+    def finish(self, ended_at_us: int) -> None:
+        """Seal everything and write the end into session.json."""
+        try:
+            last = self._open_segment()
+            self._to_seal[self._number] = last.size_bytes
+            self._open = None
+            last.close()
+            self.seal()
+            self.update_info(
+                replace(self.info, ended_at_us=ended_at_us, records_count=self._records_count)
+            )
+            (self.folder / LOCK).unlink(missing_ok=True)
+        finally:
+            self.abandon()
+
+
+def _new_folder(sessions: Path, name: str) -> Path:
+    """Make a new folder."""
+    for number in range(1, 1000):
+        folder = sessions / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir(mode=0o700)
+        except FileExistsError:
+            continue
+        sync_folder(sessions)
+        return folder
+    raise FileExistsError(17, "too many sessions of this name", str(sessions / name))

@@ -1,0 +1,359 @@
+"""The recorder: a sink that never blocks, and a thread that writes, also after disk errors.
+
+recording ──(any OSError)──▶ in trouble ──(a write succeeds)──▶ recording, with a Gap noted
+    each second: is the folder there, may we write, was the clock set, is the minute over?
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from functools import reduce
+from pathlib import Path
+
+from natstui.errors import SessionError
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import EngineStarted, LinkChanged, Record
+from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
+from natstui.session.files.entry import Splitter
+from natstui.session.files.info import info_after
+from natstui.session.files.keyframe import Keyframe, Memory
+from natstui.session.files.marks import step_text
+from natstui.session.write.clock import Clock, StepWatch
+from natstui.session.write.disk import Disk, RecorderSettings
+from natstui.session.write.privacy import recordable
+
+_TICK_S = 0.5
+_SEAL_AGAIN_US = 5_000_000
+_WRITE_AT_BYTES = 1 << 20
+_UNWRITTEN_BYTES = 64 << 20
+"""Lines that are kept in memory while the disk is full."""
+_STOP_TIMEOUT_S = 60.0
+
+
+MOST_ROWS = 4_000_000
+"""Rows that may be queued: some minutes of the largest server."""
+
+
+def _weight(record: Record) -> int:
+    if isinstance(record, Snapshot):
+        return 1 + len(record.streams.name) + len(record.consumers.name)
+    return 1
+
+
+class RecordQueue:
+    """Records on their way to the recorder's thread: bounded; adding never waits."""
+
+    def __init__(self, most_rows: int = MOST_ROWS) -> None:
+        self._queue: queue.SimpleQueue[Record | None] = queue.SimpleQueue()
+        self._most_rows = most_rows
+        # One thread writes each of these counters, the other only reads it.
+        self._added_rows = 0
+        self._taken_rows = 0
+        self._done_rows = 0
+        self._lost_count = 0
+        self._reported_count = 0
+
+    def add(self, record: Record) -> None:
+        """Queue a record; when there is no room it is counted as lost."""
+        weight = _weight(record)
+        if self._added_rows - self._taken_rows + weight > self._most_rows:
+            self._lost_count += 1
+            return
+        self._added_rows += weight
+        self._queue.put(record)
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether something added is not written yet."""
+        return self._added_rows > self._done_rows
+
+    def done(self) -> None:
+        """Note that everything taken is written."""
+        self._done_rows = self._taken_rows
+
+    def wake(self) -> None:
+        """Make `take` return now."""
+        self._queue.put(None)
+
+    def take(self, timeout_s: float) -> list[Record]:
+        """Return everything queued, after waiting for the first record at most this long."""
+        taken: list[Record] = []
+        try:
+            record = self._queue.get(timeout=timeout_s)
+            while True:
+                if record is not None:
+                    self._taken_rows += _weight(record)
+                    taken.append(record)
+                record = self._queue.get_nowait()
+        except queue.Empty:
+            return taken
+
+    def lost_count(self) -> int:
+        """Return how many records found no room since the last call."""
+        lost_count = self._lost_count - self._reported_count
+        self._reported_count += lost_count
+        return lost_count
+
+
+_REPORT_EVERY_US = 1_000_000
+
+
+class Reporter:
+    """Reports size and errors of the recording: an error at once, the rest once a second.
+
+    Nothing is reported twice in a row.
+    """
+
+    def __init__(
+        self, folder: Path, on_change: Callable[[RecordingChanged], None], clock: Clock
+    ) -> None:
+        self._folder = folder
+        self._on_change = on_change
+        self._clock = clock
+        self._reported: tuple[int, str | None] | None = None
+        self._reported_us = 0
+        self.trouble: str | None = None
+        """Why nothing is written now; None while records are written."""
+        self.seal_error: str | None = None
+        """Why a finished segment is not sealed, or an old one not deleted."""
+
+    def fail(self, error: OSError | SessionError, size_bytes: int) -> None:
+        """Report at once that nothing can be written, unless the reason is the same as before."""
+        reason = f"not recording: {reason_of(error)}"
+        if reason != self.trouble:
+            self.trouble = reason
+            self.report(size_bytes)
+
+    def report(self, size_bytes: int, reason: str | None = None) -> None:
+        """Report the size, and what is wrong."""
+        self._reported_us = self._clock.steady_us()
+        reason = self.trouble or reason or self.seal_error
+        if self._reported == (size_bytes, reason):
+            return
+        self._reported = (size_bytes, reason)
+        at_us = self._clock.wall_us()
+        self._on_change(RecordingChanged(at_us, True, str(self._folder), size_bytes, reason))
+
+    def report_when_due(self, size_bytes: int) -> None:
+        """Report the size, and what is wrong, once a second."""
+        if self._clock.steady_us() - self._reported_us > _REPORT_EVERY_US:
+            self.report(size_bytes)
+
+    def report_end(self, size_bytes: int, error: OSError | SessionError | None) -> None:
+        """Report that the recording ended, and whether it could be sealed."""
+        reason = self.trouble
+        if error is not None:
+            reason = f"the recording could not be sealed: {reason_of(error)}"
+        at_us = self._clock.wall_us()
+        self._on_change(RecordingChanged(at_us, False, str(self._folder), size_bytes, reason))
+
+
+def reason_of(error: OSError | SessionError) -> str:
+    """Return the message of the system, with the file."""
+    if isinstance(error, SessionError):
+        return str(error)
+    text = error.strerror or str(error)
+    return f"{text}: {error.filename}" if error.filename else text
+
+
+class Recorder:
+    """Records what it is given, from a keyframe on, until `stop`."""
+
+    def __init__(
+        self,
+        settings: RecorderSettings,
+        keyframe: Keyframe,
+        on_change: Callable[[RecordingChanged], None],
+        clock: Clock | None = None,
+        unfinished: Path | None = None,
+    ) -> None:
+        """Make the folder and begin; `on_change` is called in the recorder's own thread.
+
+        `unfinished` is the folder of a killed recorder, to go on in. Raises SessionError when the
+        recording cannot begin.
+        """
+        self._settings = settings
+        self._clock = clock or Clock()
+        self._memory = Memory()
+        for record in keyframe.records():
+            self._memory.add(record)
+        self._server_facts: list[Record] = keyframe.facts()
+        try:
+            self._disk = Disk(settings, keyframe, self._clock.wall_us(), unfinished)
+        except OSError as error:
+            raise SessionError(
+                f"cannot record into {settings.sessions}: {reason_of(error)}"
+            ) from error
+        self.folder: Path = self._disk.folder
+        self._reporter = Reporter(self.folder, on_change, self._clock)
+        self._queued = RecordQueue()
+        self._stopping = threading.Event()
+        self._steps = StepWatch(self._clock)
+        self._begin_segment()
+        if self._disk.continued_from_us is not None:
+            now_us, reason = self._clock.wall_us(), "the engine that recorded was ended by force"
+            self._take(Gap(now_us, self._disk.continued_from_us, 0, reason))
+        self._seal_again_us = 0
+        self._last_written_us = self._clock.wall_us()
+        self._thread = threading.Thread(target=self._run, name="recorder", daemon=True)
+        self._thread.start()
+
+    def add(self, record: Record) -> None:
+        """Take one record; returns at once."""
+        self._queued.add(record)
+
+    @property
+    def is_behind(self) -> bool:
+        """Tell whether something added is not written yet."""
+        return self._queued.is_behind
+
+    def stop(self) -> None:
+        """Write what is queued, seal, and end; returns when that is done."""
+        self._stopping.set()
+        self._queued.wake()
+        self._thread.join(_STOP_TIMEOUT_S)
+
+    def _begin_segment(self) -> None:
+        self._splitter = Splitter()
+        self._line_count = 0
+        self._unwritten: list[bytes] = []
+        self._unwritten_bytes = 0
+        self._lost_count = 0
+        self._segment_since_us = self._clock.steady_us()
+
+    def _run(self) -> None:
+        self._reporter.report(self._disk.size_bytes)
+        stopping = False
+        while not stopping:
+            stopping = self._stopping.is_set()
+            records = self._queued.take(0 if stopping else _TICK_S)
+            self._check_clock()
+            for record in records:
+                self._take(record)
+                if self._unwritten_bytes > _WRITE_AT_BYTES and not self._reporter.trouble:
+                    self._write()
+            self._lost_count += self._queued.lost_count()
+            self._write()
+            self._each_tick()
+            self._queued.done()
+        self._finish()
+
+    def _take(self, record: Record) -> None:
+        """Turn a record into lines to be written."""
+        kept = recordable(record, payloads=self._settings.payloads)
+        if kept is None:
+            return
+        self._memory.add(kept)
+        if isinstance(kept, EngineStarted | LinkChanged):
+            self._server_facts.append(kept)
+        if self._unwritten_bytes > _UNWRITTEN_BYTES:
+            self._lost_count += 1
+            return
+        self._line_count += 1
+        lines = self._splitter.lines(kept, self._line_count)
+        self._unwritten.extend(lines)
+        self._unwritten_bytes += sum(map(len, lines))
+
+    def _write(self) -> None:
+        """Write the lines, or keep them and report why."""
+        try:
+            if self._reporter.trouble and self._disk.restore(self._keyframe()):
+                self._lost_count += self._line_count
+                lost_count = self._lost_count
+                self._begin_segment()
+                self._lost_count = lost_count
+            if self._unwritten:
+                self._disk.append(b"".join(self._unwritten))
+        except (OSError, SessionError) as error:
+            self._reporter.fail(error, self._disk.size_bytes)
+            return
+        self._unwritten, self._unwritten_bytes = [], 0
+        if self._reporter.trouble or self._lost_count:
+            self._recover()
+        self._last_written_us = self._clock.wall_us()
+
+    def _recover(self) -> None:
+        """Note what is missing, in a segment of its own: readers start again from its keyframe."""
+        try:
+            self._disk.check()
+            reason = self._reporter.trouble or "records came faster than they could be written"
+            gap = Gap(self._clock.wall_us(), self._last_written_us, self._lost_count, reason)
+            self._rotate(gap)
+        except OSError as error:
+            self._reporter.fail(error, self._disk.size_bytes)
+            return
+        self._reporter.trouble = None
+        self._reporter.report(self._disk.size_bytes)
+
+    def _rotate(self, first: Record | None = None) -> None:
+        """Begin another segment; `first` is its first record."""
+        self._disk.rotate(self._keyframe())
+        self._begin_segment()
+        if first is not None:
+            self._take(first)
+
+    def _keyframe(self) -> Keyframe:
+        return self._memory.keyframe(self._clock.wall_us(), first=False)
+
+    def _check_clock(self) -> None:
+        """When the clock was set, record that and begin a segment with the new time."""
+        step_us = self._steps.step_us()
+        if not step_us:
+            return
+        stepped = ClockStepped(self._clock.wall_us(), step_us)
+        self._write()
+        try:
+            if self._reporter.trouble:
+                self._take(stepped)
+            else:
+                self._rotate(stepped)
+        except OSError as error:
+            self._take(stepped)
+            self._reporter.fail(error, self._disk.size_bytes)
+        self._reporter.report(
+            self._disk.size_bytes, f"{step_text(step_us)}; the recording goes on"
+        )
+
+    def _each_tick(self) -> None:
+        """Write session.json, begin, seal and delete segments and report, whatever is due."""
+        try:
+            if not self._reporter.trouble:
+                self._disk.check()
+                self._disk.update_info(reduce(info_after, self._server_facts, self._disk.info))
+                self._server_facts = []
+                if self._segment_is_over():
+                    self._rotate()
+        except (OSError, SessionError) as error:
+            self._reporter.fail(error, self._disk.size_bytes)
+        if self._clock.steady_us() >= self._seal_again_us:
+            self._seal_and_delete()
+        self._reporter.report_when_due(self._disk.size_bytes)
+
+    def _seal_and_delete(self) -> None:
+        """Seal finished segments and delete those that are too old; tried again after an error."""
+        try:
+            self._disk.seal()
+            self._disk.keep_within_limits(self._clock.wall_us())
+            self._reporter.seal_error = None
+        except OSError as error:
+            self._reporter.seal_error = f"a segment stays unsealed: {reason_of(error)}"
+            self._seal_again_us = self._clock.steady_us() + _SEAL_AGAIN_US
+
+    def _segment_is_over(self) -> bool:
+        age_us = self._clock.steady_us() - self._segment_since_us
+        return self._line_count > 0 and (
+            age_us >= self._settings.segment_s * 1_000_000
+            or self._disk.segment_bytes >= self._settings.segment_bytes
+        )
+
+    def _finish(self) -> None:
+        # A gap that was noted last is not written yet.
+        self._write()
+        trouble = None
+        try:
+            self._disk.finish(self._clock.wall_us())
+        except (OSError, SessionError) as error:
+            trouble = error
+        self._reporter.report_end(self._disk.size_bytes, trouble)

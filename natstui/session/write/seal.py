@@ -1,0 +1,95 @@
+"""Sealing: an open segment becomes a compressed one; a crash in between loses nothing."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from pathlib import Path
+
+from natstui.session.files.entry import Piece
+from natstui.session.files.folder import segment_path, sync_folder
+from natstui.session.files.index import SegmentIndex, append_index
+from natstui.session.files.layout import (
+    EVENTS,
+    FLOW,
+    FLOW_KINDS,
+    KEYFRAME,
+    MEMBERS_COUNT,
+    Poll,
+    groups,
+)
+from natstui.session.files.segment import (
+    GZIP_LEVEL,
+    MOST_BYTES,
+    Content,
+    describe,
+    parse,
+    polls_of,
+)
+
+_GZIP = 31
+_MEMORY_LEVEL = 9
+
+
+def seal(folder: Path, number: int) -> SegmentIndex | None:
+    """Compress an open segment, then remove it; raises OSError and leaves it as it was.
+
+    Returns the line for the index, which is appended too; None when the segment was sealed
+    already and only its plain file was left.
+    """
+    plain = segment_path(folder, number, sealed=False)
+    target = segment_path(folder, number, sealed=True)
+    if target.exists():
+        plain.unlink()
+        return None
+    with plain.open("rb") as file:
+        content = parse(file.read(MOST_BYTES))
+    if not content.keyframe_line and not content.entries:
+        # The recorder was killed before its first line was whole: there is nothing in it.
+        plain.unlink()
+        return None
+    polls = polls_of(content)
+    members = gzip_members(content, polls)
+    index = describe(number, content, members, sum(map(len, members)), polls)
+    _write(folder, target, members)
+    plain.unlink()
+    append_index(folder, index)
+    return index
+
+
+def _write(folder: Path, target: Path, members: list[bytes]) -> None:
+    # A leading dot, so that neither a reader nor Spark takes it for a segment.
+    temporary = target.with_name(f".{target.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.writelines(members)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(target)
+    except OSError:
+        temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(folder)
+
+
+def gzip_members(content: Content, polls: list[Poll]) -> list[bytes]:
+    """Return the gzip members of a sealed segment."""
+    group_of = groups(polls)
+    members: list[list[Piece]] = [[] for _ in range(MEMBERS_COUNT)]
+    for entry in content.entries:
+        otherwise = FLOW if entry.kind in FLOW_KINDS else EVENTS
+        members[group_of.get(entry.line_count, otherwise)].extend(entry.pieces)
+    texts = [b"".join(piece.numbered + b"\n" for piece in _by_rows(pieces)) for pieces in members]
+    if content.keyframe_line:
+        texts[KEYFRAME] = content.keyframe_line + b"\n"
+    return [_compressed(text) for text in texts]
+
+
+def _by_rows(pieces: list[Piece]) -> list[Piece]:
+    """Return the same rows of successive polls next to each other."""
+    return sorted(pieces, key=lambda piece: (piece.part_count, piece.line_count))
+
+
+def _compressed(text: bytes) -> bytes:
+    compressor = zlib.compressobj(GZIP_LEVEL, zlib.DEFLATED, _GZIP, _MEMORY_LEVEL)
+    return compressor.compress(text) + compressor.flush()

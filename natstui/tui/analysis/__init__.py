@@ -1,0 +1,1 @@
+"""Analyses of recordings, table by table."""

@@ -1,0 +1,216 @@
+"""An analysis of a recording: how far it is, then what it found, table by table."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.content import Content
+from textual.widget import Widget
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from natstui.model.records.analysis import (
+    AnalysisFinished,
+    AnalysisRun,
+    StartAnalysis,
+    StopAnalysis,
+)
+from natstui.tui.analysis.text import (
+    VERDICT,
+    AnalysisResult,
+    ResultRows,
+    meaning_text,
+    menu,
+    progress_text,
+    verdict_text,
+)
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.table.big_table import BigTable, Sort
+from natstui.tui.kit.table.view import HeaderSelected
+from natstui.tui.kit.text import safe
+
+_decoder = msgspec.json.Decoder(AnalysisResult)
+
+
+class Findings(Static):
+    """The verdict page, wrapped for the width it has when it is seen."""
+
+    DEFAULT_CSS = "Findings { height: auto; }"
+
+    result: AnalysisResult | None = None
+    _drawn_width = 0
+
+    def on_resize(self) -> None:
+        """Wrap for the new width; behind a table it has none."""
+        width = self.content_size.width
+        if self.result is not None and width and width != self._drawn_width:
+            self._drawn_width = width
+            self.update(verdict_text(self.result, width))
+
+
+class AnalysisScreen(LiveScreen):
+    """Starts an analysis, or watches the one that runs; escape cancels it, then leaves."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "back", "Back", id="back"),
+        Binding("tab", "app.focus_next", "Other side", show=False, id="analysis.other"),
+        Binding("j", "next_table(1)", "Next table", show=False, id="analysis.next"),
+        Binding("k", "next_table(-1)", "Table before", show=False, id="analysis.before"),
+    ]
+    DEFAULT_CSS = """
+    AnalysisScreen {
+        #caption { text-wrap: nowrap; text-overflow: ellipsis; }
+        #progress { height: 1fr; content-align: center middle; text-align: center; }
+        #answers { height: 1fr; display: none; }
+        #tables {
+            width: 27; height: 1fr; padding: 0; border: none !important;
+            text-wrap: nowrap; text-overflow: ellipsis; scrollbar-size: 0 1;
+        }
+        #meaning { height: auto; max-height: 3; padding: 0 1; color: $text-muted; }
+        #verdict { padding: 0 1; }
+        BigTable { display: none; }
+        &.-answered #progress { display: none; }
+        &.-answered #answers { display: block; }
+        &.-table BigTable { display: block; }
+        &.-table #verdict { display: none; }
+        &.-wide #tables { width: 34; }
+    }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    progress = getters.query_one("#progress", Static)
+    tables = getters.query_one("#tables", OptionList)
+    meaning = getters.query_one("#meaning", Static)
+    findings = getters.query_one(Findings)
+    table = getters.query_one(BigTable)
+
+    def __init__(self, session: str | None) -> None:
+        super().__init__()
+        self.session = session
+        self.result: AnalysisResult | None = None
+        self.run_id = next_command_id()
+        self._finished: AnalysisFinished | None = None
+        self._stop_asked = False
+        self._began_s = time.monotonic()
+        self._sorts: dict[str, tuple[str, bool]] = {}
+
+    def body(self) -> Iterable[Widget]:
+        """Caption; then the progress, or a list of tables and the one chosen."""
+        yield Static(id="caption", markup=False)
+        yield Static(id="progress", markup=False)
+        with Horizontal(id="answers"):
+            yield KeyList(id="tables")
+            with Vertical():
+                yield Static(id="meaning", markup=False)
+                with VerticalScroll(id="verdict"):
+                    yield Findings(markup=False)
+                yield BigTable([], empty="no rows")
+
+    def on_mount(self) -> None:
+        """Have the engine begin."""
+        self.caption.update(safe("Analysis  ·  starting …"))
+        self.post_message(Asked(StartAnalysis(self.run_id, self.session)))
+        self.set_interval(1.0, self._draw_progress)
+
+    @property
+    def run(self) -> AnalysisRun | None:
+        """The run this screen is about, once it is known."""
+        run = self.state.analysis
+        return run if run is not None and run.run_id == self.run_id else None
+
+    def refresh_state(self) -> None:
+        """Show how far it is, and the answers once they are there."""
+        refused = answer_to(self.state, self.run_id)
+        other = self.state.analysis
+        if refused is not None and other is not None and other.running is not None:
+            self.run_id = other.running.run_id
+            self.notify(f"{refused.text}: this is it", markup=False)
+        run = self.run
+        if run is None or self._finished is not None:
+            return
+        self._draw_progress()
+        if run.finished is not None:
+            self._finished = run.finished
+            self._end(run.finished)
+
+    def _draw_progress(self) -> None:
+        progress = self.run.running if self.run is not None else None
+        if progress is None:
+            return
+        self.caption.update(safe(f"Analysis  ›  {progress.session}"))
+        hint = "cancelling …" if self._stop_asked else "escape cancels"
+        parts = [progress_text(progress, time.monotonic() - self._began_s), Content()]
+        self.progress.update(Content("\n").join([*parts, safe(hint, "$text-muted")]))
+
+    def _end(self, finished: AnalysisFinished) -> None:
+        title = "  ›  ".join(["Analysis", finished.session or ""]).removesuffix("  ›  ")
+        if finished.result_json is None:
+            look = "$text-warning" if finished.status == "cancelled" else "$text-error"
+            hint = safe("escape leaves", "$text-muted")
+            self.caption.update(safe(title))
+            self.progress.update(Content("\n\n").join([safe(finished.text, look), hint]))
+            return
+        self.result = _decoder.decode(finished.result_json)
+        self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
+        self.findings.result = self.result
+        for name, text, rows in menu(self.result):
+            look = "$text-muted" if rows == "0" else ""
+            self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", look), id=name))
+        self.add_class("-answered")
+        self.tables.highlighted = 0
+        self.tables.focus()
+
+    @on(OptionList.OptionHighlighted)
+    def _choose(self, message: OptionList.OptionHighlighted) -> None:
+        self.show_table(message.option_id or VERDICT)
+
+    @on(OptionList.OptionSelected)
+    def _enter(self) -> None:
+        self.table.focus() if self.has_class("-table") else self.query_one("#verdict").focus()
+
+    def show_table(self, name: str) -> None:
+        """Show one table at the right; the verdict is a page of text."""
+        if self.result is None:
+            return
+        self.meaning.update(safe(meaning_text(self.result, name)))
+        self.set_class(name != VERDICT, "-table")
+        if name == VERDICT:
+            return
+        column, reverse = self._sorts.get(name, (None, False))
+        rows = ResultRows(self.result, name, column, reverse)
+        sort = Sort(column, reverse) if column else None
+        self.table.show(rows, sort=sort, columns=rows.columns())
+        self.table.move(0)
+        self.table.scroll_to(x=0, y=0, animate=False, force=True)
+
+    @on(HeaderSelected)
+    def _sort(self, message: HeaderSelected) -> None:
+        rows = self.table.source
+        if isinstance(rows, ResultRows):
+            column, reverse = self._sorts.get(rows.name, (None, False))
+            again = column == message.column_id
+            wanted = not reverse if again else rows.descends(message.column_id)
+            self._sorts[rows.name] = (message.column_id, wanted)
+            self.show_table(rows.name)
+
+    def action_next_table(self, step: int) -> None:
+        """Go to the table below (1) or above (-1) in the list."""
+        self.tables.action_cursor_down() if step > 0 else self.tables.action_cursor_up()
+
+    def action_back(self) -> None:
+        """Cancel what runs; leave when nothing runs, or when it was asked before."""
+        running = self.run is not None and self.run.running is not None
+        if running and not self._stop_asked:
+            self._stop_asked = True
+            self.post_message(Asked(StopAnalysis(next_command_id())))
+            self._draw_progress()
+        else:
+            super().action_back()

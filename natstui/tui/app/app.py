@@ -1,0 +1,239 @@
+"""The app: it composes its parts, and hands the newest state to the screen in view."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from natstui.defects import contained
+from natstui.errors import NatstuiError
+from natstui.model.live.state import State
+from natstui.model.records.record import EngineStarted
+from natstui.tui.app import commands
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.app.help import HelpScreen
+from natstui.tui.app.keymap import checked_keymap
+from natstui.tui.app.link import Link
+from natstui.tui.app.palette import NatstuiCommands
+from natstui.tui.app.parts import KEYS, Parts
+from natstui.tui.app.screens import (
+    all_unsent,
+    benchmark_screen,
+    go_to,
+    new_screen,
+    run_scenario,
+)
+from natstui.tui.consumers.screen import ConsumersScreen
+from natstui.tui.events.screen import EventsScreen
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import (
+    Asked,
+    CameIntoView,
+    ChangeRecording,
+    Export,
+    LeaveReplay,
+    Manage,
+    Open,
+    Replay,
+    RunScenario,
+    StateChanged,
+    ToApp,
+    Typed,
+)
+from natstui.tui.kit.chart.plotter import Plotter
+from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.kit.looks import THEMES
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.text import safe_copy
+from natstui.tui.servers.screen import ServerScreen
+from natstui.tui.streams.screen import StreamsScreen
+
+SHOW_AFTER_S = 0.05
+"""Records that arrive within this time are shown together."""
+SETTLED_AFTER_S = 5.0
+
+_LETTER_ACTIONS = {"switch_mode", "help", "leave"}
+
+
+class Updates:
+    """Hands the newest state to the screen in view."""
+
+    def __init__(self, app: App[int], newest: Callable[[], StateChanged]) -> None:
+        self._app = app
+        self._newest = newest
+        self._due = False
+
+    def soon(self) -> None:
+        """Show the newest state soon: records that arrive together are shown together."""
+        if not self._due:
+            self._due = True
+            self._app.set_timer(SHOW_AFTER_S, self.now)
+
+    def now(self) -> None:
+        """Show the newest state."""
+        self._due = False
+        # A last record can still come while the app closes its screens.
+        if self._app.screen_stack and isinstance(self._app.screen, LiveScreen):
+            self._app.screen.post_message(self._newest())
+
+    def if_late(self) -> None:
+        """Show again how long ago the newest poll came, when that is long."""
+        if self._newest().late_us:
+            self.now()
+
+
+class NatstuiApp(GuardedApp):
+    """The viewer. Each part holds its own keys; what screens want arrives as messages."""
+
+    TITLE = "natstui"
+    CSS_PATH = "app.tcss"
+    COMMANDS = App.COMMANDS | {NatstuiCommands}
+    MODES = {  # noqa: RUF012 - Textual declares it so
+        "streams": StreamsScreen,
+        "consumers": ConsumersScreen,
+        "events": EventsScreen,
+        "server": ServerScreen,
+        "benchmark": benchmark_screen,
+    }
+    DEFAULT_MODE = "streams"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *KEYS,
+        Binding("1", "switch_mode('streams')", "Streams", id="screen.streams"),
+        Binding("2", "switch_mode('consumers')", "Consumers", id="screen.consumers"),
+        Binding("3", "switch_mode('events')", "Events", id="screen.events"),
+        Binding("4", "switch_mode('server')", "Server", id="screen.server"),
+        Binding("b", "switch_mode('benchmark')", "Bench", id="screen.benchmark"),
+    ]
+
+    def __init__(
+        self,
+        started: EngineStarted,
+        connect: Callable[..., Link],
+        link: Link,
+        open_replay: Callable[[str], Link] | None = None,
+    ) -> None:
+        """`connect` starts another engine, `open_replay` one that replays the session in a folder.
+
+        `connect` takes words that are added to the command line.
+        """
+        super().__init__(ascii_only=started.ascii_only)
+        self._started = started
+        self.plotter = Plotter()
+        self._updates = Updates(self, lambda: self.parts.newest())
+        self.parts = Parts.of(self, started, connect, link, open_replay, self._updates.soon)
+
+    @property
+    def state(self) -> State:
+        """The newest whole state of what is shown."""
+        return self.parts.engines.state
+
+    @property
+    def link(self) -> Link:
+        """The link of what is shown."""
+        return self.parts.engines.shown.link
+
+    def on_mount(self) -> None:
+        """Apply the user's theme and keys, then read what the engine reports."""
+        known = self._started.theme in self.available_themes
+        self.theme = self._started.theme if known else THEMES[0].name
+        keys, complaints = checked_keymap(self._started.keys)
+        self.set_keymap(keys)
+        for complaint in complaints:
+            self.notify(complaint, severity="warning", timeout=15)
+        CommandLine.words = commands.WORDS
+        self.set_interval(1.0, self._updates.if_late)
+        self.parts.engines.start()
+        # Imported modules stay: without this, each full collection walks them again.
+        self.call_after_refresh(_freeze_memory)
+        # Again when the configurations of everything have come: they stay as well.
+        self.set_timer(SETTLED_AFTER_S, _freeze_memory)
+
+    async def on_unmount(self) -> None:
+        """End the drawing process, and a replay."""
+        self.parts.engines.close_replay()
+        await asyncio.gather(*self.parts.engines.closing)
+        await self.plotter.close()
+
+    @on(ToApp)
+    async def _hand_over(self, message: ToApp) -> None:
+        """Do what a screen asks for, or say why it cannot be done."""
+        try:
+            await self._obey(message)
+        except NatstuiError as error:
+            self.notify(safe_copy(str(error)), severity="error", markup=False)
+
+    async def _obey(self, message: ToApp) -> None:
+        parts = self.parts
+        match message:
+            case CameIntoView():
+                self._updates.now()
+            case Asked():
+                parts.engines.send(message.command)
+            case Typed():
+                with contained("the command", self.report_defect):
+                    commands.run(self, parts, message.line)
+            case Open() | Manage():
+                self.push_screen(new_screen(message, self.state))
+            case RunScenario():
+                await run_scenario(self, message.scenario)
+            case Replay():
+                await parts.replay.open(message.folder)
+            case LeaveReplay():
+                parts.replay.leave()
+            case Export():
+                parts.exporter.ask_format(message)
+            case ChangeRecording():
+                parts.announcements.expect(message.command.command_id, "recordings")
+                parts.engines.send(message.command)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer no letter as a key on a screen where one types."""
+        screen = self.screen if self.screen_stack else None
+        typing = isinstance(screen, LiveScreen) and screen.TYPING
+        if action == "part":
+            part, name, *_ = map(str, parameters)
+            return self.parts.may(part, name, typing=typing)
+        if typing and action in _LETTER_ACTIONS:
+            return False
+        return super().check_action(action, parameters)
+
+    def action_part(self, part: str, action: str, *arguments: object) -> None:
+        """Let a part do what one of its keys says."""
+        self.parts.act(part, action, *arguments)
+
+    async def action_switch_mode(self, mode: str) -> None:
+        """Go to a list; what lies on it is closed."""
+        await go_to(self, mode)
+
+    async def action_quit(self) -> None:
+        """Leave, but ask first when that would throw typed text away."""
+        if not (unsent := all_unsent(self, self.MODES)):
+            self.exit(0)
+            return
+        words = (("stay", "go back to it"), ("quit", "leave; what was typed is lost"))
+        self.push_screen(
+            Pick(f"{unsent[0]} is not sent", words),
+            lambda word: self.exit(0) if word == "quit" else None,
+        )
+
+    async def action_leave(self) -> None:
+        """Close the screen on top, or the app."""
+        if len(self.screen_stack) > 1:
+            self.pop_screen()
+        else:
+            await self.action_quit()
+
+    def action_help(self) -> None:
+        """Show every key of this screen and what its columns mean."""
+        self.push_screen(HelpScreen.of(self.screen))
+
+
+def _freeze_memory() -> None:
+    gc.collect()
+    gc.freeze()

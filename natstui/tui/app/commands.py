@@ -1,0 +1,212 @@
+"""The `:` command line: words, what they do, and the sentence when they are wrong."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from textual.app import App
+
+from natstui.errors import UsageError
+from natstui.model.live.state import State
+from natstui.model.records.record import WriteNote
+from natstui.tui.app.parts import Parts
+from natstui.tui.app.screens import go_to
+from natstui.tui.frame.messages import Manage, Open, RunScenario
+from natstui.units import parse_duration_ns
+
+Run = Callable[[App[int], Parts, list[str]], None]
+"""Does what a command says, with the words after its name; raises UsageError."""
+
+
+@dataclass(frozen=True, slots=True)
+class Word:
+    """One command: its names, what follows it, what it does."""
+
+    names: tuple[str, ...]
+    usage: str
+    help: str
+    run: Run
+    needs: Literal["server", "replay", None] = None
+    """Only with a live server, or only while a recording is shown."""
+
+
+def _mode(name: str) -> Run:
+    def run(app: App[int], parts: Parts, _words: list[str]) -> None:
+        app.call_later(go_to, app, name)
+
+    return run
+
+
+def _consumers(app: App[int], parts: Parts, words: list[str]) -> None:
+    if not words:
+        app.call_later(go_to, app, "consumers")
+        return
+    app.post_message(Open("consumers", _known_stream(parts.engines.state, words[0])))
+
+
+def _stream(app: App[int], parts: Parts, words: list[str]) -> None:
+    if len(words) != 1:
+        raise UsageError("write :stream NAME")
+    app.post_message(Open("stream", _known_stream(parts.engines.state, words[0])))
+
+
+def _consumer(app: App[int], parts: Parts, words: list[str]) -> None:
+    if len(words) != 2:
+        raise UsageError("write :consumer STREAM NAME")
+    stream, name = _known_stream(parts.engines.state, words[0]), words[1]
+    known = {(key[0], key[1]) for key in parts.engines.state.consumers.roster.keys}
+    if (stream, name) not in known:
+        raise UsageError(f"stream {stream} has no consumer {name}")
+    app.post_message(Open("consumer", stream, name))
+
+
+def _bench(app: App[int], parts: Parts, words: list[str]) -> None:
+    if words:
+        app.post_message(RunScenario(words[0]))
+    else:
+        app.call_later(go_to, app, "benchmark")
+
+
+def _runs(app: App[int], parts: Parts, _words: list[str]) -> None:
+    app.post_message(Open("runs", ""))
+
+
+def _known_stream(state: State, name: str) -> str:
+    known = state.streams.roster.rows_of_stream
+    if name in known:
+        return name
+    nearest = difflib.get_close_matches(name, list(known)[:10_000], 1)
+    hint = f"; did you mean {nearest[0]}?" if nearest else ""
+    raise UsageError(f"there is no stream {name}{hint}")
+
+
+def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
+    try:
+        seconds = parse_duration_ns(words[0] if words else "") / 1e9
+    except ValueError as error:
+        raise UsageError(f"write :interval 2s ({error})") from error
+    if not 0.1 <= seconds <= 3600:
+        raise UsageError("the interval lies between 100ms and 1h")
+    parts.polling.poll_every(seconds)
+
+
+def _theme(app: App[int], parts: Parts, words: list[str]) -> None:
+    if len(words) != 1 or words[0] not in app.available_themes:
+        raise UsageError(f"write :theme NAME, one of {', '.join(sorted(app.available_themes))}")
+    app.theme = words[0]
+
+
+def _note(app: App[int], parts: Parts, words: list[str]) -> None:
+    if not words:
+        raise UsageError("write :note and what happened")
+    parts.engines.send(WriteNote(0, " ".join(words)))
+
+
+def _record(app: App[int], parts: Parts, words: list[str]) -> None:
+    parts.recording.start_or_stop(" ".join(words))
+
+
+def _sessions(app: App[int], parts: Parts, _words: list[str]) -> None:
+    from natstui.tui.sessions.screen import SessionsScreen
+
+    app.push_screen(SessionsScreen())
+
+
+def _export(app: App[int], parts: Parts, _words: list[str]) -> None:
+    parts.exporter.action_export()
+
+
+def _live(app: App[int], parts: Parts, _words: list[str]) -> None:
+    parts.replay.leave()
+
+
+def _seek(app: App[int], parts: Parts, words: list[str]) -> None:
+    parts.replay.seek(" ".join(words))
+
+
+def _analyze(app: App[int], parts: Parts, words: list[str]) -> None:
+    if len(words) > 1:
+        raise UsageError("write :analyze SESSION")
+    # Imported when it is wanted: few viewers ever analyse.
+    from natstui.tui.analysis.screen import AnalysisScreen
+
+    app.push_screen(AnalysisScreen(words[0] if words else None))
+
+
+def _manage(what: str) -> Run:
+    def run(app: App[int], parts: Parts, _words: list[str]) -> None:
+        app.post_message(Manage(what))
+
+    return run
+
+
+def _action(name: str) -> Run:
+    def run(app: App[int], parts: Parts, _words: list[str]) -> None:
+        app.call_later(app.run_action, name)
+
+    return run
+
+
+def _key(part: str, action: str) -> Run:
+    return _action(f"part({part!r}, {action!r})")
+
+
+COMMANDS: tuple[Word, ...] = (
+    Word(("streams", "str"), "", "every stream", _mode("streams")),
+    Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
+    Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),
+    Word(("server", "srv"), "", "server, account, permissions, cost", _mode("server")),
+    Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
+    Word(("runs",), "", "saved benchmark runs, compared", _runs),
+    Word(("stream",), "NAME", "describe one stream", _stream),
+    Word(("consumer",), "STREAM NAME", "describe one consumer", _consumer),
+    Word(
+        ("journal", "jo"),
+        "",
+        "changes made from here, and the way back",
+        _manage("journal"),
+        "server",
+    ),
+    Word(("undo",), "", "take the last change back", _manage("undo"), "server"),
+    Word(("add",), "", "make a stream", _manage("add-stream"), "server"),
+    Word(("interval",), "2s", "poll at this interval", _interval, "server"),
+    Word(("pause",), "", "stop or resume polling", _key("polling", "pause"), "server"),
+    Word(("refresh",), "", "poll at once", _key("polling", "now"), "server"),
+    Word(("note",), "TEXT", "write a note at this moment", _note, "server"),
+    Word(("record", "rec"), "[NAME]", "start recording, or stop it", _record, "server"),
+    Word(("sessions", "ses"), "", "recordings: replay, rename, note, pack, delete", _sessions),
+    Word(("export",), "", "write the streams or consumers in view to files", _export),
+    Word(("live",), "", "back from a replay to the server", _live, "replay"),
+    Word(("compare",), "", "what changed since the moment A", _key("replay", "compare"), "replay"),
+    Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
+    Word(("theme",), "NAME", "another look", _theme),
+    Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
+    Word(("help",), "", "keys and columns of this screen", _action("help")),
+    Word(("quit", "q"), "", "leave", _action("quit")),
+)
+WORDS = [name for word in COMMANDS for name in word.names if len(name) > 3]
+
+
+_NEEDS = {
+    "server": ":{word} needs a live server, and this is a recording",
+    "replay": ":{word} needs a recording, and this is a live server: :sessions lists recordings",
+}
+
+
+def run(app: App[int], parts: Parts, line: str) -> None:
+    """Do what a command line says; raise UsageError with a sentence when it is wrong."""
+    first, *rest = line.split() or [""]
+    if not first:
+        return
+    for word in COMMANDS:
+        if first in word.names:
+            if word.needs == ("server" if parts.engines.replaying else "replay"):
+                raise UsageError(_NEEDS[word.needs].format(word=first))
+            word.run(app, parts, rest)
+            return
+    nearest = difflib.get_close_matches(first, [n for w in COMMANDS for n in w.names], 1)
+    hint = f"; did you mean :{nearest[0]}?" if nearest else ""
+    raise UsageError(f"there is no command :{first}{hint}")

@@ -1,0 +1,68 @@
+"""One engine's link, and the state its records fold into."""
+
+from __future__ import annotations
+
+from time import monotonic
+
+from natstui.model.live.age import since_poll_us
+from natstui.model.live.past_polls import PastPolls
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State, folded
+from natstui.model.records.record import EngineStarted, Record
+from natstui.model.records.recording import ReplayPosition, ReplayReset
+from natstui.tui.app.link import Link
+
+_LATE_FROM_US = 1_500_000
+_SECOND_US = 1_000_000
+_TOGETHER_COUNT = 500
+"""This many records are folded at once, while more of the same moment are still to come."""
+
+
+class Follower:
+    """A link and the newest complete state: while a replay seeks, the state before stays."""
+
+    def __init__(self, link: Link, started: EngineStarted) -> None:
+        self.link = link
+        self.closed = False
+        """The app closed the link itself: its end is no trouble."""
+        self.state = self._folded = State().after(started)
+        self._whole = True
+        self._waiting: list[Record] = []
+        self._polled_s = monotonic()
+
+    def fold(self, record: Record) -> bool:
+        """Fold one record into the state; return whether there is a newer state to show."""
+        if not self._whole or isinstance(record, ReplayReset):
+            return self._build(record)
+        self._folded = self._folded.after(record)
+        # Other records do not make the rows newer.
+        if isinstance(record, Snapshot):
+            self._polled_s = monotonic()
+        self.state = self._folded
+        return True
+
+    def _build(self, record: Record) -> bool:
+        """Add a record of the moment a replay seeks to; return whether that is complete now."""
+        self._whole = isinstance(record, ReplayPosition)
+        self._waiting.append(record)
+        if self._whole or len(self._waiting) >= _TOGETHER_COUNT or isinstance(record, PastPolls):
+            self._folded = folded(self._folded, self._waiting)
+            self._waiting.clear()
+        if self._whole:
+            self.state = self._folded
+        return self._whole
+
+    @property
+    def late_us(self) -> int:
+        """How long ago the newest poll came, at the moment shown, in whole seconds.
+
+        0 right after it: a screen need not be drawn again between quick polls.
+        """
+        state = self.state
+        if state.replay is not None:
+            newest_us = state.replay.newest_at_us
+            late_us = 0 if newest_us is None else state.replay.at_us - newest_us
+            late_us += since_poll_us(state)
+        else:
+            late_us = round((monotonic() - self._polled_s) * 1e6)
+        return late_us // _SECOND_US * _SECOND_US if late_us > _LATE_FROM_US else 0

@@ -1,0 +1,174 @@
+"""An app that server text cannot control, and that restores the terminal however it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import monotonic
+
+from rich.console import RenderableType
+from textual import events
+from textual.actions import ActionParseResult
+from textual.app import App
+from textual.command import CommandPalette
+from textual.dom import DOMNode
+from textual.driver import Driver
+from textual.filter import LineFilter
+from textual.notifications import SeverityLevel
+from textual.theme import ThemeProvider
+
+from natstui.clean import clean_line, clean_text
+from natstui.defects import contained, crash_line, log_folder, write_crash_log
+from natstui.tui.kit.input_order import ORDERED, InputOrder
+from natstui.tui.kit.looks import register_themes
+from natstui.tui.kit.text import ASCII, HARMLESS, safe_copy
+from natstui.tui.kit.too_small import TerminalSized, TooSmall, too_small
+
+_SAME_TOAST_S = 2.0
+_ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+class Palette(TerminalSized, CommandPalette):
+    """Textual's palette, on a terminal of any size."""
+
+
+class GuardedApp(App[int]):
+    """Cleans what it shows and copies; keeps the report of a crash in a private file."""
+
+    def __init__(self, *, ascii_only: bool = False, log_to: Path | None = None) -> None:
+        super().__init__()
+        self._own_filters = (HARMLESS, ASCII) if ascii_only else (HARMLESS,)
+        self._log_to = log_to
+        self._crash_line = ""
+        self._toasts: dict[str, float] = {}
+        self._input = InputOrder(self, super().on_event)
+        register_themes(self)
+
+    def get_driver_class(self) -> type[Driver]:
+        """Return our terminal driver on Unix, else the one Textual chose."""
+        chosen = super().get_driver_class()
+        if chosen.__name__ != "LinuxDriver":
+            return chosen
+        # It cannot be imported everywhere.
+        from natstui.tui.kit.terminal_driver import TerminalDriver
+
+        return TerminalDriver
+
+    async def on_event(self, event: events.Event) -> None:
+        """Handle keys, pastes and clicks in the order they came."""
+        if isinstance(event, ORDERED) and not event.is_forwarded:
+            await self._input.take(event)
+        else:
+            await super().on_event(event)
+
+    @property
+    def waiting_count(self) -> int:
+        """How many events wait for the app, the inputs it holds back included."""
+        return self.message_queue_size + self._input.held_count
+
+    def action_command_palette(self) -> None:
+        """Show what can be done, to choose from."""
+        if self.use_command_palette and not isinstance(self.screen, CommandPalette):
+            self.push_screen(Palette(id="--command-palette"))
+
+    def search_themes(self) -> None:
+        """Show the themes, to choose from."""
+        words = "Search for themes…"
+        self.push_screen(Palette(providers=[ThemeProvider], placeholder=words))
+
+    async def run_action(
+        self,
+        action: str | ActionParseResult,
+        default_namespace: DOMNode | None = None,
+        namespaces: Mapping[str, DOMNode] | None = None,
+    ) -> bool:
+        """Do what a key says; a defect in it is reported, and the app goes on."""
+        with contained("what the key asked for", self.report_defect):
+            if not await super().run_action(action, default_namespace, namespaces):
+                return False
+        return True
+
+    def report_defect(self, sentence: str) -> None:
+        """Show the sentence about a defect long enough to be read."""
+        self.notify(sentence, severity="error", timeout=15)
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        """Return Textual's filters and, after them, ours."""
+        return (*super().get_line_filters(), *self._own_filters)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Copy text without what would act when it is pasted into a shell."""
+        super().copy_to_clipboard(safe_copy(text))
+
+    def notify(
+        self,
+        message: str,
+        *,
+        title: str = "",
+        severity: SeverityLevel = "information",
+        timeout: float | None = None,
+        markup: bool = False,
+    ) -> None:
+        """Show a toast, never as markup; the same text again within 2 s is not shown."""
+        if (now_s := monotonic()) - self._toasts.get(message, -_SAME_TOAST_S) < _SAME_TOAST_S:
+            return
+        self._toasts = {
+            text: at for text, at in self._toasts.items() if now_s - at < _SAME_TOAST_S
+        }
+        self._toasts[message] = now_s
+        super().notify(
+            clean_text(message),
+            title=clean_line(title),
+            severity=severity,
+            timeout=timeout,
+            markup=False,
+        )
+
+    def action_help_quit(self) -> None:
+        """Say which key quits when somebody presses ctrl+c: Textual says it in markup."""
+        for key, active in self.active_bindings.items():
+            if active.binding.action in ("quit", "app.quit"):
+                self.notify(f"{key} leaves natstui")
+                return
+
+    def run_guarded(self, *, mouse: bool = True) -> int:
+        """Run until the user leaves; return the exit code: 1 after a crash, 128 + signal."""
+        self.run(mouse=mouse)
+        sys.stderr.write(self._crash_line)
+        return self.return_code or 0
+
+    def _on_mount(self) -> None:
+        """Restore the terminal also when a signal ends the app."""
+        if not self.is_headless:
+            loop = asyncio.get_running_loop()
+            for number in _ENDING_SIGNALS:
+                loop.add_signal_handler(number, self._leave, number)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Show a notice when the terminal is too small to be usable."""
+        if too_small(event.size):
+            self.call_after_refresh(self._say_too_small)
+
+    def _say_too_small(self) -> None:
+        if too_small(self.size) and not isinstance(self.screen, TooSmall):
+            self.push_screen(TooSmall())
+
+    def _leave(self, number: int) -> None:
+        """End with the exit code a shell expects after a signal."""
+        self.exit(return_code=128 + number)
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """Write a crash report instead of what Textual would print with all values."""
+        self._fatal_error()
+
+    def _fatal_error(self) -> None:
+        """Write the crash to a log and leave one line; Textual's own shows local variables."""
+        error = self._exception or RuntimeError("panic without an exception")
+        path = write_crash_log(error, self._log_to or log_folder())
+        self._crash_line = clean_line(crash_line(error, path)) + "\n"
+        # Textual sets it for an exception of a handler, not for a panic of its own.
+        self._return_code = 1
+        self._close_messages_no_wait()

@@ -1,0 +1,63 @@
+"""Every key of a screen and what its columns mean: made from the bindings themselves."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.content import Content
+from textual.screen import ModalScreen, Screen
+from textual.widgets import Static
+
+from natstui.tui.app.commands import COMMANDS
+from natstui.tui.frame.status_strip import STRIP_HELP
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.too_small import TerminalSized
+
+
+class HelpScreen(TerminalSized, ModalScreen[None]):
+    """A panel over the screen it explains."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q,question_mark,f1", "dismiss", "Close", id="help.close")
+    ]
+
+    def __init__(self, keys: list[tuple[str, str]], columns: list[tuple[str, str]]) -> None:
+        super().__init__()
+        self._keys, self._columns = keys, columns
+
+    @classmethod
+    def of(cls, screen: Screen[object]) -> HelpScreen:
+        """Return the help of a screen."""
+        keys: dict[str, list[str]] = {}
+        for active in screen.active_bindings.values():
+            binding = active.binding
+            if binding.description and binding.id:
+                shown = binding.key_display or screen.app.get_key_display(binding)
+                keys.setdefault(binding.description, [])
+                if shown not in keys[binding.description]:
+                    keys[binding.description].append(shown)
+        columns = (
+            [(s.title, s.help) for s in screen.SPECS] if isinstance(screen, TableScreen) else []
+        )
+        return cls([(" ".join(shown), text) for text, shown in keys.items()], columns)
+
+    def compose(self) -> ComposeResult:
+        """Keys, then columns, then the figures of the top lines, then commands."""
+        words = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
+        with VerticalScroll(id="help"):
+            yield Static(_section("KEYS", self._keys), markup=False)
+            if self._columns:
+                yield Static(_section("COLUMNS", self._columns), markup=False)
+            yield Static(_section("TOP LINES", list(STRIP_HELP)), markup=False)
+            yield Static(_section("COMMANDS", words), markup=False)
+
+
+def _section(title: str, pairs: list[tuple[str, str]]) -> Content:
+    width = max((len(left) for left, _ in pairs), default=0) + 2
+    lines = [Content.styled(title, "bold $text-accent")]
+    for left, right in pairs:
+        lines.append(Content.assemble((left.ljust(width), "bold"), right))
+    return Content("\n").join([*lines, Content()])

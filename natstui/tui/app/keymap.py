@@ -1,0 +1,79 @@
+"""Checks the keys of the settings: Textual accepts unknown actions and keys silently."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+import unicodedata
+from collections.abc import Iterator, Mapping
+
+from textual.binding import Binding
+from textual.dom import DOMNode
+from textual.keys import KEY_ALIASES, Keys
+
+_MODIFIERS = {"ctrl", "shift", "alt", "super", "meta", "hyper"}
+_NAMED = {key.value for key in Keys} | {"space"}
+_TAKEN_BY_TERMINALS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"}
+
+
+def checked_keymap(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+    """Return what can be used of a keymap, and one sentence for each entry that cannot."""
+    known = set(_ids())
+    if not wanted.keys() <= known:
+        _import_every_screen()
+        known = set(_ids())
+    good, complaints = {}, []
+    for action, keys in wanted.items():
+        if action not in known:
+            nearest = difflib.get_close_matches(action, known, 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            complaints.append(f"viewer.keys: there is no action {action!r}{hint}")
+        elif bad := [key for key in keys.split(",") if not _is_key(key.strip())]:
+            complaints.append(f"viewer.keys.{action}: {bad[0]!r} is no key")
+        elif taken := [key for key in keys.split(",") if key.strip() in _TAKEN_BY_TERMINALS]:
+            same = _TAKEN_BY_TERMINALS[taken[0].strip()]
+            complaints.append(f"viewer.keys.{action}: terminals send {taken[0]!r} for {same}")
+        else:
+            good[action] = keys
+    return good, complaints
+
+
+def _is_key(key: str) -> bool:
+    *modifiers, last = key.split("+") if key != "+" else ["+"]
+    if not set(modifiers) <= _MODIFIERS:
+        return False
+    if len(last) == 1 or last in _NAMED or last in KEY_ALIASES:
+        return True
+    return _is_character_name(last)
+
+
+def _is_character_name(name: str) -> bool:
+    """Tell whether Textual's name of a character, as `question_mark`, is one."""
+    words = name.replace("_", " ").upper()
+    for candidate in (words, words.replace(" SIGN", "-SIGN")):
+        try:
+            unicodedata.lookup(candidate)
+        except KeyError:
+            continue
+        return True
+    return name in {"minus", "slash", "backslash", "underscore"}
+
+
+def _ids() -> Iterator[str]:
+    """Yield the id of every binding of every class that is imported."""
+    waiting: list[type] = [DOMNode]
+    while waiting:
+        cls = waiting.pop()
+        waiting += cls.__subclasses__()
+        for binding in cls.__dict__.get("BINDINGS", ()):
+            if isinstance(binding, Binding) and binding.id:
+                yield binding.id
+
+
+def _import_every_screen() -> None:
+    """Import the screens that are imported when they are opened: they have keys too."""
+    package = importlib.import_module("natstui.tui")
+    for module in pkgutil.walk_packages(package.__path__, "natstui.tui."):
+        if not module.name.startswith("natstui.tui.kit."):
+            importlib.import_module(module.name)

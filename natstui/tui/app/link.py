@@ -1,0 +1,177 @@
+"""The viewer's end of an engine: starts it, turns its lines into records, sends it commands."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import fcntl
+import os
+import subprocess
+import tempfile
+from collections.abc import AsyncIterator, Callable, Sequence
+from time import perf_counter
+from typing import IO
+
+from natstui.errors import NatstuiError, UsageError
+from natstui.lines import BadLine, decode_record, encode_command
+from natstui.model.records.record import Command, EngineStarted, Record
+
+_READ_BYTES = 1 << 20
+_PIPE_BYTES = 1 << 20
+_YIELD_AFTER_S = 0.004
+STOP_TIMEOUT_S = 3.0
+
+
+class EngineFailed(NatstuiError):
+    """The engine could not be started, or ended before its first record and said why on stderr."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+class Link:
+    """One engine process. Pipes only: a child that inherits the terminal steals its keys."""
+
+    def __init__(self, argv: Sequence[str], first_line: bytes = b"") -> None:
+        """Start the engine and write it a line; raise EngineFailed without such a program."""
+        # Not kept open by us after the fork: stderr goes to a file, never to the screen.
+        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
+        self._process = _started(argv, self._stderr)
+        self.parting_words = ""
+        """What it wrote to stderr last, once it is closed."""
+        assert self._process.stdout is not None
+        _widen(self._process.stdout)
+        if first_line:
+            self._write(first_line)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the engine."""
+        return self._process.pid
+
+    def wait_started(self) -> EngineStarted:
+        """Block until the first record; raise EngineFailed with the engine's own sentence."""
+        first = self._first_line()
+        record = decode_record(first) if first.endswith(b"\n") else None
+        if isinstance(record, EngineStarted):
+            return record
+        code = self._process.wait(STOP_TIMEOUT_S)
+        raise EngineFailed(self.last_stderr_line() or "the engine ended without a word", code or 1)
+
+    def _first_line(self) -> bytes:
+        """Read one line byte by byte: a buffer would also take what comes right after it."""
+        assert self._process.stdout is not None
+        line = bytearray()
+        while not line.endswith(b"\n") and (byte := os.read(self._process.stdout.fileno(), 1)):
+            line += byte
+        return bytes(line)
+
+    def last_stderr_line(self) -> str:
+        """Return what the engine wrote to stderr last: one sentence, without its prefix."""
+        self._stderr.seek(0)
+        lines = self._stderr.read().decode(errors="replace").strip().splitlines()
+        return lines[-1].removeprefix("natstui: ") if lines else ""
+
+    async def records(
+        self, left_out: Callable[[BadLine, int], None] = lambda _error, _count: None
+    ) -> AsyncIterator[Record]:
+        """Yield every record as it comes; end when the engine ends.
+
+        A line that cannot be read is left out: `left_out` hears why, and how many there were.
+        """
+        bad_lines_count = 0
+        loop = asyncio.get_running_loop()
+        # Nothing piles up here: what is not folded yet waits in the pipe, and then in the engine.
+        reader = asyncio.StreamReader(limit=4 * _READ_BYTES)
+        transport, _ = await loop.connect_read_pipe(
+            lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout
+        )
+        try:
+            parts: list[bytes] = []
+            yielded_s = perf_counter()
+            # Not readline(): it searches a large line again from its start with every chunk.
+            while chunk := await reader.read(_READ_BYTES):
+                head, newline, rest = chunk.rpartition(b"\n")
+                if not newline:
+                    parts.append(chunk)
+                    continue
+                lines = b"".join((*parts, head)).split(b"\n")
+                parts = [rest] if rest else []
+                for line in lines:
+                    try:
+                        record = decode_record(line)
+                    except BadLine as error:
+                        bad_lines_count += 1
+                        left_out(error, bad_lines_count)
+                    else:
+                        yield record
+                    # Many lines, or a large one, take tens of milliseconds: let keys through.
+                    if perf_counter() - yielded_s > _YIELD_AFTER_S:
+                        await asyncio.sleep(0)
+                        yielded_s = perf_counter()
+        finally:
+            transport.close()
+
+    def send(self, command: Command) -> None:
+        """Write a command; it is dropped when the engine has ended."""
+        self._write(encode_command(command))
+
+    def _write(self, line: bytes) -> None:
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError, ValueError):
+            stdin.write(line)
+            stdin.flush()
+
+    async def close_aside(self) -> int:
+        """Close as `close` does, in a thread: an engine may take seconds to end."""
+        code = await asyncio.to_thread(self._end)
+        self._release()
+        return code
+
+    def close(self) -> int:
+        """Close the engine's stdin, kill it if it does not end in time; return its code."""
+        code = self._end()
+        self._release()
+        return code
+
+    def _end(self) -> int:
+        stdin = self._process.stdin
+        assert stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            stdin.close()
+        try:
+            return self._process.wait(STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def _release(self) -> None:
+        if self._process.stdout is not None:
+            self._process.stdout.close()
+        if not self._stderr.closed:
+            self.parting_words = self.last_stderr_line()
+        self._stderr.close()
+
+
+def _started(argv: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except OSError as error:
+        stderr.close()
+        reason = f"the engine cannot be started with {argv[0]}: {error.strerror}"
+        raise EngineFailed(reason, UsageError.exit_code) from error
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Enlarge the pipe where the system allows it: the engine can write while we fold."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -1,0 +1,82 @@
+"""The parts of the app, made and connected."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from natstui.model.live.state import shown_at_us
+from natstui.model.records.record import EngineStarted
+from natstui.tui.app.engines import Announcements, Engines
+from natstui.tui.app.export import Exporter
+from natstui.tui.app.follower import Follower
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.app.link import Link
+from natstui.tui.app.part import Part
+from natstui.tui.app.polling import Polling
+from natstui.tui.app.recording import Recording
+from natstui.tui.app.replay import ReplayControls
+from natstui.tui.frame.messages import StateChanged
+
+KEYS = [
+    # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list
+    # of a subclass would replace that of its base.
+    *Exporter.BINDINGS,
+    *Polling.BINDINGS,
+    *Recording.BINDINGS,
+    *ReplayControls.BINDINGS,
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the app is composed of. A key names a part by its field here."""
+
+    engines: Engines
+    announcements: Announcements
+    exporter: Exporter
+    polling: Polling
+    recording: Recording
+    replay: ReplayControls
+
+    @classmethod
+    def of(
+        cls,
+        app: GuardedApp,
+        started: EngineStarted,
+        connect: Callable[..., Link],
+        link: Link,
+        open_replay: Callable[[str], Link] | None,
+        show_soon: Callable[[], None],
+    ) -> Parts:
+        """Return the parts of an app on an engine that has started."""
+        announcements = Announcements(app)
+        home = Follower(link, started)
+        engines = Engines(app, home, connect, open_replay, show_soon, announcements)
+        return cls(
+            engines,
+            announcements,
+            Exporter(app, engines, announcements),
+            Polling(app, engines, started.interval_s),
+            Recording(app, engines, announcements),
+            ReplayControls(app, engines),
+        )
+
+    def newest(self) -> StateChanged:
+        """Return what the screen in view should show now."""
+        marked_a, shown = self.replay.marked_a, self.engines.shown
+        a_at_us = shown_at_us(marked_a) if marked_a and self.engines.replaying else None
+        return StateChanged(shown.state, shown.late_us, a_at_us)
+
+    def act(self, part: str, action: str, *arguments: object) -> None:
+        """Do what a key of a part says."""
+        getattr(self._with_keys(part), f"action_{action}")(*arguments)
+
+    def may(self, part: str, action: str, *, typing: bool) -> bool:
+        """Tell whether an action of a part is offered."""
+        return self._with_keys(part).may(action, typing=typing)
+
+    def _with_keys(self, name: str) -> Part:
+        part = getattr(self, name)
+        assert isinstance(part, Part)
+        return part

@@ -1,0 +1,200 @@
+"""Which screen shows, makes, changes or removes what, and how one goes from screen to screen.
+
+A screen is imported when it is wanted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Sequence
+
+from textual.app import App
+
+from natstui.errors import UsageError
+from natstui.model.assets.fields import strings_at
+from natstui.model.assets.subjects import has_wildcard
+from natstui.model.live.state import State
+from natstui.tui.consumers.screen import ConsumersScreen
+from natstui.tui.frame.actions import SPECS, Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Manage, Open
+
+
+def new_screen(message: Open | Manage, state: State) -> LiveScreen:
+    """Return the screen for what the user wants; raises UsageError when that cannot be."""
+    if isinstance(message, Open):
+        return _opened_screen(message)
+    screen = _managing_screen(message, state)
+    # A form needs the server's API level before it makes its fields.
+    screen.state = state
+    return screen
+
+
+def _opened_screen(message: Open) -> LiveScreen:
+    match message.what:
+        case "consumers":
+            return ConsumersScreen(message.stream)
+        case "stream":
+            from natstui.tui.streams.detail import StreamDetail
+
+            return StreamDetail(message.stream)
+        case "consumer":
+            from natstui.tui.consumers.detail import ConsumerDetail
+
+            return ConsumerDetail(message.stream, message.consumer or "")
+        case "scenarios":
+            from natstui.tui.bench.scenarios import ScenariosScreen
+
+            return ScenariosScreen()
+        case "runs":
+            from natstui.tui.bench.runs import RunsScreen
+
+            return RunsScreen()
+        case _:
+            from natstui.tui.managing.raw import RawScreen
+
+            return RawScreen(message.stream, message.consumer)
+
+
+def benchmark_screen() -> LiveScreen:
+    """Return the screen of benchmarks."""
+    from natstui.tui.bench.screen import BenchmarkScreen
+
+    return BenchmarkScreen()
+
+
+async def close_covering(app: App[int]) -> bool:
+    """Close what lies on the first screen of the mode; return whether nothing stays open.
+
+    A screen that holds typed text stays, and a toast says so.
+    """
+    while len(app.screen_stack) > 1:
+        top = app.screen
+        if isinstance(top, LiveScreen) and (held := top.unsent()):
+            app.notify(f"{held} is not sent, and stays open", severity="warning")
+            return False
+        await app.pop_screen()
+    return True
+
+
+def all_unsent(app: App[int], modes: Iterable[str]) -> list[str]:
+    """Return what typed text any screen of these modes holds."""
+    found: list[str] = []
+    for mode in modes:
+        # A mode that nobody went to has no screens yet.
+        with contextlib.suppress(KeyError):
+            screens = app.get_screen_stack(mode)
+            found += [one.unsent() for one in screens if isinstance(one, LiveScreen)]
+    return [held for held in found if held]
+
+
+async def go_to(app: App[int], mode: str) -> None:
+    """Go to the first screen of a mode; a screen that holds typed text stays open there."""
+    await close_covering(app)
+    if mode != app.current_mode:
+        await app.switch_mode(mode)
+
+
+async def run_scenario(app: App[int], scenario: str) -> None:
+    """Bring the screen of benchmarks into view, and let it start this scenario."""
+    if not await close_covering(app):
+        return
+    app.switch_mode("benchmark")
+    app.call_after_refresh(_start_scenario, app, scenario)
+
+
+def _start_scenario(app: App[int], scenario: str) -> None:
+    from natstui.tui.bench.screen import BenchmarkScreen
+
+    if isinstance(app.screen, BenchmarkScreen):
+        app.screen.start(scenario)
+
+
+def _managing_screen(message: Manage, state: State) -> LiveScreen:
+    if message.what == "journal":
+        from natstui.tui.managing.journal import JournalScreen
+
+        return JournalScreen()
+    if message.what == "undo":
+        from natstui.tui.managing.journal import JournalScreen
+
+        return JournalScreen(undo_last=True)
+    if message.what in ("messages", "tail"):
+        return _reading_screen(message, state)
+    if state.started is not None and state.started.read_only:
+        raise UsageError("read-only: nothing is changed on this server")
+    if message.what in ("publish", "pull"):
+        return _sending_screen(message, state)
+    return _form_screen(message, state)
+
+
+def _reading_screen(message: Manage, state: State) -> LiveScreen:
+    from natstui.tui.messages.screen import MessagesScreen
+    from natstui.tui.messages.tail import TailScreen
+
+    stream, consumer, _ = message.targets[0]
+    if message.what == "messages":
+        return MessagesScreen(stream, consumer)
+    subjects = strings_at(json.loads(_stream_json(state, stream)), "subjects")
+    if not subjects:
+        raise UsageError(f"{stream} stores no subjects of its own to follow")
+    return TailScreen(stream, subjects)
+
+
+def _sending_screen(message: Manage, state: State) -> LiveScreen:
+    from natstui.tui.messages.publish import PublishScreen
+    from natstui.tui.messages.pull import PullScreen
+
+    stream, second, _ = message.targets[0]
+    if message.what == "pull":
+        return PullScreen(stream, second or "")
+    config = state.stream_configurations.get(stream)
+    plain = [one for one in config.subjects if not has_wildcard(one)] if config else []
+    return PublishScreen(stream, plain[0] if plain else "", int(second) if second else None)
+
+
+def _form_screen(message: Manage, state: State) -> LiveScreen:
+    from natstui.tui.consumers.form import ConsumerForm
+    from natstui.tui.streams.form import StreamForm
+
+    stream, consumer, made = message.targets[0] if message.targets else Target("")
+    match message.what:
+        case "add-stream":
+            return StreamForm.new()
+        case "clone-stream":
+            return StreamForm.clone(_stream_json(state, stream))
+        case "edit-stream":
+            return StreamForm.edit(_stream_json(state, stream), made)
+        case "add-consumer":
+            return ConsumerForm.new(stream, _stream_json(state, stream))
+        case "edit-consumer" | "clone-consumer":
+            config = state.consumer_configurations.get((stream, consumer or ""))
+            if config is None:
+                raise UsageError(f"the configuration of {consumer} is not known yet")
+            owner_json = _stream_json(state, stream)
+            if message.what == "edit-consumer":
+                return ConsumerForm.edit(stream, owner_json, config.config_json, made)
+            return ConsumerForm.clone(stream, owner_json, config.config_json)
+        case _:
+            return _action_screen(message.what, message.targets, state)
+
+
+def _action_screen(action: str, targets: Sequence[Target], state: State) -> LiveScreen:
+    """Return the screen that asks before an action is done."""
+    from natstui.tui.managing.action import ActionScreen
+
+    word, _, number = action.partition(" ")
+    spec = next((s for name, s in SPECS.items() if name == word), None)
+    if spec is None or not targets:
+        raise UsageError(f"there is nothing to {action}")
+    production = state.started is not None and state.started.production
+    return ActionScreen(spec, targets, production, int(number) if number else None)
+
+
+def _stream_json(state: State, stream: str) -> str:
+    """Return a stream's configuration as the server wrote it; raises UsageError."""
+    config = state.stream_configurations.get(stream)
+    if config is None:
+        raise UsageError(f"the configuration of {stream} is not known yet")
+    return config.config_json

@@ -1,0 +1,1 @@
+"""Benchmarks: the running one, saved ones, ready scenarios."""

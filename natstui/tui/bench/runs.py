@@ -1,0 +1,93 @@
+"""Saved benchmark runs: look at one, compare several."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import SelectionList, Static
+from textual.widgets.selection_list import Selection
+
+from natstui.model.records.benchmark import CompareRuns, ListBenchmarks
+from natstui.model.records.record import Outcome
+from natstui.tui.bench.text import hanging
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, next_command_id
+from natstui.tui.kit.lists import MarkList
+from natstui.tui.kit.text import safe, safe_lines
+
+
+class RunsScreen(LiveScreen):
+    """The run library, newest first; space marks, the marked ones are compared."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("equals_sign", "compare", "Compare marked", key_display="=", id="runs.compare")
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    runs = getters.query_one(SelectionList)
+    result = getters.query_one("#comparison", Static)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._listed_id = self._compared_id = -1
+        self._text = ""
+
+    def body(self) -> Iterable[Widget]:
+        """The list beside what is known of the marked ones."""
+        yield Static("reading the saved runs …", id="caption")
+        with Horizontal(id="runs"):
+            yield MarkList[str]()
+            yield VerticalScroll(Static(id="comparison", markup=False))
+
+    def on_mount(self) -> None:
+        """Ask the engine what there is."""
+        self._listed_id = next_command_id()
+        self.post_message(Asked(ListBenchmarks(self._listed_id)))
+
+    def refresh_state(self) -> None:
+        """Take the answers when they came."""
+        for event in reversed(self.state.happenings):
+            if not isinstance(event, Outcome):
+                continue
+            if event.command_id == self._listed_id:
+                self._listed_id = -1
+                names = json.loads(event.body_json or "{}").get("runs", [])
+                self.runs.add_options([Selection(safe(name), name) for name in names])
+                self.caption.update(safe(f"{len(names)} saved runs  ·  space marks, = compares"))
+                self.runs.focus()
+                self.runs.highlighted = 0 if names else None
+            elif event.command_id == self._compared_id:
+                self._compared_id = -1
+                text = json.loads(event.body_json) if event.body_json else event.text
+                self._show(text)
+
+    def _show(self, text: str) -> None:
+        """Show figures, continued below their values where lines are too long."""
+        self._text = text
+        width = self.result.content_size.width or self.size.width
+        self.result.update(safe_lines(hanging(text.strip("\n"), width)))
+
+    def on_resize(self) -> None:
+        """Wrap for the new width."""
+        self.call_after_refresh(lambda: self._show(self._text))
+
+    @on(SelectionList.SelectionHighlighted)
+    def _look(self, message: SelectionList.SelectionHighlighted[str]) -> None:
+        if not self.runs.selected:
+            self._ask((message.selection.value,))
+
+    def action_compare(self) -> None:
+        """Compare the marked runs: the oldest with each of the others."""
+        names = tuple(sorted(self.runs.selected))
+        if names:
+            self._ask(names)
+
+    def _ask(self, names: tuple[str, ...]) -> None:
+        self._compared_id = next_command_id()
+        self.post_message(Asked(CompareRuns(self._compared_id, names)))

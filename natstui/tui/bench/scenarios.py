@@ -1,0 +1,117 @@
+"""Pick a ready scenario, change its text, run it."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.widget import Widget
+from textual.widgets import OptionList, Static, TextArea
+from textual.widgets.option_list import Option
+
+from natstui.model.records.benchmark import ListBenchmarks
+from natstui.model.records.record import Outcome
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, RunScenario, next_command_id
+from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.text import safe, safe_lines
+
+_TITLE_WIDTH = 30
+
+
+class ScenariosScreen(LiveScreen):
+    """Ready scenarios at the left, the text of the chosen one at the right, ready to be edited."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s", "run", "Run", id="scenario.run", priority=True),
+        Binding("tab", "app.focus_next", "Edit", id="scenario.edit"),
+    ]
+
+    drafts: ClassVar[dict[str, str]] = {}
+    """Edited texts by scenario: they outlive this list, which closes when one is run."""
+    last: ClassVar[str] = ""
+    """The scenario that was looked at last."""
+
+    caption = getters.query_one("#caption", Static)
+    options = getters.query_one(OptionList)
+    editor = getters.query_one(TextArea)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked_id = -1
+        self._texts: dict[str, str] = {}
+        self._shown = ""
+
+    def body(self) -> Iterable[Widget]:
+        """A list beside a text."""
+        yield Static("reading the scenarios …", id="caption")
+        with Horizontal(id="scenarios"):
+            yield KeyList()
+            yield TextArea(show_line_numbers=False, tab_behavior="focus")
+
+    def on_mount(self) -> None:
+        """Ask the engine what there is."""
+        self._asked_id = next_command_id()
+        self.post_message(Asked(ListBenchmarks(self._asked_id)))
+
+    def refresh_state(self) -> None:
+        """Take the answer when it came."""
+        if self._texts:
+            return
+        for event in reversed(self.state.happenings):
+            if isinstance(event, Outcome) and event.command_id == self._asked_id:
+                if event.body_json is None:
+                    self.caption.update(safe(event.text, "$text-error"))
+                else:
+                    self._fill(json.loads(event.body_json))
+                return
+
+    def _fill(self, answer: dict[str, Any]) -> None:
+        self._texts = {one["name"]: one["text"] for one in answer["scenarios"]}
+        for one in answer["scenarios"]:
+            title = textwrap.fill(
+                one["title"], _TITLE_WIDTH, initial_indent="  ", subsequent_indent="  "
+            )
+            prompt = safe_lines(f"{one['name']}\n{title}")
+            self.options.add_option(Option(prompt, id=one["name"]))
+        names = list(self._texts)
+        last = ScenariosScreen.last
+        self.options.highlighted = names.index(last) if last in names else 0
+        self.set_focus(self.options)
+
+    @on(OptionList.OptionHighlighted)
+    def _show_text(self, message: OptionList.OptionHighlighted) -> None:
+        self._shown = ScenariosScreen.last = str(message.option_id)
+        self.editor.text = self.drafts.get(self._shown, self._texts[self._shown])
+        self._tell()
+
+    @on(TextArea.Changed)
+    def _keep(self) -> None:
+        """Keep an edited text, whatever happens to this list."""
+        if not self._shown:
+            return
+        if self.editor.text == self._texts[self._shown]:
+            self.drafts.pop(self._shown, None)
+        else:
+            self.drafts[self._shown] = self.editor.text
+        self._tell()
+
+    def _tell(self) -> None:
+        if self._shown in self.drafts:
+            words = "edited: ctrl+s runs your text, enter the ready one, ctrl+z takes it back"
+        else:
+            words = "enter runs a scenario as it is, ctrl+s runs the text"
+        self.caption.update(safe(words))
+
+    @on(OptionList.OptionSelected)
+    def _run_ready(self, message: OptionList.OptionSelected) -> None:
+        self.post_message(RunScenario(str(message.option_id)))
+
+    def action_run(self) -> None:
+        """Run the text in the editor."""
+        self.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))

@@ -1,0 +1,4 @@
+"""Consumers: table, detail, form.
+
+A new column is one entry in `cells.py`.
+"""

@@ -1,0 +1,216 @@
+"""The consumers table: every column's text, place, order and help, and its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from operator import attrgetter
+
+from natstui.clean import clean_line
+from natstui.model.findings.consumer import statuses
+from natstui.model.live.age import consumer_lag
+from natstui.model.live.limits import time_to_drain_s
+from natstui.model.live.rates import rate_column, trend_column
+from natstui.tui.frame.columns import ColumnSpec
+from natstui.tui.frame.view import ConsumerView
+from natstui.tui.kit.spark import sparkline
+from natstui.tui.kit.table.rows import Cell
+from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+
+TREND_WIDTH = 12
+_LOOKS = {"ok": "ok", "idle": "dim", "warn": "warn", "bad": "bad", "unknown": "dim"}
+_GLYPHS = {"ok": "●", "idle": "○", "warn": "▲", "bad": "✖", "unknown": "?"}
+
+
+def name(view: ConsumerView, row: int) -> Cell:
+    """Name of the consumer."""
+    return Cell(clean_line(view.columns.name[row]), "strong")
+
+
+def stream(view: ConsumerView, row: int) -> Cell:
+    """Stream it reads."""
+    return Cell(clean_line(view.columns.stream[row]))
+
+
+def status(view: ConsumerView, row: int) -> Cell:
+    """What it is doing, or what holds it back; the detail screen shows the evidence."""
+    verdict = view.verdict(row)
+    return Cell(f"{_GLYPHS[verdict.level]} {verdict.word}", _LOOKS[verdict.level])
+
+
+def mode(view: ConsumerView, row: int) -> Cell:
+    """Pull or push."""
+    config = view.config(row)
+    return Cell(UNKNOWN if config is None else "pull" if config.pull else "push", "dim")
+
+
+def life(view: ConsumerView, row: int) -> Cell:
+    """Durable or ephemeral (no durable name: it goes when nobody uses it)."""
+    config = view.config(row)
+    return Cell(UNKNOWN if config is None else "durable" if config.durable else "ephem", "dim")
+
+
+def ack_policy(view: ConsumerView, row: int) -> Cell:
+    """Which messages must be acknowledged: explicit, all, none."""
+    config = view.config(row)
+    return Cell(clean_line(config.ack_policy) if config else UNKNOWN, "dim")
+
+
+def pending(view: ConsumerView, row: int) -> Cell:
+    """Unprocessed: messages that match and were never delivered (`num_pending`)."""
+    count = view.columns.pending_msgs[row]
+    return Cell(count_text(count), "" if count else "dim")
+
+
+def ack_pending(view: ConsumerView, row: int) -> Cell:
+    """Delivered and waiting for their acknowledgement, of how many allowed (`num_ack_pending`)."""
+    count, config = view.columns.ack_pending_msgs[row], view.config(row)
+    limit = config.max_ack_pending_msgs if config else None
+    if not limit or (config and config.ack_policy == "none"):
+        return Cell(count_text(count), "" if count else "dim")
+    look = "bad" if count >= limit else "warn" if count >= 0.8 * limit else "" if count else "dim"
+    return Cell(f"{count_text(count)}/{count_text(limit)}", look)
+
+
+def redelivered(view: ConsumerView, row: int) -> Cell:
+    """Distinct messages delivered more than once and not settled (`num_redelivered`)."""
+    count = view.columns.redelivered_msgs[row]
+    return Cell(count_text(count), "warn" if count else "dim")
+
+
+def waiting(view: ConsumerView, row: int) -> Cell:
+    """Open pull requests (`num_waiting`); for push: whether somebody is subscribed."""
+    config = view.config(row)
+    if config is not None and not config.pull:
+        bound = view.columns.push_bound[row]
+        return Cell("bound" if bound else "unbound", "" if bound else "warn")
+    count = view.columns.waiting_pulls_count[row]
+    return Cell(count_text(count), "" if count else "dim")
+
+
+def delivered_rate(view: ConsumerView, row: int) -> Cell:
+    """Deliveries a second, redeliveries included: growth of the delivered consumer sequence."""
+    rate = view.per_s(row, "delivered_consumer_seq")
+    return Cell(rate_text(rate), "" if rate else "dim")
+
+
+def acked_rate(view: ConsumerView, row: int) -> Cell:
+    """Settled a second: growth of the ack floor; it jumps when acks come out of order."""
+    rate = view.per_s(row, "ack_floor_consumer_seq")
+    return Cell(rate_text(rate), "" if rate else "dim")
+
+
+def lag(view: ConsumerView, row: int) -> Cell:
+    """Age of the next message to deliver; with ~ by when the stream's sequence passed it."""
+    found = consumer_lag(view.state, row)
+    if found is None:
+        return Cell(UNKNOWN, "dim")
+    time_s = found.time_s
+    text = ("~" if found.estimated else "") + duration_text(time_s)
+    return Cell(text, "dim" if time_s == 0 else "warn" if time_s > 60 else "")
+
+
+def drain_s(view: ConsumerView, row: int) -> float | None:
+    """Return seconds until nothing is pending at the trend of the last 30 s."""
+    return time_to_drain_s(view.columns.pending_msgs[row], view.trend(row, "pending_msgs"))
+
+
+def drain(view: ConsumerView, row: int) -> Cell:
+    """Time until nothing is pending at the trend of the last 30 s; ↗ while it grows."""
+    count, change = view.columns.pending_msgs[row], view.trend(row, "pending_msgs")
+    time_s = time_to_drain_s(count, change)
+    if time_s is not None:
+        return Cell(duration_text(time_s), "dim" if count == 0 else "")
+    if change is None:
+        return Cell(UNKNOWN, "dim")
+    return Cell("↗ grows", "warn") if change > 0 else Cell("→ never", "warn")
+
+
+def trend(view: ConsumerView, row: int) -> Cell:
+    """Pending messages over the last minute, from zero to their own highest."""
+    values = [point.value for point in view.series(row, "pending_msgs")]
+    return Cell(sparkline(values, TREND_WIDTH), "accent")
+
+
+def floor(view: ConsumerView, row: int) -> Cell:
+    """Ack floor, stream and consumer sequence: everything up to here is settled."""
+    columns = view.columns
+    text = f"{columns.ack_floor_stream_seq[row]}/{columns.ack_floor_consumer_seq[row]}"
+    return Cell(text, "dim")
+
+
+def delivered(view: ConsumerView, row: int) -> Cell:
+    """Delivered so far, stream and consumer sequence (the latter counts redeliveries)."""
+    columns = view.columns
+    text = f"{columns.delivered_stream_seq[row]}/{columns.delivered_consumer_seq[row]}"
+    return Cell(text, "dim")
+
+
+def activity_at_us(view: ConsumerView, row: int) -> int | None:
+    """Return when it last delivered or had something acknowledged, UTC µs."""
+    times = (view.columns.delivered_at_us[row], view.columns.acked_at_us[row])
+    return max((at for at in times if at is not None), default=None)
+
+
+def activity(view: ConsumerView, row: int) -> Cell:
+    """Since the last delivery or acknowledgement, whichever is later."""
+    return Cell(view.age_text(activity_at_us(view, row)), "dim")
+
+
+Sort = Callable[[ConsumerView], Sequence[object]]
+
+
+def _by(column: str) -> Sort:
+    return attrgetter(f"columns.{column}")
+
+
+def _by_rate(name: str) -> Sort:
+    return lambda view: rate_column(view.state.consumer_history, name)
+
+
+def _by_config(name: str) -> Sort:
+    return lambda view: view.configured(attrgetter(name))
+
+
+def _by_status(view: ConsumerView) -> Sequence[object]:
+    return [status.severity_level for status in statuses(view.state)]
+
+
+def _by_lag(view: ConsumerView) -> Sequence[object]:
+    lags = (consumer_lag(view.state, row) for row in range(len(view)))
+    return [None if lag is None else lag.time_s for lag in lags]
+
+
+def _by_drain(view: ConsumerView) -> Sequence[object]:
+    changes = trend_column(view.state.consumer_history, "pending_msgs")
+    return list(map(time_to_drain_s, view.columns.pending_msgs, changes))
+
+
+def _by_activity(view: ConsumerView) -> Sequence[object]:
+    times = (activity_at_us(view, row) for row in range(len(view)))
+    return [None if at is None else -at for at in times]
+
+
+_number: Callable[..., ColumnSpec[ConsumerView]] = ColumnSpec
+_words: Callable[..., ColumnSpec[ConsumerView]] = partial(ColumnSpec, align="left", descends=False)
+
+CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
+    _words("name", "CONSUMER", 16, 0, name, _by("name"), flex=2),
+    _words("stream", "STREAM", 12, 5, stream, _by("stream"), flex=2),
+    _words("status", "STATUS", 16, 1, status, _by_status, descends=True),
+    _words("mode", "MODE", 4, 16, mode, _by_config("pull")),
+    _words("life", "LIFE", 7, 17, life, _by_config("durable")),
+    _words("ack", "ACK", 8, 15, ack_policy, _by_config("ack_policy")),
+    _number("pending", "PENDING", 7, 2, pending, _by("pending_msgs")),
+    _number("ack_pending", "ACK PEND", 11, 3, ack_pending, _by("ack_pending_msgs")),
+    _number("redelivered", "REDEL", 6, 7, redelivered, _by("redelivered_msgs")),
+    _number("waiting", "WAITING", 7, 10, waiting, _by("waiting_pulls_count")),
+    _number("delivered_rate", "DELIV/s", 7, 4, delivered_rate, _by_rate("delivered_consumer_seq")),
+    _number("acked_rate", "ACK/s", 6, 6, acked_rate, _by_rate("ack_floor_consumer_seq")),
+    _number("lag", "LAG", 7, 8, lag, _by_lag),
+    _number("drain", "DRAINED", 7, 9, drain, _by_drain),
+    _words("trend", "PENDING 1m", TREND_WIDTH, 11, trend, _by("pending_msgs")),
+    _number("floor", "ACK FLOOR s/c", 15, 13, floor, _by("ack_floor_stream_seq")),
+    _number("delivered", "DELIVERED s/c", 15, 14, delivered, _by("delivered_stream_seq")),
+    _number("activity", "ACTIVE", 7, 12, activity, _by_activity, descends=False),
+)

@@ -1,0 +1,1 @@
+"""The events screen: what happened, newest first."""

@@ -1,0 +1,44 @@
+"""What happened: advisories, configuration changes, connection, notes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual import on
+
+from natstui.model.records.record import Advisory
+from natstui.tui.events.cells import EVENT_COLUMNS, EventView
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.messages import Open
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.view import RowSelected
+from natstui.tui.kit.text import safe_copy
+
+
+class EventsScreen(TableScreen):
+    """The events table, newest first."""
+
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
+    NOUN = "events"
+    START = Order("time", reverse=True)
+
+    @on(RowSelected)
+    def _open(self, message: RowSelected) -> None:
+        """Go to the consumer, else the stream, that the event is about."""
+        view = self.view()
+        event = next((view.at(row) for row in view.rows() if view.key(row) == message.key), None)
+        if not isinstance(event, Advisory) or not event.stream:
+            self.notify("this event belongs to no stream", timeout=2)
+        elif (event.stream, event.consumer) in {
+            key[:2] for key in self.state.consumers.roster.keys
+        }:
+            self.post_message(Open("consumer", event.stream, event.consumer))
+        elif event.stream in {key[0] for key in self.state.streams.roster.keys}:
+            self.post_message(Open("stream", event.stream))
+        else:
+            self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
+
+    def view(self) -> EventView:
+        """Return the events of the present state."""
+        return EventView(self.state, self.late_us)

@@ -1,0 +1,140 @@
+"""The charts of a detail screen: which counters, as what, over which window."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from natstui.model.live.history import History, Point
+from natstui.model.live.rates import rates_of_series
+from natstui.model.live.table import Key
+from natstui.tui.frame.view import ConsumerView, StreamView
+from natstui.tui.kit.chart.frame import ChartData, Series
+from natstui.tui.kit.chart.ticks import Unit
+
+_GAP_SAMPLES = 4
+"""A pause this many times the usual distance of two samples is a gap."""
+
+
+def _gap_us(points: Sequence[Point], stale_us: int) -> int:
+    """Return from which distance two samples have a gap between them."""
+    steps = sorted(b.mono_us - a.mono_us for a, b in pairwise(points))
+    return max(stale_us, _GAP_SAMPLES * steps[len(steps) // 2]) if steps else stale_us
+
+
+def _with_gaps(points: Sequence[Point], gap_us: int) -> list[Point]:
+    """Return the points with an unknown one in every pause that is too long."""
+    whole: list[Point] = []
+    for point in points:
+        if whole and point.mono_us - whole[-1].mono_us > gap_us:
+            whole.append(Point((point.mono_us + whole[-1].mono_us) // 2, None))
+        whole.append(point)
+    return whole
+
+
+class _Window:
+    """The counters of one row over one window, on a common time axis."""
+
+    def __init__(
+        self, history: History, key: Key, window_s: int, now_mono_us: int, stale_us: int
+    ) -> None:
+        self._history, self._key, self.window_s = history, key, window_s
+        self._now_us, self._stale_us = now_mono_us, stale_us
+
+    def level(self, name: str) -> list[Point]:
+        points = self._history.series(self._key, name, self.window_s)
+        return _with_gaps(points, _gap_us(points, self._stale_us))
+
+    def rate(self, name: str) -> list[Point]:
+        points = self._history.series(self._key, name, self.window_s)
+        return rates_of_series(points, _gap_us(points, self._stale_us))
+
+    def chart(
+        self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Point]]], zero: bool = True
+    ) -> ChartData:
+        at_us = [point.mono_us for point in lines[0][1]]
+        return ChartData(
+            title=title,
+            unit=unit,
+            at_s=[(mono_us - self._now_us) / 1e6 for mono_us in at_us],
+            series=tuple(Series(label, [p.value for p in points]) for label, points in lines),
+            window_s=self.window_s,
+            from_zero=zero,
+        )
+
+
+def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
+    """Return the charts of a stream: rates, messages, bytes."""
+    key = view.key(row)
+    window = _Window(view.state.stream_history, key, window_s, view.now_mono_us, view.stale_us)
+    stored = window.rate("last_seq")
+    growth = window.level("stored_msgs")
+    removed = _removed(stored, growth)
+    return [
+        window.chart("Rates", "msgs/s", [("in", stored), ("removed", removed)]),
+        window.chart("Stored messages", "msgs", [("messages", growth)], zero=False),
+        window.chart(
+            "Stored bytes", "bytes", [("bytes", window.level("stored_bytes"))], zero=False
+        ),
+    ]
+
+
+def _removed(stored: Sequence[Point], level: Sequence[Point]) -> list[Point]:
+    """Return what left per second: what came in less the growth of what is there."""
+    known = {point.mono_us: point for point in level}
+    times = [point.mono_us for point in level]
+    before = dict(zip(times[1:], times, strict=False))
+    removed = []
+    for point in stored:
+        now, then = known.get(point.mono_us), known.get(before.get(point.mono_us, -1))
+        if point.value is None or now is None or then is None or None in (now.value, then.value):
+            removed.append(Point(point.mono_us, None))
+            continue
+        elapsed_s = (now.mono_us - then.mono_us) / 1e6
+        growth = ((now.value or 0) - (then.value or 0)) / elapsed_s
+        removed.append(Point(point.mono_us, max(0.0, point.value - growth)))
+    return removed
+
+
+def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartData]:
+    """Return the charts of a consumer: rates, backlog, outstanding, distance to the end."""
+    key = view.key(row)
+    window = _Window(view.state.consumer_history, key, window_s, view.now_mono_us, view.stale_us)
+    charts = [
+        window.chart(
+            "Delivered and settled",
+            "msgs/s",
+            [
+                ("delivered", window.rate("delivered_consumer_seq")),
+                ("ack floor", window.rate("ack_floor_consumer_seq")),
+            ],
+        ),
+        window.chart("Pending", "msgs", [("pending", window.level("pending_msgs"))]),
+        window.chart(
+            "Outstanding",
+            "msgs",
+            [
+                ("ack pending", window.level("ack_pending_msgs")),
+                ("redelivered", window.level("redelivered_msgs")),
+            ],
+        ),
+    ]
+    distance = _floor_and_last(view, row, window)
+    return [*charts, distance] if distance else charts
+
+
+def _floor_and_last(view: ConsumerView, row: int, window: _Window) -> ChartData | None:
+    """Return the ack floor beside the stream's last sequence, where both were polled."""
+    key = view.stream_key(view.columns.stream[row])
+    floor = window.level("ack_floor_stream_seq")
+    if key is None or not floor:
+        return None
+    last = view.state.stream_history.series(key, "last_seq", window.window_s)
+    at, aligned = 0, []
+    for point in floor:
+        while at + 1 < len(last) and last[at + 1].mono_us <= point.mono_us:
+            at += 1
+        known = bool(last) and last[at].mono_us <= point.mono_us
+        aligned.append(Point(point.mono_us, last[at].value if known else None))
+    lines = [("last sequence", aligned), ("ack floor", floor)]
+    return window.chart("Ack floor and last sequence", "", lines, zero=False)

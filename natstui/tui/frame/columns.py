@@ -1,0 +1,111 @@
+"""How a table's column is described: one entry gives its text, its order and its help."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, Literal, TypeVar
+
+from natstui.clean import clean_line
+from natstui.errors import UsageError
+from natstui.model.live.table import Roster
+from natstui.tui.kit.table.rows import Cell
+
+V = TypeVar("V")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSpec(Generic[V]):
+    """One column of a table over a view `V`."""
+
+    id: str
+    title: str
+    width: int
+    priority: int
+    """What gives way first in a narrow terminal: the highest number."""
+    cell: Callable[[V, int], Cell]
+    """Its docstring is the column's help: what it is, from which field or by which rule."""
+    sort: Callable[[V], Sequence[object]]
+    """A value per row; None sorts last both ways."""
+    align: Literal["left", "right"] = "right"
+    flex: int = 0
+    """Share of spare width it takes."""
+    descends: bool = True
+    """The first press sorts the largest to the top."""
+
+    @property
+    def help(self) -> str:
+        """One sentence for people."""
+        return self.cell.__doc__ or ""
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """How a table is sorted and filtered."""
+
+    column: str
+    reverse: bool = False
+    pattern: str = ""
+    """A regular expression; a leading `!` keeps what does not match."""
+    problems_only: bool = False
+
+
+def compiled(pattern: str) -> Callable[[str], bool]:
+    """Return the test of a filter; raise UsageError with a sentence when it is no expression."""
+    inverse = pattern.startswith("!")
+    try:
+        search = re.compile(pattern[inverse:], re.IGNORECASE).search
+    except re.error as error:
+        raise UsageError(f"/{pattern} is not a regular expression: {error}") from error
+    return lambda text: (search(text) is None) is inverse
+
+
+def arranged(values: Sequence[object], rows: Sequence[int], reverse: bool) -> list[int]:
+    """Return `rows` by their values; equal ones keep their order, unknown ones come last."""
+    known = [row for row in rows if values[row] is not None]
+    # Starting from the order of last time makes this nearly linear.
+    known.sort(key=values.__getitem__, reverse=reverse)  # type: ignore[arg-type]
+    if len(known) == len(rows):
+        return known
+    return known + [row for row in rows if values[row] is None]
+
+
+T = TypeVar("T")
+
+
+class Listed(Generic[T]):
+    """Rows are the things themselves; `keys` names them, and a filter looks at `texts`."""
+
+    now_mono_us = 0
+
+    def __init__(
+        self, things: Sequence[T], keys: Sequence[Hashable], texts: Sequence[str]
+    ) -> None:
+        self.things = things
+        self._keys = keys
+        self._texts = texts
+        self.roster = Roster()
+
+    def __len__(self) -> int:
+        return len(self.things)
+
+    def rows(self) -> Sequence[int]:
+        """Return all rows."""
+        return range(len(self.things))
+
+    def key(self, row: int) -> Hashable:
+        """Return the identity of a row."""
+        return self._keys[row]
+
+    def search_text(self, row: int) -> str:
+        """Return what a filter looks at."""
+        return clean_line(self._texts[row])
+
+    def stale_s(self, row: int) -> float | None:
+        """Return None: nothing here is polled."""
+        return None
+
+    def problem(self, row: int) -> bool:
+        """Tell whether somebody should look at the row."""
+        return False

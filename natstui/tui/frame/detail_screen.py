@@ -1,0 +1,117 @@
+"""A screen about one stream or consumer: text at the left, live charts at the right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+from textual import getters
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical, VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.model.live.history import WINDOWS_S
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Export, Open
+from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
+from natstui.tui.kit.sections import Section, SectionText
+from natstui.tui.kit.text import safe
+from natstui.units import duration_text
+
+_CHART_LINES = 8
+"""Lines a chart needs to say something."""
+
+
+class DetailScreen(LiveScreen):
+    """Subclasses find the row and give its text and charts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("w", "window", "Window", id="chart.window"),
+        Binding("z", "zoom", "Zoom chart", id="chart.zoom"),
+        Binding("y", "raw", "Raw", id="raw"),
+        Binding("E", "export", "Export", show=False, id="export"),
+    ]
+    CHARTS: ClassVar[int] = 3
+
+    caption = getters.query_one("#caption", Static)
+    text = getters.query_one(SectionText)
+
+    def __init__(self, stream: str, consumer: str | None = None) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+        self.window_s = WINDOWS_S[0]
+        self._zoomed = -1
+
+    def body(self) -> Iterable[Widget]:
+        """Caption, then text beside charts."""
+        plotter = self.plotter
+        yield Static(id="caption", markup=False)
+        with Horizontal(id="detail"):
+            yield VerticalScroll(SectionText(), id="sections")
+            yield Vertical(*(Chart(plotter) for _ in range(self.CHARTS)), id="charts")
+
+    @property
+    def plotter(self) -> Plotter:
+        """The app's drawing process."""
+        plotter = getattr(self.app, "plotter", None)
+        assert isinstance(plotter, Plotter)
+        return plotter
+
+    def asset(self) -> Target | None:
+        """Return the stream or consumer shown."""
+        return Target(self.stream, self.consumer)
+
+    def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
+        """Return text and charts of the present state; None when it is gone."""
+        raise TypeError(f"{type(self).__name__} shows nothing")
+
+    def refresh_state(self) -> None:
+        """Show the newer state; what is gone keeps its last text and says so."""
+        title = self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
+        found = self.content()
+        if found is None:
+            known = self.state.now_mono_us > 0
+            gone = "  ·  it does not exist (any more)" if known else "  ·  waiting for data"
+            self.caption.update(safe(title + gone, "$text-error" if known else ""))
+            return
+        sections, charts = found
+        self.caption.update(safe(f"{title}  ·  last {duration_text(self.window_s)}"))
+        self.text.show(sections)
+        for widget, data in zip(self.query(Chart), charts, strict=False):
+            widget.show(data)
+
+    def on_resize(self) -> None:
+        """Show as many charts as have room for their axes; zooming reaches the others."""
+        self._arrange_charts()
+
+    def _arrange_charts(self) -> None:
+        charts = list(self.query(Chart))
+        fitting = max(1, (self.size.height - 4) // _CHART_LINES)
+        for at, chart in enumerate(charts):
+            chart.display = at == self._zoomed if self._zoomed >= 0 else at < fitting
+
+    def action_window(self) -> None:
+        """Show the next longer window, then the shortest again."""
+        at = WINDOWS_S.index(self.window_s)
+        self.window_s = WINDOWS_S[(at + 1) % len(WINDOWS_S)]
+        self.refresh_state()
+
+    def action_zoom(self) -> None:
+        """Show one chart after the other in full size, then all again."""
+        charts = list(self.query(Chart))
+        self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
+        self.set_class(self._zoomed >= 0, "-zoomed")
+        self._arrange_charts()
+
+    def action_raw(self) -> None:
+        """Show the INFO as the server writes it."""
+        self.post_message(Open("raw", self.stream, self.consumer))
+
+    def action_export(self) -> None:
+        """Write the one shown as flat tables."""
+        if self.consumer is None:
+            self.post_message(Export((self.stream,), ()))
+        else:
+            self.post_message(Export((), ((self.stream, self.consumer),)))

@@ -1,0 +1,151 @@
+"""The keys that make and change things, the same on tables and details."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual.binding import Binding, BindingType
+
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.live.state import State
+from natstui.tui.frame.actions import CONSUMER_ACTIONS, STREAM_ACTIONS, ActionSpec, Target
+from natstui.tui.frame.allowed import allowed, read_only
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Manage
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+
+STREAM_KEYS: list[BindingType] = [
+    Binding("a", "manage('add-stream')", "Add", id="stream.add"),
+    Binding("e", "manage('edit-stream')", "Edit", id="stream.edit"),
+    Binding("m", "manage('messages')", "Messages", id="stream.messages"),
+    Binding("x", "actions('stream')", "Actions", id="stream.actions"),
+    Binding("A", "manage('clone-stream')", "Clone", show=False, id="stream.clone"),
+    Binding("P", "manage('purge_stream')", "Purge", show=False, id="stream.purge"),
+    Binding("ctrl+d", "manage('delete_stream')", "Delete", show=False, id="stream.delete"),
+    Binding("N", "manage('pull')", "Pull next", show=False, id="pull.next_of"),
+    Binding("u", "manage('undo')", "Undo", show=False, id="undo"),
+]
+
+CONSUMER_KEYS: list[BindingType] = [
+    Binding("a", "manage('add-consumer')", "Add", id="consumer.add"),
+    Binding("e", "manage('edit-consumer')", "Edit", id="consumer.edit"),
+    Binding("m", "manage('messages')", "Messages", id="consumer.messages"),
+    Binding("x", "actions('consumer')", "Actions", id="consumer.actions"),
+    Binding("A", "manage('clone-consumer')", "Clone", show=False, id="consumer.clone"),
+    Binding("ctrl+d", "manage('delete_consumer')", "Delete", show=False, id="consumer.delete"),
+    Binding("N", "manage('pull')", "Pull next", show=False, id="pull.next_of"),
+    Binding("u", "manage('undo')", "Undo", show=False, id="undo"),
+]
+
+_ONLY_ONE = {
+    "edit-stream", "edit-consumer", "clone-stream", "clone-consumer", "add-consumer", "messages",
+}  # fmt: skip
+
+
+def with_consumer(
+    screen: LiveScreen,
+    stream: str,
+    consumer: str | None,
+    then: Callable[[str], None],
+    *,
+    pulled: bool = False,
+) -> None:
+    """Do something with the consumer named, else with the only one, else with one picked."""
+    if consumer is not None:
+        then(consumer)
+        return
+    names, unknown = consumers_of(screen.state, stream, pulled=pulled)
+    kind = "pull consumer" if pulled else "consumer"
+    if len(names) == 1:
+        then(names[0])
+    elif names:
+        words = [(name, "") for name in names]
+        screen.app.push_screen(
+            Pick(f"Which {kind} of {stream}?", words), lambda name: then(name) if name else None
+        )
+    elif unknown:
+        screen.app.push_screen(
+            Prompt(f"Which {kind} of {stream}?"),
+            lambda name: then(name.strip()) if name and name.strip() else None,
+        )
+    else:
+        screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
+
+
+def consumers_of(state: State, stream: str, *, pulled: bool) -> tuple[list[str], bool]:
+    """Return the names of a stream's consumers, and whether it has some that are not known."""
+    table = state.consumers
+    rows = table.roster.rows_of_stream.get(stream, [])
+    names = sorted(str(table.roster.keys[row][1]) for row in rows)
+    of_stream = state.streams.roster.rows_of_stream.get(stream)
+    count = state.streams.columns.consumers_count[of_stream[-1]] if of_stream else 1
+    known = state.consumer_configurations
+    if pulled:
+        # One whose configuration is not known yet may be a pull consumer.
+        pushed = {name for name in names if _is_pushed(known.get((stream, name)))}
+        return [name for name in names if name not in pushed], count > len(names)
+    return names, count > len(names)
+
+
+def _is_pushed(config: ConsumerConfiguration | None) -> bool:
+    return config is not None and config.deliver_subject is not None
+
+
+class Manages(LiveScreen):
+    """A screen with something under the cursor, or several marked."""
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what the user may not do: read-only, or without the permission."""
+        if action == "manage" and parameters and not allowed(self.state, str(parameters[0])):
+            return None
+        return super().check_action(action, parameters)
+
+    def targets(self) -> list[Target]:
+        """Return what is marked, else what is under the cursor."""
+        return []
+
+    def action_manage(self, what: str) -> None:
+        """Open the screen that does it."""
+        found = self.targets()
+        if not found and what not in ("add-stream", "undo", "journal"):
+            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            return
+        wanted = found[:1] if what in _ONLY_ONE else found
+        if what == "pull":
+            stream, consumer, _ = found[0]
+
+            def go(name: str) -> None:
+                self.post_message(Manage("pull", (Target(stream, name),)))
+
+            with_consumer(self, stream, consumer, go, pulled=True)
+        else:
+            self.post_message(Manage(what, tuple(wanted)))
+
+    def action_actions(self, kind: str) -> None:
+        """List everything that can be done, and do one of it."""
+        specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
+        words = [(spec.word, self._help_of(spec)) for spec in specs]
+        targets = self.targets()
+        if not targets:
+            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            return
+        stream, consumer, _ = targets[0]
+        one = f"{stream} › {consumer}" if consumer else stream
+        title = f"What to do with {one if len(targets) == 1 else f'{len(targets)} {kind}s'}"
+
+        def do(word: str | None) -> None:
+            spec: ActionSpec | None = next((one for one in specs if one.word == word), None)
+            if spec is None:
+                return
+            if allowed(self.state, spec.action):
+                self.action_manage(spec.action)
+            else:
+                self.notify(f"{spec.word}: {self._help_of(spec)}", severity="warning")
+
+        self.app.push_screen(Pick(title, words), do)
+
+    def _help_of(self, spec: ActionSpec) -> str:
+        if allowed(self.state, spec.action):
+            return spec.help
+        return "read-only" if read_only(self.state) else "you have no permission for it"

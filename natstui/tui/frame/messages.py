@@ -1,0 +1,117 @@
+"""What moves between the app and its screens: typed messages, command ids and their answers."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+from textual.message import Message
+
+from natstui.model.live.state import State
+from natstui.model.records.messages import Answered
+from natstui.model.records.record import Command
+from natstui.model.records.recording import ChangeSession
+from natstui.tui.frame.actions import Target
+
+
+@dataclass
+class StateChanged(Message):
+    """There is a newer state. It is a whole, so a slow screen may skip to the newest."""
+
+    state: State
+    late_us: int
+    """How long before the moment shown its newest poll came."""
+    a_at_us: int | None = None
+    """The moment marked to be compared with."""
+
+    def can_replace(self, message: Message) -> bool:
+        """Supersede an older state that still waits in the queue."""
+        return isinstance(message, StateChanged)
+
+
+class ToApp(Message):
+    """A screen wants something of the app: each kind of it below."""
+
+
+@dataclass
+class CameIntoView(ToApp):
+    """A screen came into view and wants the newest state."""
+
+
+@dataclass
+class Replay(ToApp):
+    """The user wants to see a recording."""
+
+    folder: str
+
+
+@dataclass
+class ChangeRecording(ToApp):
+    """The user wants a recording renamed, noted, packed or deleted, and the result shown."""
+
+    command: ChangeSession
+
+
+@dataclass
+class LeaveReplay(ToApp):
+    """The user wants back from a replay to what the app was opened on."""
+
+
+@dataclass
+class Asked(ToApp):
+    """A screen asks the engine for something."""
+
+    command: Command
+
+
+@dataclass
+class Typed(ToApp):
+    """The user entered a command line, without its colon."""
+
+    line: str
+
+
+@dataclass
+class RunScenario(ToApp):
+    """The user wants a benchmark: the name of a ready scenario, or the text of a file."""
+
+    scenario: str
+
+
+@dataclass
+class Open(ToApp):
+    """The user wants to see something: `stream`, `consumer`, `consumers` or `raw`."""
+
+    what: str
+    stream: str
+    consumer: str | None = None
+
+
+@dataclass
+class Manage(ToApp):
+    """The user wants to make, change or remove something, or to see the journal."""
+
+    what: str
+    """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`."""
+    targets: tuple[Target, ...] = ()
+
+
+@dataclass
+class Export(ToApp):
+    """Somebody wants the streams or consumers in view as files."""
+
+    streams: tuple[str, ...]
+    consumers: tuple[tuple[str, str], ...]
+
+
+_numbers = itertools.count(2_000_000)
+
+
+def next_command_id() -> int:
+    """Return a number no other command of this viewer has."""
+    return next(_numbers)
+
+
+def answer_to(state: State, command_id: int) -> Answered | None:
+    """Return the answer to a command, None while it has not come."""
+    return next((one for one in reversed(state.answers) if one.command_id == command_id), None)

@@ -1,0 +1,214 @@
+"""Two lines at the top of every screen: the connection, then the account and our own cost."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+
+from textual.content import Content
+from textual.widgets import Static
+
+from natstui.clean import clean_line
+from natstui.model.live.age import at_moment, is_stale, poll_interval_us, polls_are_missing
+from natstui.model.live.state import State, own_requests_per_s
+from natstui.model.records.record import EngineStarted, LinkChanged
+from natstui.model.records.recording import RecordingChanged
+from natstui.tui.kit.looks import style_of
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.text import safe
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
+
+# Only these: an unknown name would end the viewer, and recordings come from anywhere.
+_COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
+STRIP_HELP = (
+    ("rtt", "How long the first request of the newest poll took to the server and back."),
+    ("streams", "The account's own count, and its limit."),
+    (
+        "consumers",
+        "The account's own count, those of mirrors and sources included, which no list shows.",
+    ),
+    ("file, memory", "What the account stores in each of them, and its limits."),
+    ("API", "Requests and errors of everybody in the account since the server started."),
+    ("we ask", "What this monitor adds to them, measured over the polls of the last minute."),
+)
+"""What the strip's figures mean: name, explanation."""
+_LINKS = {
+    "connecting": ("◌", "warn"),
+    "connected": ("●", "ok"),
+    "reconnecting": ("▲", "bad"),
+    "failed": ("✖", "bad"),
+    "closed": ("○", "dim"),
+}
+
+
+def link_parts(state: State, late_us: int) -> list[Cell]:
+    """Return the first line: who we are connected to, and how that is."""
+    started, link = state.started, state.link
+    parts = [Cell("natstui", "strong")]
+    if started:
+        parts.append(_target_cell(started))
+        if started.production:
+            parts.append(Cell(" PRODUCTION ", "bad"))
+        if started.read_only:
+            parts.append(Cell("read-only", "warn"))
+    if state.recording is not None and state.recording.on:
+        parts.append(recording_cell(state.recording))
+    if link is None:
+        return [*parts, Cell("◌ connecting", "warn")]
+    parts.append(_link_cell(link))
+    if link.state == "connected" and link.jetstream is not True and link.reason:
+        parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
+    if polls_are_missing(state, late_us) and link.state == "connected":
+        parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
+    if link.server_version:
+        name = clean_line(link.server_name or "")
+        parts.append(Cell(f"{name[:24]} v{clean_line(link.server_version)}", ""))
+    rtt_us = next((c.cost.api_rtt_us for c in reversed(state.costs) if c.cost.api_rtt_us), None)
+    if rtt_us is not None:
+        parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
+    return parts
+
+
+def recording_cell(recording: RecordingChanged) -> Cell:
+    """Return that it records, and how much; or that it would if it could."""
+    if recording.reason:
+        return Cell("▲ REC held up", "warn")
+    return Cell(f"● REC {bytes_text(recording.size_bytes)}", "bad")
+
+
+def _target_cell(started: EngineStarted) -> Cell:
+    """Return where we are, on the colour the user marked it with."""
+    target = clean_line(started.target)
+    if started.colour and _COLOUR.fullmatch(started.colour):
+        return Cell(f" {target} ", f"on {started.colour}")
+    return Cell(target, "accent")
+
+
+def _link_cell(link: LinkChanged) -> Cell:
+    glyph, look = _LINKS[link.state]
+    tls = " TLS" if link.tls and link.state == "connected" else ""
+    return Cell(f"{glyph} {link.state}{tls}", look)
+
+
+def _use(name: str, used: str, limit: str | None) -> Cell:
+    return Cell(f"{name} {used}" + (f"/{limit}" if limit else ""))
+
+
+def account_parts(state: State, late_us: int = 0) -> list[Cell]:
+    """Return the second line: what is wrong; else the account's use and what monitoring costs."""
+    account, link = state.account, state.link
+    if link is not None and link.state != "connected" and link.reason:
+        return [Cell(clean_line(link.reason), "bad")]
+    if account is None:
+        denied = next(
+            (u for what, u in state.unavailable.items() if what.startswith("INFO")), None
+        )
+        return [Cell(clean_line(denied.reason), "warn")] if denied else [Cell(UNKNOWN, "dim")]
+    state = at_moment(state, late_us)
+    age_s = (state.now_mono_us - state.account_mono_us) / 1e6
+    stale = is_stale(state, state.account_mono_us)
+    parts = [Cell(f"stale {duration_text(age_s)}", "stale")] if stale else []
+    limits = account
+    streams = count_text(limits.max_streams_count) if limits.max_streams_count else None
+    consumers = count_text(limits.max_consumers_count) if limits.max_consumers_count else None
+    storage = bytes_text(limits.max_storage_bytes) if limits.max_storage_bytes else None
+    memory = bytes_text(limits.max_memory_bytes) if limits.max_memory_bytes else None
+    parts += [
+        _use("streams", count_text(account.streams_count), streams),
+        _use("consumers", count_text(account.consumers_count), consumers),
+        _use("file", bytes_text(account.storage_bytes), storage),
+        _use("memory", bytes_text(account.memory_bytes), memory),
+        *api_parts(state),
+    ]
+    return parts
+
+
+def api_parts(state: State) -> list[Cell]:
+    """Return the API's use by everybody and by us."""
+    account, costs = state.account, state.costs
+    assert account is not None
+    errors = account.api_errors_count
+    parts = [
+        Cell(f"API {count_text(account.api_requests_count)} req"),
+        Cell(f"{count_text(errors)} err", "warn" if _errors_grow(state) else "dim"),
+    ]
+    own_per_s = own_requests_per_s(costs)
+    if own_per_s is not None:
+        interval = duration_text(poll_interval_us(state) / 1e6)
+        parts.append(Cell(f"we ask {own_per_s:.1f}/s every {interval}", "dim"))
+    if costs and costs[-1].cost.backoff_reason:
+        parts.append(Cell(f"▲ {clean_line(costs[-1].cost.backoff_reason)}", "warn"))
+    if state.unavailable:
+        parts.append(Cell(f"▲ {len(state.unavailable)} unavailable (4)", "warn"))
+    return parts
+
+
+def _errors_grow(state: State) -> bool:
+    counts = [c.api_errors_count for c in state.costs[-10:] if c.api_errors_count is not None]
+    return any(after > before for before, after in pairwise(counts))
+
+
+_SHORTEST = 12
+
+
+def joined(parts: list[Cell], width: int) -> Content:
+    """Return parts side by side; what does not fit is left out from the right."""
+    line, used = Content(), 0
+    for part in parts:
+        content = safe(part.text, style_of(part.look))
+        gap = 2 if used else 0
+        room = width - used - gap
+        if content.cell_length > room:
+            if room >= _SHORTEST and not used:
+                line = Content.assemble(line, " " * gap, content.truncate(room, ellipsis=True))
+            break
+        line = Content.assemble(line, " " * gap, content)
+        used += gap + content.cell_length
+    return line
+
+
+class StatusStrip(Static):
+    """Connection and server; account, API and the monitor's own cost."""
+
+    DEFAULT_CSS = """
+    StatusStrip { dock: top; height: 2; padding: 0 1; background: $panel; color: $foreground; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self._state, self._late_us = State(), 0
+
+    def show(self, state: State, late_us: int) -> None:
+        """Show the strip of a state."""
+        self._state, self._late_us = state, late_us
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Choose anew what fits."""
+        self._draw()
+
+    def _draw(self) -> None:
+        width = max(10, self.size.width - 2)
+        first = joined(link_parts(self._state, self._late_us), width)
+        second = joined(account_parts(self._state, self._late_us), width)
+        self.update(Content("\n").join([first, second]))
+
+
+class AssetNote(Static):
+    """A line that is there only when something became of what the screen is about."""
+
+    DEFAULT_CSS = """
+    AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self.display = False
+        self.text = ""
+
+    def show(self, text: str) -> None:
+        """Show what became of it, or nothing."""
+        if text != self.text:
+            self.text = text
+            self.update(safe(text))
+            self.display = bool(text)

@@ -1,0 +1,157 @@
+"""The timeline of a replay above the footer: where it is, what is marked; a click seeks."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+
+from textual import events
+from textual.content import Content
+from textual.widgets import Static
+
+from natstui.clean import clean_line
+from natstui.model.live.state import State
+from natstui.model.records.recording import Mark, MarkKind, ReplayMarks, ReplayPosition, SeekTo
+from natstui.tui.frame.messages import Asked
+from natstui.tui.frame.status_strip import joined
+from natstui.tui.kit.looks import STYLES
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.text import safe
+from natstui.units import duration_text, local_text
+
+MARKS: dict[MarkKind, tuple[str, str]] = {
+    "gap": ("░", "bad"),
+    "unavailable": ("x", "bad"),
+    "link": ("l", "warn"),
+    "advisory": ("!", "warn"),
+    "configuration": ("c", "accent"),
+    "benchmark": ("b", "accent"),
+    "note": ("n", "ok"),
+    "action": ("u", "ok"),
+}
+"""Letter and look of a mark; where marks fall on one cell, the first of these is shown."""
+
+KEYS = "space play  [ ] step  { } event  , . speed  S seek  a mark  = compare"
+_RANK = {kind: rank for rank, kind in enumerate(MARKS)}
+_SAID_FOR_US = 60_000_000
+
+
+def position_parts(
+    replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None
+) -> list[Cell]:
+    """Return the first line: playing or not, the clock, how far, what was marked last."""
+    speed = f"{replay.speed_ratio:g}×"
+    moving = Cell(f"▶ playing {speed}", "ok")
+    held = Cell(f"▌▌ paused {speed}", "warn")
+    passed_s = (replay.at_us - replay.start_at_us) / 1e6
+    whole_s = (replay.end_at_us - replay.start_at_us) / 1e6
+    parts = [
+        moving if replay.playing else held,
+        Cell(local_text(replay.at_us, "%Y-%m-%d %H:%M:%S", 1), "strong"),
+        Cell(f"{duration_text(passed_s)} of {duration_text(whole_s)}"),
+    ]
+    if replay.recording:
+        parts.append(Cell("● still recording", "bad"))
+    if a_at_us is not None:
+        parts.append(Cell(f"A {local_text(a_at_us)}", "accent"))
+    mark = newest_mark(marks.marks if marks else (), replay.at_us)
+    if mark is not None:
+        letter, look = MARKS[mark.kind]
+        ago = duration_text((replay.at_us - mark.at_us) / 1e6)
+        parts.append(Cell(f"{letter} {clean_line(mark.text)} ({ago} ago)", look))
+    return [*parts, Cell(KEYS, "dim")]
+
+
+def newest_mark(marks: Sequence[Mark], at_us: int) -> Mark | None:
+    """Return the last mark until a moment, unless it is more than a minute back."""
+    place = bisect_right(marks, at_us, key=lambda mark: mark.at_us) - 1
+    if place < 0 or at_us - marks[place].at_us > _SAID_FOR_US:
+        return None
+    return marks[place]
+
+
+def bar_parts(
+    replay: ReplayPosition, marks: ReplayMarks | None, a_at_us: int | None, width: int
+) -> list[Cell]:
+    """Return the second line: start, a bar of `width` less both clocks, end."""
+    start, end = local_text(replay.start_at_us), local_text(replay.end_at_us)
+    length = bar_length(width)
+    cells = [Cell("─", "dim")] * length
+    rank = [len(_RANK)] * length
+    here = place_of(replay.at_us, replay, length)
+    for place in range(here):
+        cells[place] = Cell("━", "accent")
+    for mark in marks.marks if marks else ():
+        place = place_of(mark.at_us, replay, length)
+        if _RANK[mark.kind] < rank[place]:
+            rank[place] = _RANK[mark.kind]
+            cells[place] = Cell(*MARKS[mark.kind])
+    if a_at_us is not None:
+        cells[place_of(a_at_us, replay, length)] = Cell("A", "strong")
+    cells[here] = Cell("█", "strong")
+    return [Cell(f"{start} ", "dim"), *cells, Cell(f" {end}", "dim")]
+
+
+def bar_length(width: int) -> int:
+    """Return how many cells of a line the bar takes between both clocks."""
+    return max(1, width - 18)
+
+
+def place_of(at_us: int, replay: ReplayPosition, length: int) -> int:
+    """Return the cell of a moment on the bar."""
+    span_us = max(1, replay.end_at_us - replay.start_at_us)
+    return max(0, min(length - 1, (at_us - replay.start_at_us) * length // span_us))
+
+
+def moment_at(place: int, replay: ReplayPosition, length: int) -> int:
+    """Return the moment of a cell on the bar, in µs."""
+    span_us = replay.end_at_us - replay.start_at_us
+    share = max(0.0, min(1.0, place / max(1, length - 1)))
+    return replay.start_at_us + round(span_us * share)
+
+
+_CLOCK_CELLS = 10
+"""Padding and the clock at the left of the bar."""
+
+
+class Timeline(Static):
+    """Two lines: the position in words, then start, marks and end."""
+
+    DEFAULT_CSS = """
+    Timeline { height: 2; padding: 0 1; background: $panel; color: $foreground; display: none; }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self._state = State()
+        self._a_at_us: int | None = None
+
+    def show(self, state: State, a_at_us: int | None) -> None:
+        """Show where a replay is; nothing while the state is live."""
+        self._state, self._a_at_us = state, a_at_us
+        self.display = state.replay is not None
+        self._draw()
+
+    def on_resize(self) -> None:
+        """Draw the bar as long as there is room."""
+        self._draw()
+
+    def _draw(self) -> None:
+        replay, marks = self._state.replay, self._state.replay_marks
+        if replay is None:
+            return
+        width = max(20, self.size.width)
+        first = joined(position_parts(replay, marks, self._a_at_us), width)
+        bar = [
+            safe(cell.text, STYLES[cell.look])
+            for cell in bar_parts(replay, marks, self._a_at_us, width)
+        ]
+        self.update(Content("\n").join([first, Content("").join(bar)]))
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to the moment under the mouse."""
+        replay = self._state.replay
+        if replay is not None and event.y == 1:
+            length = bar_length(self.size.width)
+            at_us = moment_at(event.x - _CLOCK_CELLS, replay, length)
+            self.post_message(Asked(SeekTo(0, at_us)))

@@ -1,0 +1,180 @@
+"""A chart with axes and units: drawn by plotext in another process, shown line by line here."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar
+
+from rich.cells import cell_len
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Size
+from textual.strip import Strip
+from textual.timer import Timer
+from textual.widget import Widget
+
+from natstui.clean import clean_line
+from natstui.tui.kit.chart.frame import MARKERS, ChartData, PlotFrame, Series, plot_frame
+from natstui.tui.kit.chart.legend import Runs, cells_of, legend_runs, title_text
+from natstui.tui.kit.chart.plotter import Plotter
+from natstui.tui.kit.looks import series_colors
+from natstui.tui.kit.text import fit
+
+__all__ = ["Chart", "ChartData", "Plotter", "Series"]
+
+_LEAST_WIDTH, _LEAST_HEIGHT = 20, 6
+_BETWEEN_FRAMES_S = 0.5
+
+
+def too_small(size: Size) -> bool:
+    """Tell whether a chart of this size would be nonsense."""
+    return size.width < _LEAST_WIDTH or size.height < _LEAST_HEIGHT
+
+
+class Chart(Widget):
+    """Lines over time with a title, a legend with the newest values, axes and units.
+
+    While a newer frame is drawn the last one stays; frames come at most twice a second.
+    """
+
+    ALLOW_SELECT = False
+    COMPONENT_CLASSES: ClassVar[set[str]] = {"chart--title", "chart--axes", "chart--note"}
+    DEFAULT_CSS = """
+    Chart {
+        width: 1fr;
+        height: 1fr;
+        background: $background;
+        color: $foreground;
+        & > .chart--title { text-style: bold; }
+        & > .chart--axes { color: $text-muted; }
+        & > .chart--note { color: $text-muted; }
+    }
+    """
+
+    def __init__(
+        self, plotter: Plotter, *, id: str | None = None, classes: str | None = None
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self._plotter = plotter
+        self._data: ChartData | None = None
+        self._lines: list[Runs] = []
+        self._wanted: PlotFrame | None = None
+        self._drawing = False
+        self._failed = False
+        self._drawn_at_s = 0.0
+        self._timer: Timer | None = None
+        self._styles_by_role: dict[int, Style] = {}
+
+    def show(self, data: ChartData | None) -> None:
+        """Show newer data once a frame of it is drawn; None is an empty chart at once."""
+        self._data = data
+        if data is None and self._lines:
+            self._lines = []
+            self.refresh()
+        self._want()
+
+    def on_resize(self) -> None:
+        """Draw for the new size; until then the old frame is cut or padded."""
+        self._want()
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the old theme."""
+        super().notify_style_update()
+        self._styles_by_role.clear()
+
+    def _want(self) -> None:
+        """Ask for a frame now, or when the last one is half a second old."""
+        if self._data is None or too_small(self.size) or not self.is_attached or self._timer:
+            return
+        wait_s = self._drawn_at_s + _BETWEEN_FRAMES_S - monotonic()
+        if wait_s > 0:
+            self._timer = self.set_timer(wait_s, self._start)
+        else:
+            self._start()
+
+    def _start(self) -> None:
+        """Have the newest data drawn, after the frame in work if there is one."""
+        self._timer = None
+        if self._data is None or too_small(self.size):
+            return
+        self._drawn_at_s = monotonic()
+        self._wanted = plot_frame(self._data, self.size.width, self.size.height - self._head)
+        if not self._drawing:
+            self._drawing = True
+            # The method, not its coroutine: a screen that closes never starts the worker.
+            self.run_worker(self._draw, group="chart")  # type: ignore[arg-type]
+
+    async def _draw(self) -> None:
+        """Draw what is wanted until nothing newer is."""
+        try:
+            while (frame := self._wanted) is not None:
+                self._wanted = None
+                lines = await self._plotter.draw(frame)
+                self._failed = lines is None
+                if self._data is None:
+                    lines = []
+                self._lines = lines if lines is not None else self._lines
+                self.refresh()
+        finally:
+            self._drawing = False
+
+    def render_line(self, y: int) -> Strip:
+        """Draw the title with the legend, or a line of the last frame."""
+        width = self.size.width
+        if too_small(self.size):
+            return self._note("chart: too small", y)
+        if y < self._head:
+            return self._heading(y)
+        if not self._lines:
+            note = "cannot draw: is plotext installed?" if self._failed else "…"
+            return self._note(note, y - self.size.height // 2)
+        if y - self._head >= len(self._lines):
+            return Strip([Segment(" " * width, self._style(0))], width)
+        segments = [
+            Segment(clean_line(text), self._style(role))
+            for text, role in self._lines[y - self._head]
+        ]
+        return Strip(segments).crop_extend(0, width, self._style(0))
+
+    def _note(self, text: str, y: int) -> Strip:
+        """Write a remark on line 0."""
+        width = self.size.width
+        style = self._style(0) + self._ink("chart--note")
+        return Strip([Segment(fit(text if y == 0 else "", width), style)], width)
+
+    @property
+    def _head(self) -> int:
+        """Lines above the axes: the legend gets its own when it does not fit beside the title."""
+        width, height = self.size
+        wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
+        return 2 if wide > width and height >= _LEAST_HEIGHT + 1 else 1
+
+    def _heading(self, y: int) -> Strip:
+        """Write the title at the left and the legend at the right, or below it."""
+        width = self.size.width
+        legend = legend_runs(self._data, width) if y == self._head - 1 else []
+        if self._head == 1 and cells_of(legend) + cell_len(title_text(self._data)) > width:
+            legend = legend_runs(self._data, width // 2)
+        title = fit("" if y else title_text(self._data), max(0, width - cells_of(legend)))
+        segments = [Segment(title, self._style(0) + self._ink("chart--title"))]
+        segments += [Segment(text, self._style(role)) for text, role in legend]
+        return Strip(segments).crop_extend(0, width, self._style(0))
+
+    def _ink(self, name: str) -> Style:
+        """Return a component's colour and weight without its ground."""
+        style = self.get_component_rich_style(name)
+        return Style(color=style.color, bold=style.bold)
+
+    def _style(self, role: int) -> Style:
+        """Return the style of a palette number: ground, series or axes."""
+        if role not in self._styles_by_role:
+            ground = self.rich_style
+            if role == 0:
+                style = ground
+            elif role <= len(MARKERS):
+                palette = series_colors(dark=self.app.current_theme.dark)
+                style = ground + Style(color=palette[role - 1])
+            else:
+                style = ground + self._ink("chart--axes")
+            self._styles_by_role[role] = style
+        return self._styles_by_role[role]

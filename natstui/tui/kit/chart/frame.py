@@ -1,0 +1,123 @@
+"""What a chart shows, and the frame that is sent to be drawn: thinned, cleaned, with its ticks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from natstui.tui.kit.chart.ticks import (
+    Tick,
+    Unit,
+    age_ticks,
+    clock_ticks,
+    label_width,
+    value_ticks,
+)
+
+Run = tuple[list[float], list[float]]
+"""A part of a line without a gap: x and y."""
+
+
+def runs(
+    at_s: Sequence[float], values: Sequence[float | None], window_s: float, columns: int
+) -> Iterator[Run]:
+    """Yield the gapless parts of a line: the mean of each column, at most one point in each.
+
+    A column that holds only gaps ends a part; one without any sample does not.
+    """
+    sums: dict[int, tuple[float, float, int]] = {}
+    for x, value in zip(at_s, values, strict=False):
+        if not -window_s <= x <= 0:
+            continue
+        column = int((x + window_s) / window_s * columns)
+        x_sum, y_sum, count = sums.get(column, (0.0, 0.0, 0))
+        if value is not None and math.isfinite(value):
+            sums[column] = (x_sum + x, y_sum + value, count + 1)
+        else:
+            sums[column] = (x_sum, y_sum, count)
+    xs: list[float] = []
+    ys: list[float] = []
+    for column in sorted(sums):
+        x_sum, y_sum, count = sums[column]
+        if count:
+            xs.append(x_sum / count)
+            ys.append(y_sum / count)
+        elif xs:
+            yield xs, ys
+            xs, ys = [], []
+    if xs:
+        yield xs, ys
+
+
+MARKERS = ("", "●", "◆", "▲", "■", "+")
+"""What is set upon each line here and there, so that lines differ without colour too."""
+
+AXES_ROLE = 16
+"""Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One line. A value that is None, or not a number, is a gap."""
+
+    label: str
+    values: Sequence[float | None]
+
+
+@dataclass(frozen=True, slots=True)
+class ChartData:
+    """All that a chart shows; every series has one value per `at_s`."""
+
+    title: str
+    unit: Unit
+    at_s: Sequence[float]
+    """When, in seconds from the right edge (negative), rising."""
+    series: tuple[Series, ...]
+    window_s: float
+    """From the left edge to the right one."""
+    from_zero: bool = True
+    """The value axis starts at 0 even if all values are far above."""
+    ends_at_s: float | None = None
+    """Unix time of the right edge: clock times at the axis; None writes ages up to now."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlotFrame:
+    """One frame to draw, ready for the drawing process."""
+
+    width: int
+    height: int
+    lines: tuple[tuple[Run, ...], ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+    window_s: float
+
+
+def plot_frame(data: ChartData, width: int, height: int) -> PlotFrame:
+    """Thin the series to a point per column, and choose the axes."""
+    low, high = _extent(data)
+    y_ticks = value_ticks(low, high, height - 2, data.unit)
+    columns = max(1, width - label_width(y_ticks) - 2)
+    if data.ends_at_s is None:
+        x_ticks = age_ticks(data.window_s, columns)
+    else:
+        x_ticks = clock_ticks(data.ends_at_s, data.window_s, columns)
+    lines = tuple(
+        tuple(runs(data.at_s, series.values, data.window_s, columns)) for series in data.series
+    )
+    return PlotFrame(width, height, lines, x_ticks, y_ticks, data.window_s)
+
+
+def _extent(data: ChartData) -> tuple[float, float]:
+    """Return the least and the greatest value within the window; 0 and 1 without any."""
+    values = [
+        value
+        for series in data.series
+        for at_s, value in zip(data.at_s, series.values, strict=False)
+        if value is not None and -data.window_s <= at_s <= 0 and math.isfinite(value)
+    ]
+    if not values:
+        return 0.0, 1.0
+    low, high = min(values), max(values)
+    return (min(0.0, low), max(0.0, high)) if data.from_zero else (low, high)

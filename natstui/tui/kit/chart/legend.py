@@ -1,0 +1,54 @@
+"""The title of a chart, and which line is which: by marker, word and newest value. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from natstui.clean import clean_line
+from natstui.tui.kit.chart.frame import AXES_ROLE, MARKERS, ChartData
+from natstui.tui.kit.chart.ticks import value_text
+from natstui.tui.kit.text import fit
+
+_BESIDE_LABEL = 6
+"""Cells of a legend's part beside its label: two spaces, the sample, a space."""
+
+Runs = list[tuple[str, int]]
+"""Texts of one line, each with its palette number; 0 is the ground."""
+
+
+def title_text(data: ChartData | None) -> str:
+    """Return the title with its unit; nothing without data."""
+    if data is None:
+        return ""
+    return clean_line(f"{data.title} ({data.unit})" if data.unit else data.title)
+
+
+def legend_runs(data: ChartData | None, room: int) -> Runs:
+    """Return each line's sample, label and newest value; without values where they do not fit."""
+    if data is None:
+        return []
+    labels = [clean_line(series.label) for series in data.series]
+    values = [series.values[-1] if series.values else None for series in data.series]
+    texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
+    whole = _runs(labels, texts)
+    if cells_of(whole) <= room:
+        return whole
+    share = max(1, room // max(1, len(labels)) - _BESIDE_LABEL)
+    short = [fit(label, share) if cell_len(label) > share else label for label in labels]
+    return _runs(short, [""] * len(labels))
+
+
+def _runs(labels: Sequence[str], values: Sequence[str]) -> Runs:
+    """Join samples, labels and values."""
+    runs: Runs = []
+    for index, (label, value) in enumerate(zip(labels, values, strict=True)):
+        role = index % len(MARKERS) + 1
+        runs += [(f"  ⠤{MARKERS[role - 1] or '⠤'}⠤", role), (f" {label}", AXES_ROLE), (value, 0)]
+    return runs
+
+
+def cells_of(runs: Runs) -> int:
+    """Return the cells that texts take side by side."""
+    return sum(cell_len(text) for text, _ in runs)

@@ -1,0 +1,125 @@
+"""Round numbers and round times for the axes of a chart, and what is written at them. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import UTC, datetime, tzinfo
+from typing import Literal
+
+from natstui.units import bytes_text, count_text, duration_text, rate_text
+
+Tick = tuple[float, str]
+
+_TIME_STEPS_S = (
+    1,
+    2,
+    5,
+    10,
+    15,
+    30,
+    60,
+    120,
+    300,
+    600,
+    900,
+    1800,
+    3600,
+    7200,
+    21600,
+    43200,
+    86400,
+)
+
+
+def time_step_s(rough_s: float) -> float:
+    """Return the next usual distance on a clock; whole days beyond one day."""
+    usual = next((step for step in _TIME_STEPS_S if step >= rough_s * 0.999), None)
+    return usual if usual is not None else math.ceil(rough_s / 86_400) * 86_400
+
+
+def age_ticks(window_s: float, width: int) -> tuple[Tick, ...]:
+    """Return ticks of an axis that ends now: -10m, -5m, now; x is seconds from now."""
+    rough_s = window_s / max(1, min(8, width // 10))
+    even = (step for step in _TIME_STEPS_S if step >= rough_s * 0.999 and window_s % step == 0)
+    step = next(even, time_step_s(rough_s))
+    count = math.floor(window_s / step + 1e-9)
+    ages = [(-index * step, "-" + _short(index * step)) for index in range(count, 0, -1)]
+    return (*ages, (0.0, "now"))
+
+
+def clock_ticks(
+    end_s: float, window_s: float, width: int, zone: tzinfo | None = None
+) -> tuple[Tick, ...]:
+    """Return ticks at round clock times; x is seconds from `end_s` (Unix time), local time."""
+    step = time_step_s(window_s / max(1, min(8, width // 14)))
+    offset = datetime.fromtimestamp(end_s, UTC).astimezone(zone).utcoffset()
+    shift_s = offset.total_seconds() if offset else 0.0
+    first = math.ceil((end_s - window_s + shift_s) / step) * step - shift_s
+    form = "%H:%M:%S" if step < 60 else "%H:%M" if step < 86_400 else "%d %b"
+    times = [first + index * step for index in range(int((end_s - first) // step) + 1)]
+    return tuple(
+        (at - end_s, datetime.fromtimestamp(at, UTC).astimezone(zone).strftime(form))
+        for at in times
+    )
+
+
+def _short(duration_s: float) -> str:
+    """Return a round duration without its zero part: 5m instead of 5m00s."""
+    text = duration_text(duration_s)
+    for zero in ("00s", "00m", "0h"):
+        if text.endswith(zero) and text[: -len(zero)][-1:].isalpha():
+            return text[: -len(zero)]
+    return text
+
+
+Unit = Literal["msgs", "msgs/s", "bytes", "bytes/s", "s", "%", ""]
+
+_FLAT = 1e-6
+"""Values closer together than this are one value."""
+
+
+def value_text(value: float, unit: Unit) -> str:
+    """Return a value as it stands at an axis or in a legend."""
+    match unit:
+        case "bytes" | "bytes/s":
+            return bytes_text(value)
+        case "msgs/s" | "":
+            return rate_text(value)
+        case "s":
+            return duration_text(value)
+        case "%":
+            return f"{value:.3g}%"
+        case "msgs":
+            return count_text(value)
+
+
+def _step(span: float, count: int, unit: Unit) -> float:
+    """Return a round distance between ticks so that about `count` of them cover `span`."""
+    rough = span / max(1, count)
+    if unit == "s" and rough > 1:
+        return time_step_s(rough)
+    if unit in ("bytes", "bytes/s"):
+        return float(2 ** max(0, math.ceil(math.log2(rough) - 0.01)))
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(nice for nice in (1, 2, 5, 10) if nice * power >= rough * 0.999) * power
+    return max(1.0, step) if unit == "msgs" else step
+
+
+def value_ticks(low: float, high: float, height: int, unit: Unit) -> tuple[Tick, ...]:
+    """Return ticks from at or below `low` to at or above `high`, fit for `height` lines."""
+    if high - low <= max(abs(low), abs(high)) * 1e-9 or high - low < _FLAT:
+        high = low + max(abs(low) * 0.1, 1)
+    step = _step(high - low, max(2, height // 4), unit)
+    first = math.floor(low / step + 1e-9)
+    last = max(first + 1, math.ceil(high / step - 1e-9))
+    values = [index * step for index in range(first, last + 1)]
+    labels = [value_text(value, unit) for value in values]
+    if len(set(labels)) < len(labels):
+        labels = [f"{value:,.6g}" if step < 1 else f"{value:,.0f}" for value in values]
+    return tuple(zip(values, labels, strict=True))
+
+
+def label_width(ticks: Sequence[Tick]) -> int:
+    """Return the cells the longest label takes."""
+    return max((len(label) for _, label in ticks), default=0)

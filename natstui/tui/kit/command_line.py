@@ -1,0 +1,138 @@
+"""The line at the bottom for `:` commands and `/` filters."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal
+from textual.message import Message
+from textual.suggester import SuggestFromList
+from textual.widgets import Input, Label
+
+HISTORY_KEPT = 100
+
+
+class CommandLine(Horizontal):
+    """Hidden until opened with its prefix; keys belong to it while it is open."""
+
+    DEFAULT_CSS = """
+    CommandLine {
+        dock: bottom; height: 1; display: none; background: $panel; margin: 0 0 1 0;
+        Label { width: auto; color: $text-accent; text-style: bold; }
+        Input { width: 1fr; }
+    }
+    CommandLine.-open { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Cancel", id="line.cancel"),
+        Binding("up", "older", "Older", show=False, id="line.older"),
+        Binding("down", "newer", "Newer", show=False, id="line.newer"),
+        Binding("tab", "complete", "Complete", show=False, id="line.complete", priority=True),
+    ]
+
+    @dataclass
+    class Entered(Message):
+        """The user pressed enter."""
+
+        prefix: str
+        text: str
+
+    @dataclass
+    class Edited(Message):
+        """The text changed while the line is open."""
+
+        prefix: str
+        text: str
+
+    @dataclass
+    class Cancelled(Message):
+        """The user closed the line without entering it."""
+
+        prefix: str
+
+    history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
+    words: ClassVar[list[str]] = []
+    """What `:` completes; set once by the app."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.prefix = ":"
+        self._at = 0
+
+    def compose(self) -> ComposeResult:
+        """Prefix and input."""
+        yield Label(":", markup=False)
+        yield Input(compact=True, select_on_focus=False)
+
+    def open(self, prefix: str, text: str = "") -> None:
+        """Show the line with a prefix and take the keys."""
+        self.prefix = prefix
+        self._at = len(self.history[prefix])
+        self.query_one(Label).update(prefix)
+        line = self.query_one(Input)
+        line.suggester = SuggestFromList(self.words) if prefix == ":" else None
+        self.add_class("-open")
+        with line.prevent(Input.Changed):
+            line.value = text
+        line.cursor_position = len(text)
+        # Not line.focus(), which waits its turn: the next key must already come here.
+        self.screen.set_focus(line)
+
+    def close(self) -> None:
+        """Hide the line and give the keys back."""
+        self.remove_class("-open")
+        self.screen.focus_next("BigTable, RawView, VerticalScroll, OptionList")
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        """Pass edits on, for filters that work while one types."""
+        event.stop()
+        if self.has_class("-open"):
+            self.post_message(self.Edited(self.prefix, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Enter: remember, close, tell."""
+        event.stop()
+        self._remember()
+        self.close()
+        self.post_message(self.Entered(self.prefix, event.value))
+
+    def _remember(self) -> None:
+        history, text = self.history[self.prefix], self.query_one(Input).value
+        if text and history[-1:] != [text]:
+            history.append(text)
+            del history[:-HISTORY_KEPT]
+
+    def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
+        """Close when the focus goes elsewhere, as by a click."""
+        if self.has_class("-open"):
+            self._remember()
+        self.remove_class("-open")
+
+    def action_cancel(self) -> None:
+        """Close without entering; what was typed comes back with the up arrow."""
+        self._remember()
+        self.close()
+        self.post_message(self.Cancelled(self.prefix))
+
+    def action_complete(self) -> None:
+        """Take the suggestion."""
+        self.query_one(Input).action_cursor_right()
+
+    def action_older(self) -> None:
+        """Show the entry before."""
+        self._recall(-1)
+
+    def action_newer(self) -> None:
+        """Show the entry after."""
+        self._recall(1)
+
+    def _recall(self, step: int) -> None:
+        history = self.history[self.prefix]
+        self._at = min(len(history), max(0, self._at + step))
+        line = self.query_one(Input)
+        line.value = history[self._at] if self._at < len(history) else ""
+        line.cursor_position = len(line.value)

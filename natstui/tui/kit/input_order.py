@@ -1,0 +1,140 @@
+"""One key after the other: the next is handed over when the one before has taken effect.
+
+Textual hands a key to whatever has the focus when it is read, not when its turn comes. Of keys
+that come in one burst (typed ahead, pasted, over a slow line) the ones behind `:` would go to
+the table below, and ctrl+s would send a form without the letters before it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable
+from functools import partial
+
+from textual import events
+from textual.app import App
+from textual.message_pump import MessagePump
+from textual.widget import Widget
+
+ORDERED = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
+"""What decides where the next input belongs, or must not pass it."""
+_MOST_WAITS_COUNT = 200
+"""So often is waited for one input at most: what never rests must not stop the typing."""
+_OVERDUE_S = 5.0
+"""Nor must a part of the screen that answers nothing, for as long as this."""
+
+
+class InputOrder:
+    """Holds inputs back until everything between the focus and the app is done with the last."""
+
+    def __init__(self, app: App[int], handle: Callable[[events.Event], Awaitable[None]]) -> None:
+        """`handle` does with one input what Textual does."""
+        self._app = app
+        self._handle = handle
+        self._held: deque[events.Event] = deque()
+        self._number = 0
+        """Of the input that takes effect now, so that nobody waits for an older one."""
+        self._text_goes_to: Widget | None = None
+        self._path: list[MessagePump] = []
+        self._waits_left = 0
+        self._awaited: MessagePump | None = None
+        """The part of the path that has to answer now."""
+        self._silent: MessagePump | None = None
+        """One that was overdue, and has not answered since: nobody waits for it again."""
+        self._watch: asyncio.TimerHandle | None = None
+
+    @property
+    def held_count(self) -> int:
+        """How many inputs are held back."""
+        return len(self._held)
+
+    async def take(self, event: events.Event) -> None:
+        """Hand an input over now, or when those before it have taken effect."""
+        self._held.append(event)
+        if self._watch is None or (len(self._held) == 1 and self._goes_on_with(event)):
+            await self._next(self._number)
+
+    async def _next(self, number: int) -> None:
+        """Hand over the oldest input; `number` is the one that was waited for."""
+        if number != self._number:
+            return
+        self._number += 1
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        if not self._held:
+            return
+        self._watch = asyncio.get_running_loop().call_later(
+            _OVERDUE_S, self._app.call_later, self._give_up, self._number
+        )
+        self._waits_left = _MOST_WAITS_COUNT
+        self._text_goes_to = self._taker(self._held[0])
+        await self._handle(self._held.popleft())
+        while self._held and self._goes_on_with(self._held[0]):
+            await self._handle(self._held.popleft())
+        self._begin()
+
+    async def _give_up(self, number: int) -> None:
+        """Hand over the next input though the one before has not taken effect everywhere."""
+        if number == self._number:
+            self._silent = self._awaited
+            await self._next(number)
+
+    def _taker(self, event: events.Event) -> Widget | None:
+        """Return the editor that takes a key as a letter of its text, None for all else."""
+        focused = self._app.focused
+        if focused is None or not isinstance(event, events.Key):
+            return None
+        return focused if focused.check_consume_key(event.key, event.character) else None
+
+    def _goes_on_with(self, event: events.Event) -> bool:
+        """Tell whether it is one more letter for the same editor, which keeps their order."""
+        goes_to = self._text_goes_to
+        return goes_to is not None and self._taker(event) is goes_to
+
+    def _begin(self) -> None:
+        """Wait for what has the keys now, then for everything around it, up to the app."""
+        self._path = self._present_path()
+        self._wait_for(self._number, 0)
+
+    def _present_path(self) -> list[MessagePump]:
+        if not self._app.screen_stack:
+            return [self._app]
+        path: list[MessagePump] = [*(self._app.focused or self._app.screen).ancestors_with_self]
+        # What is being removed has lost its ancestors; the app has to hand over the next input.
+        return path if path[-1] is self._app else [*path, self._app]
+
+    def _wait_for(self, number: int, at: int) -> None:
+        """Have a part of the path tell when it has done all it had to do until now."""
+        while at < len(self._path):
+            part = self._path[at]
+            reached = partial(self._was_reached, number, at, part)
+            if part is not self._silent and part.call_later(reached):
+                self._awaited = part
+                return
+            # It is being removed, and does nothing any more; or it answers nobody.
+            at += 1
+
+    async def _was_reached(self, number: int, at: int, part: MessagePump) -> None:
+        if part is self._silent:
+            self._silent = None
+        if number != self._number:
+            return
+        self._waits_left -= 1
+        if self._waits_left > 0 and part.message_queue_size > 0:
+            # It told itself something meanwhile, as that its text changed.
+            self._wait_for(number, at)
+        elif at + 1 < len(self._path):
+            self._wait_for(number, at + 1)
+        elif self._waits_left > 0 and not self._rests():
+            self._begin()
+        else:
+            await self._next(number)
+
+    def _rests(self) -> bool:
+        """Tell whether nothing is left to do, and the keys belong where they did before."""
+        if any(part.message_queue_size for part in self._path):
+            return False
+        # Otherwise a screen came or went, or the focus moved: the next input belongs there.
+        return self._present_path() == self._path

@@ -1,0 +1,121 @@
+"""Every colour and style: our themes, the look of each kind of text, the colours of lines."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from textual.app import App
+from textual.color import Color
+from textual.theme import Theme
+
+Answer = TypeVar("Answer")
+
+
+def _theme(name: str, *, dark: bool, colors: dict[str, str]) -> Theme:
+    """Make a theme whose text colours are the very ones that were checked for contrast."""
+    ground, primary = Color.parse(colors["background"]), Color.parse(colors["primary"])
+    cursor, blurred = ground.blend(primary, 0.25).hex, ground.blend(primary, 0.12).hex
+    variables = {
+        "text-primary": colors["primary"],
+        "text-secondary": colors["secondary"],
+        "text-accent": colors["accent"],
+        "text-success": colors["success"],
+        "text-warning": colors["warning"],
+        "text-error": colors["error"],
+        "text-muted": colors["secondary"],
+        "footer-key-foreground": colors["primary"],
+        "block-cursor-background": cursor,
+        "block-cursor-foreground": colors["foreground"],
+        "block-cursor-blurred-background": blurred,
+        "block-cursor-blurred-foreground": colors["foreground"],
+        "block-hover-background": colors["panel"],
+        "border": colors["primary"],
+        "border-blurred": blurred,
+        "scrollbar": blurred,
+        "scrollbar-background": colors["background"],
+        "scrollbar-corner-color": colors["background"],
+    }
+    return Theme(name=name, dark=dark, variables=variables, **colors)  # type: ignore[arg-type]
+
+
+DARK = _theme(
+    "natstui-dark",
+    dark=True,
+    colors={
+        "background": "#10141b",
+        "surface": "#161c25",
+        "panel": "#1f2733",
+        "foreground": "#dde4ee",
+        "primary": "#6cb6ff",
+        "secondary": "#a8b4c4",
+        "accent": "#d2a8ff",
+        "success": "#63d297",
+        "warning": "#f2b950",
+        "error": "#ff8a8a",
+    },
+)
+LIGHT = _theme(
+    "natstui-light",
+    dark=False,
+    colors={
+        "background": "#fbfcfd",
+        "surface": "#f1f4f7",
+        "panel": "#e4e9ef",
+        "foreground": "#1b232d",
+        "primary": "#0a569f",
+        "secondary": "#4d5967",
+        "accent": "#7434a8",
+        "success": "#0b6a35",
+        "warning": "#824d00",
+        "error": "#ae1c28",
+    },
+)
+COLOUR_BLIND = _theme(
+    "natstui-cb",
+    dark=True,
+    colors={
+        "background": "#0c0e11",
+        "surface": "#14181d",
+        "panel": "#1c2128",
+        "foreground": "#f0f2f5",
+        "primary": "#8ccbf2",
+        "secondary": "#a5afbb",
+        "accent": "#e3b3cf",
+        "success": "#56b4e9",
+        "warning": "#f0e442",
+        "error": "#ee7420",
+    },
+)
+THEMES = (DARK, LIGHT, COLOUR_BLIND)
+
+_SERIES_ON_DARK = ("#56b4e9", "#e69f00", "#00b386", "#cc79a7", "#f0e442", "#d0d4da")
+_SERIES_ON_LIGHT = ("#0072b2", "#b24a00", "#00735a", "#9c3f78", "#6b5d00", "#444c56")
+
+
+def series_colors(*, dark: bool) -> tuple[str, ...]:
+    """Return the colours of chart lines, told apart by colour-blind people too."""
+    return _SERIES_ON_DARK if dark else _SERIES_ON_LIGHT
+
+
+def register_themes(app: App[Answer]) -> None:
+    """Make our themes known to an app; Textual's own stay available."""
+    for theme in THEMES:
+        app.register_theme(theme)
+
+
+STYLES = {
+    "": "",
+    "strong": "bold",
+    "accent": "$text-accent",
+    "ok": "$text-success",
+    "warn": "$text-warning",
+    "bad": "bold $text-error",
+    "dim": "$text-muted",
+    "stale": "italic $text-muted",
+}
+"""The style of each look that pure text gives its cells and lines."""
+
+
+def style_of(look: str) -> str:
+    """Return the style of a look; `on red` is readable text on that ground."""
+    return f"auto {look}" if look.startswith("on ") else STYLES[look]

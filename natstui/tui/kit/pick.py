@@ -1,0 +1,59 @@
+"""A list to pick one thing from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.content import Content
+from textual.screen import ModalScreen
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.text import safe
+from natstui.tui.kit.too_small import TerminalSized
+
+
+class Pick(TerminalSized, ModalScreen[str | None]):
+    """Dismisses with the word picked, or None when it was cancelled."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,q", "dismiss(None)", "Cancel", id="pick.cancel"),
+    ]
+    DEFAULT_CSS = """
+    Pick > Vertical {
+        width: 80%; max-width: 90; height: auto; max-height: 80%; padding: 1 2;
+        background: $panel; border: round $primary;
+    }
+    Pick OptionList {
+        height: auto; max-height: 16; padding: 0; border: none !important; background: $panel;
+    }
+    """
+
+    def __init__(self, title: str, words: Sequence[tuple[str, str]]) -> None:
+        super().__init__()
+        self._title, self._words = title, list(words)
+
+    def compose(self) -> ComposeResult:
+        """The title above the words, each with its explanation."""
+        width = max((len(word) for word, _ in self._words), default=0) + 2
+        options = [
+            Option(Content.assemble(safe(word.ljust(width), "bold"), safe(text, "$text-muted")))
+            for word, text in self._words
+        ]
+        with Vertical():
+            yield Static(safe(self._title, "bold $text-accent"), markup=False)
+            yield KeyList(*options)
+
+    def on_mount(self) -> None:
+        """Give the keys to the list."""
+        self.query_one(OptionList).focus()
+
+    @on(OptionList.OptionSelected)
+    def _picked(self, event: OptionList.OptionSelected) -> None:
+        self.dismiss(self._words[event.option_index][0])

@@ -1,0 +1,85 @@
+"""A question with one line to type the answer into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual import on
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.screen import ModalScreen
+from textual.widgets import Input, Static
+
+from natstui.tui.kit.text import safe
+from natstui.tui.kit.too_small import TerminalSized
+
+_AGAIN = "What you typed is not sent. Escape again drops it, enter sends it."
+
+
+class Prompt(TerminalSized, ModalScreen[str | None]):
+    """Dismisses with the text, or None when it was cancelled.
+
+    An answer that is refused stays in the line, with the reason above it.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape", "cancel", "Cancel", id="prompt.cancel")
+    ]
+    DEFAULT_CSS = """
+    Prompt > Vertical {
+        width: 80%; max-width: 90; height: auto; padding: 1 2;
+        background: $panel; border: round $primary;
+    }
+    """
+
+    def __init__(
+        self,
+        question: str,
+        text: str = "",
+        *,
+        word: str | None = None,
+        refusal: Callable[[str], str] | None = None,
+    ) -> None:
+        """`word` is the only answer that is taken, when there is one.
+
+        `refusal` returns why an answer is not taken; empty: it is taken.
+        """
+        super().__init__()
+        self._question, self._text, self._word = question, text, word
+        self._refusal = refusal
+        self._kept = ""
+        """The text that the next escape drops."""
+
+    def compose(self) -> ComposeResult:
+        """The question above its line."""
+        with Vertical():
+            yield Static(safe(self._question), id="question", markup=False)
+            yield Input(self._text, compact=True, select_on_focus=False)
+
+    @on(Input.Submitted)
+    def _answered(self, event: Input.Submitted) -> None:
+        if reason := self._why_not(event.value):
+            self._tell(f"{reason} {self._question}", "$text-error")
+        else:
+            self.dismiss(event.value)
+
+    def _why_not(self, text: str) -> str:
+        if self._word is not None and text != self._word:
+            return f"That is not {self._word}: nothing was done."
+        reason = self._refusal(text) if self._refusal is not None else ""
+        return f"{reason}." if reason else ""
+
+    def _tell(self, text: str, look: str) -> None:
+        self.query_one("#question", Static).update(safe(text, look))
+
+    def action_cancel(self) -> None:
+        """Leave without an answer; typed text is dropped only when escape is pressed twice."""
+        typed = self.query_one(Input).value
+        # The name that confirms something is no work to type again.
+        if self._word is not None or typed in ("", self._text, self._kept):
+            self.dismiss(None)
+            return
+        self._kept = typed
+        self._tell(f"{_AGAIN} {self._question}", "$text-warning")

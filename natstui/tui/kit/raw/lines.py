@@ -1,0 +1,95 @@
+"""Long text cut into the rows of a screen, and the coloured parts of one line. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal, NamedTuple
+
+from rich.cells import cell_len
+
+
+class Row(NamedTuple):
+    """A part of a line that stands in one row of the screen."""
+
+    line: int
+    start: int
+    end: int
+
+
+def rows_of(lines: list[str], width: int) -> list[Row]:
+    """Return the screen rows of all lines, each at most `width` cells."""
+    rows: list[Row] = []
+    for number, line in enumerate(lines):
+        if len(line) <= width and line.isascii():
+            rows.append(Row(number, 0, len(line)))
+        else:
+            rows.extend(Row(number, start, end) for start, end in _cuts(line, max(2, width)))
+    return rows
+
+
+def _cuts(line: str, width: int) -> Iterator[tuple[int, int]]:
+    """Yield where a long line is cut, so that no part is wider than `width` cells."""
+    start = 0
+    single = line.isascii()
+    while start < len(line) or start == 0:
+        end = min(len(line), start + width)
+        while not single and end > start + 1:
+            excess = cell_len(line[start:end]) - width
+            if excess <= 0:
+                break
+            end -= (excess + 1) // 2
+        yield start, end
+        start = max(end, 1)
+
+
+Language = Literal["json", "yaml", "text"]
+
+_PATTERNS: dict[Language, re.Pattern[str] | None] = {
+    "json": re.compile(
+        r'(?P<key>"(?:[^"\\]|\\.)*"(?=\s*:))|(?P<string>"(?:[^"\\]|\\.)*"?)'
+        r"|(?P<number>-?\b\d[\d.eE+-]*)|(?P<word>\b(?:true|false|null)\b)|(?P<mark>[\[\]{}:,])"
+    ),
+    "yaml": re.compile(
+        r"^(?P<mark>[\s-]*(?=\S))?(?P<key>(?:\"[^\"]*\"|'[^']*'|[^\s:#'\"][^:#]*)(?=:(?:\s|$)))?"
+        r"|(?P<string>\"(?:[^\"\\]|\\.)*\"|'[^']*')|(?P<word>(?<=[:-] )(?:true|false|null|~)$)"
+        r"|(?P<number>(?<=[:-] )-?\d[\d.eE+-]*$)"
+    ),
+    "text": None,
+}
+_COLOURED_CHARACTERS = 4096
+
+
+class Span(NamedTuple):
+    """A part of a line and what it is: key, string, number, word or mark."""
+
+    start: int
+    end: int
+    kind: str
+
+
+def spans_of(line: str, language: Language) -> list[Span]:
+    """Return the coloured parts of one line; none for a line too long to be read anyway."""
+    pattern = _PATTERNS[language]
+    if pattern is None or len(line) > _COLOURED_CHARACTERS:
+        return []
+    return [
+        Span(*match.span(kind), kind)
+        for match in pattern.finditer(line)
+        for kind, text in match.groupdict().items()
+        if text
+    ]
+
+
+def matches_of(line: str, wanted: str) -> list[Span]:
+    """Return where `wanted` is found; upper case letters in it make case matter."""
+    if not wanted:
+        return []
+    if wanted == wanted.lower():
+        line = line.lower()
+    found: list[Span] = []
+    at = line.find(wanted)
+    while at >= 0:
+        found.append(Span(at, at + len(wanted), "found"))
+        at = line.find(wanted, at + len(wanted))
+    return found

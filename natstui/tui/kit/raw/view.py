@@ -1,0 +1,211 @@
+"""JSON, YAML or any text up to a megabyte: only the rows in view are coloured and drawn."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+from natstui.clean import clean_text
+from natstui.tui.kit.raw.lines import Language, Row, matches_of, rows_of, spans_of
+
+_MOST_CHARACTERS = 1024 * 1024
+
+
+class RawView(ScrollView, can_focus=True):
+    """Text with line numbers, colours, search and copy; over-long lines are wrapped."""
+
+    ALLOW_SELECT = False
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "row(-1)", "Up", show=False, id="raw.up"),
+        Binding("down,j", "row(1)", "Down", show=False, id="raw.down"),
+        Binding("home,g", "scroll_home", "Top", show=False, id="raw.top"),
+        Binding("end,G", "scroll_end", "End", show=False, id="raw.end"),
+        Binding("n", "found(1)", "Next match", show=False, id="raw.next"),
+        Binding("N", "found(-1)", "Previous match", show=False, id="raw.previous"),
+        Binding("c", "copy", "Copy", id="raw.copy"),
+    ]
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "raw-view--line",
+        "raw-view--key",
+        "raw-view--string",
+        "raw-view--number",
+        "raw-view--word",
+        "raw-view--mark",
+        "raw-view--found",
+        "raw-view--here",
+    }
+    DEFAULT_CSS = """
+    RawView {
+        height: 1fr;
+        background: $background;
+        color: $foreground;
+        overflow-x: hidden;
+        overflow-y: scroll;
+        scrollbar-size: 0 1;
+        & > .raw-view--line { color: $text-muted; }
+        & > .raw-view--key { color: $text-primary; }
+        & > .raw-view--string { color: $text-success; }
+        & > .raw-view--number { color: $text-warning; }
+        & > .raw-view--word { color: $text-accent; }
+        & > .raw-view--mark { color: $text-muted; }
+        & > .raw-view--found { background: $warning 30%; color: $foreground; }
+        & > .raw-view--here { background: $primary 50%; color: $foreground; text-style: bold; }
+    }
+    """
+
+    class CopyAsked(Message):
+        """The user wants the whole text on the clipboard."""
+
+        def __init__(self, text: str) -> None:
+            super().__init__()
+            self.text = text
+
+    class Searched(Message):
+        """A search was made, or another match is looked at: its number from 1, of how many."""
+
+        def __init__(self, wanted: str, at: int, count: int) -> None:
+            super().__init__()
+            self.wanted = wanted
+            self.at = at
+            self.count = count
+
+    def __init__(self, *, id: str | None = None, classes: str | None = None) -> None:
+        super().__init__(id=id, classes=classes)
+        self._text = ""
+        self._lines: list[str] = []
+        self._language: Language = "text"
+        self._rows: list[Row] = []
+        self._rows_for = -1
+        self._wanted = ""
+        self._matches: list[tuple[int, int]] = []
+        self._at = 0
+
+    def show(self, text: str, language: Language = "text") -> None:
+        """Show a text from its beginning; beyond 1 Mi characters it is cut, which it says."""
+        self._text = text
+        shown = clean_text(text[:_MOST_CHARACTERS])
+        self._lines = shown.split("\n")
+        if len(text) > _MOST_CHARACTERS:
+            self._lines.append(f"… {len(text) - _MOST_CHARACTERS:,} more characters")
+        self._language = language
+        self._rows_for = -1
+        self._cut_into_rows()
+        self.scroll_to(y=0, animate=False, force=True)
+        self.search("")
+
+    def search(self, wanted: str) -> int:
+        """Mark every match, go to the first at or below the top, return how many there are."""
+        self._wanted = wanted
+        self._matches = [
+            (number, span.start)
+            for number, line in enumerate(self._lines)
+            for span in matches_of(line, wanted)
+        ]
+        top = round(self.scroll_y)
+        line = self._rows[top].line if top < len(self._rows) else 0
+        self._at = next((i for i, match in enumerate(self._matches) if match[0] >= line), 0)
+        self._go()
+        return len(self._matches)
+
+    def action_found(self, step: int) -> None:
+        """Go to the next match or the one before, round and round."""
+        if self._matches:
+            self._at = (self._at + step) % len(self._matches)
+            self._go()
+
+    def action_row(self, step: int) -> None:
+        """Scroll by one row."""
+        self.scroll_to(y=self.scroll_y + step, animate=False, force=True)
+
+    def action_copy(self) -> None:
+        """Ask for the text to be copied."""
+        self.post_message(self.CopyAsked(self._text))
+
+    def on_resize(self) -> None:
+        """Wrap for the new width, with the same line at the top."""
+        top = round(self.scroll_y)
+        line = self._rows[top].line if top < len(self._rows) else 0
+        self._cut_into_rows()
+        if top:
+            self._scroll_to_line(line, 0)
+
+    @property
+    def _number_width(self) -> int:
+        return len(str(len(self._lines))) + 1
+
+    def _cut_into_rows(self) -> None:
+        """Wrap all lines for the present width."""
+        width = self.scrollable_content_region.width - self._number_width
+        if width > 0 and width != self._rows_for:
+            self._rows_for = width
+            self._rows = rows_of(self._lines, width)
+            self.virtual_size = Size(width + self._number_width, len(self._rows))
+            self.refresh()
+
+    def _go(self) -> None:
+        """Bring the present match into view and tell where it is."""
+        if self._matches:
+            self._scroll_to_line(*self._matches[self._at])
+        self.refresh()
+        at = self._at + 1 if self._matches else 0
+        self.post_message(self.Searched(self._wanted, at, len(self._matches)))
+
+    def _scroll_to_line(self, line: int, character: int) -> None:
+        """Scroll so that a place in the text is in the upper third, if it is not in view."""
+        at = next(
+            (i for i, row in enumerate(self._rows) if row.line == line and character < row.end),
+            next((i for i, row in enumerate(self._rows) if row.line == line), 0),
+        )
+        top, height = round(self.scroll_y), self.size.height
+        if not top <= at < top + height:
+            self.scroll_to(y=at - height // 3, animate=False, force=True)
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one row: the line's number at its first row, then its text in colours."""
+        width = self.scrollable_content_region.width
+        at = y + round(self.scroll_y)
+        ground = self.rich_style
+        if at >= len(self._rows):
+            return Strip([Segment(" " * width, ground)], width)
+        row = self._rows[at]
+        number = str(row.line + 1) if row.start == 0 else ""
+        segments = [Segment(f"{number:>{self._number_width - 1}} ", self._style("line"))]
+        segments += self._coloured(row)
+        return Strip(segments).crop_extend(0, width, ground)
+
+    def _coloured(self, row: Row) -> list[Segment]:
+        """Return a row's text in segments; matches lie over colours."""
+        line = self._lines[row.line]
+        kinds: list[str] = [""] * (row.end - row.start)
+        here = self._matches[self._at] if self._matches else None
+        for start, end, kind in [*spans_of(line, self._language), *matches_of(line, self._wanted)]:
+            if kind == "found" and here == (row.line, start):
+                kind = "here"
+            low, high = max(start, row.start), min(end, row.end)
+            if low < high:
+                kinds[low - row.start : high - row.start] = [kind] * (high - low)
+        return self._merged(line[row.start : row.end], kinds)
+
+    def _merged(self, text: str, kinds: list[str]) -> list[Segment]:
+        """Join neighbouring characters of one kind."""
+        segments: list[Segment] = []
+        start = 0
+        for at in range(1, len(text) + 1):
+            if at == len(text) or kinds[at] != kinds[start]:
+                segments.append(Segment(text[start:at], self._style(kinds[start])))
+                start = at
+        return segments
+
+    def _style(self, kind: str) -> Style:
+        """Return the style of a kind of text."""
+        if not kind:
+            return self.rich_style
+        style = self.get_component_rich_style(f"raw-view--{kind}")
+        return style if kind in ("found", "here") else self.rich_style + Style(color=style.color)

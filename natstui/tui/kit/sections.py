@@ -1,0 +1,166 @@
+"""Text in sections of label and value: what the detail and server screens consist of."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from textual.content import Content
+from textual.widgets import Static
+
+from natstui.clean import clean_line
+from natstui.model.live.snapshot import Peer
+from natstui.tui.kit.looks import STYLES
+from natstui.tui.kit.text import safe
+from natstui.units import duration_text
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One label and its value; `look` as in table cells."""
+
+    label: str
+    text: str
+    look: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A title over lines."""
+
+    title: str
+    lines: tuple[Line, ...]
+
+
+def line(label: str, text: str, look: str = "") -> Line:
+    """Return a line whose text is harmless."""
+    return Line(label, clean_line(text), look)
+
+
+def every_value(config_json: str) -> tuple[Line, ...]:
+    """Return every configured value of a stream or consumer, as the server names it."""
+    try:
+        config = json.loads(config_json)
+    except ValueError:
+        # Not what a server writes; recordings come from anywhere.
+        return (line("", config_json, "bad"),)
+    return tuple(_values("", config)) if isinstance(config, Mapping) else ()
+
+
+def _values(prefix: str, values: Mapping[str, object]) -> Iterable[Line]:
+    for name, value in values.items():
+        label = f"{prefix}{name}"
+        if isinstance(value, Mapping) and value:
+            yield from _values(f"{label}.", value)
+        else:
+            yield line(clean_line(label), value_text(name, value))
+
+
+_NANOSECONDS = (
+    "max_age",
+    "duplicate_window",
+    "ack_wait",
+    "inactive_threshold",
+    "idle_heartbeat",
+    "max_expires",
+    "priority_timeout",
+    "subject_delete_marker_ttl",
+)
+
+
+def value_text(name: str, value: object) -> str:
+    """Return one configured value for people: durations as such, -1 as unlimited."""
+    if value == -1:
+        return "unlimited"
+    if name in _NANOSECONDS and isinstance(value, int):
+        return duration_text(value / 1e9) if value else "none"
+    if name == "backoff" and isinstance(value, list):
+        return ", ".join(duration_text(step / 1e9) for step in value if isinstance(step, int))
+    if isinstance(value, list) and all(isinstance(part, str) for part in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def stale_section(age_s: float | None) -> Section:
+    """Return when stale data was last seen; empty while it is not stale."""
+    if age_s is None:
+        return Section("STALE", ())
+    return Section("STALE", (line("last seen", f"{duration_text(age_s)} ago", "bad"),))
+
+
+def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
+    """Return the leader and each replica, as the leader sees it."""
+    lines = [line("leader", leader) if leader else line("leader", "none elected", "bad")]
+    for peer in peers:
+        state = "offline" if peer.offline else "current" if peer.current else "behind"
+        seen = "never seen" if peer.active_ns is None else duration_text(peer.active_ns / 1e9)
+        text = f"{state}, lag {peer.lag_msgs}, seen {seen} ago"
+        look = "" if peer.current and not peer.offline else "bad"
+        lines.append(
+            line(
+                f"replica {clean_line(peer.name)}",
+                text.replace("seen never seen ago", "never seen"),
+                look,
+            )
+        )
+    return Section("CLUSTER", tuple(lines))
+
+
+_LABELS_AT_MOST = 24
+
+
+class SectionText(Static):
+    """Shows sections; labels line up, long values are wrapped beside them."""
+
+    DEFAULT_CSS = "SectionText { width: 1fr; height: auto; padding: 0 1; }"
+
+    def __init__(self, *, id: str | None = None, value_cells: int = 18) -> None:
+        """`value_cells` is the room that values keep beside long labels."""
+        super().__init__(id=id, markup=False)
+        self._value_cells = value_cells
+        self._sections: Sequence[Section] = ()
+        self._drawn_width = 0
+
+    def show(self, sections: Sequence[Section]) -> None:
+        """Show sections, unless they are shown already."""
+        width = self.content_size.width
+        if sections == self._sections and width == self._drawn_width:
+            return
+        self._sections, self._drawn_width = sections, width
+        self.update(drawn(sections, width, self._value_cells))
+
+    def on_resize(self) -> None:
+        """Wrap for the new width."""
+        self.show(self._sections)
+
+
+def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Content:
+    """Return sections as text of at most `width` cells a line."""
+    labels = [line.label for section in sections for line in section.lines]
+    label_width = min(
+        _LABELS_AT_MOST, max(8, width - value_cells), max(map(len, labels), default=0)
+    )
+    rows: list[Content] = []
+    for section in sections:
+        rows.append(Content.styled(section.title, "bold $text-accent"))
+        for line in section.lines:
+            rows += _wrapped(line, label_width, max(width, label_width + 10))
+        rows.append(Content())
+    return Content("\n").join(rows[:-1])
+
+
+def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
+    """Return one line: its label, then its value within the room beside it."""
+    value = safe(line.text, STYLES[line.look])
+    if not line.label:
+        return list(value.wrap(width)) or [Content()]
+    label = safe(line.label.ljust(label_width), "$text-muted")
+    room = width - max(label_width, len(line.label)) - 2
+    if room < 8:
+        return [label, *(Content("  ") + part for part in value.wrap(width - 2))]
+    indent = Content(" " * label_width)
+    parts = list(value.wrap(room)) or [Content()]
+    return [
+        Content.assemble(label if at == 0 else indent, "  ", part) for at, part in enumerate(parts)
+    ]

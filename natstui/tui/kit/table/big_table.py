@@ -1,0 +1,177 @@
+"""A table for a hundred thousand rows: keys and mouse on top of the lines of `TableView`."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.binding import Binding, BindingType
+
+from natstui.tui.kit.table import view as messages
+from natstui.tui.kit.table.paint import Sort
+from natstui.tui.kit.table.rows import Cell, RowSource
+from natstui.tui.kit.table.view import TableView
+from natstui.tui.kit.table.widths import Column
+
+__all__ = ["BigTable", "Cell", "Column", "RowSource", "Sort"]
+
+
+class BigTable(TableView):
+    """Rows of a `RowSource` with a cursor, marks, sort arrows and sideways scrolling."""
+
+    RowHighlighted = messages.RowHighlighted
+    RowSelected = messages.RowSelected
+    HeaderSelected = messages.HeaderSelected
+    MarksChanged = messages.MarksChanged
+    VisibleChanged = messages.VisibleChanged
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "step(-1)", "Up", show=False, id="table.up"),
+        Binding("down,j", "step(1)", "Down", show=False, id="table.down"),
+        Binding("pageup", "page(-1)", "Page up", show=False, id="table.page_up"),
+        Binding("pagedown", "page(1)", "Page down", show=False, id="table.page_down"),
+        Binding("home,g", "edge(0)", "First row", show=False, id="table.first"),
+        Binding("end,G", "edge(-1)", "Last row", show=False, id="table.last"),
+        Binding("left,h", "aside(-1)", "Columns left", show=False, id="table.left"),
+        Binding("right,l", "aside(1)", "Columns right", show=False, id="table.right"),
+        Binding("enter", "select", "Open", show=False, id="table.open"),
+        Binding("space", "mark", "Mark", show=False, id="table.mark"),
+        Binding("ctrl+@", "mark_range", "Mark range", show=False, id="table.mark_range"),
+        Binding("ctrl+backslash", "unmark", "Clear marks", show=False, id="table.unmark"),
+        Binding("less_than_sign", "sort(-1)", "Sort left", show=False, id="table.sort_left"),
+        Binding("greater_than_sign", "sort(1)", "Sort right", show=False, id="table.sort_right"),
+        Binding("r", "sort(0)", "Reverse sort", show=False, id="table.reverse"),
+    ]
+
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "big-table--header",
+        "big-table--cursor",
+        "big-table--blurred",
+        "big-table--hover",
+        "big-table--marked",
+        "big-table--sorted",
+        "big-table--mark",
+        "big-table--ok",
+        "big-table--warn",
+        "big-table--bad",
+        "big-table--dim",
+        "big-table--stale",
+        "big-table--accent",
+        "big-table--strong",
+    }
+
+    DEFAULT_CSS = """
+    BigTable {
+        height: 1fr;
+        background: $background;
+        color: $foreground;
+        overflow-y: scroll;
+        scrollbar-size: 0 1;
+        & > .big-table--header { background: $panel; color: $foreground; text-style: bold; }
+        & > .big-table--cursor { background: $primary 25%; color: $foreground; text-style: bold; }
+        & > .big-table--blurred { background: $primary 12%; color: $foreground; }
+        & > .big-table--hover { background: $foreground 8%; color: $foreground; }
+        & > .big-table--marked { background: $accent 15%; color: $foreground; }
+        & > .big-table--sorted { color: $text-accent; }
+        & > .big-table--mark { color: $text-accent; text-style: bold; }
+        & > .big-table--ok { color: $text-success; }
+        & > .big-table--warn { color: $text-warning; }
+        & > .big-table--bad { color: $text-error; text-style: bold; }
+        & > .big-table--dim { color: $text-muted; }
+        & > .big-table--stale { color: $text-muted; text-style: italic; }
+        & > .big-table--accent { color: $text-primary; }
+        & > .big-table--strong { text-style: bold; }
+    }
+    """
+
+    def action_step(self, rows: int) -> None:
+        """Move the cursor by rows."""
+        self.move(self.cursor + rows)
+
+    def action_page(self, pages: int) -> None:
+        """Move the cursor by what is visible."""
+        self.move(self.cursor + pages * self.page)
+
+    def action_edge(self, edge: int) -> None:
+        """Go to the first row (0) or the last (-1)."""
+        self.move(0 if edge == 0 else len(self.source.order) - 1)
+
+    def action_aside(self, step: int) -> None:
+        """Scroll sideways to the next column that is cut off."""
+        layout = self.columns_now
+        starts = [placed.start - layout.fixed_width for placed in layout.placed[1:]]
+        now = round(self.scroll_x)
+        if step > 0:
+            target = next((x for x in starts if x > now), now)
+        else:
+            target = next((x for x in reversed(starts) if x < now), 0)
+        self.scroll_to(x=target, animate=False, force=True)
+
+    def action_select(self) -> None:
+        """Open the row under the cursor."""
+        if (key := self.cursor_key) is not None:
+            self.post_message(messages.RowSelected(self, key))
+
+    def action_mark(self) -> None:
+        """Mark the row under the cursor, or take its mark away."""
+        if (key := self.cursor_key) is not None:
+            self.marks ^= {key}
+            self._marks_changed()
+
+    def action_mark_range(self) -> None:
+        """Mark every row from the nearest mark above, or below, to the cursor."""
+        order, key = self.source.order, self.source.key
+        marked = [at for at in range(len(order)) if key(order[at]) in self.marks]
+        if not marked:
+            return self.action_mark()
+        anchor = max((at for at in marked if at < self.cursor), default=min(marked))
+        low, high = sorted((anchor, self.cursor))
+        self.marks |= {key(order[at]) for at in range(low, high + 1)}
+        return self._marks_changed()
+
+    def action_unmark(self) -> None:
+        """Take all marks away."""
+        self.marks.clear()
+        self._marks_changed()
+
+    def action_sort(self, step: int) -> None:
+        """Ask for the sort column `step` to the right; 0 asks for the present one, reversed."""
+        columns = [p.column.id for p in self.columns_now.placed if p.column.sortable]
+        if not columns:
+            return
+        sorted_by = self.sort.column_id if self.sort else None
+        at = columns.index(sorted_by) if sorted_by in columns else -step if step > 0 else 0
+        self.post_message(messages.HeaderSelected(self, columns[(at + step) % len(columns)]))
+
+    def _marks_changed(self) -> None:
+        """Show and report the marks."""
+        self.repaint_changed()
+        self.post_message(messages.MarksChanged(self, frozenset(self.marks)))
+
+    def on_click(self, event: events.Click) -> None:
+        """Sort by a title, go to a row, open it with a double click."""
+        at = event.get_content_offset(self)
+        if at is None:
+            return
+        if at.y == 0:
+            column = self.columns_now.at(at.x, round(self.scroll_x))
+            if column is not None and column.sortable:
+                self.post_message(messages.HeaderSelected(self, column.id))
+            return
+        position = at.y - 1 + round(self.scroll_y)
+        if position < len(self.source.order):
+            self.move(position)
+            if event.chain >= 2:
+                self.action_select()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which row the pointer is on."""
+        at = event.y - 1 + round(self.scroll_y) if event.y > 0 else None
+        if at != self._hover:
+            self._hover = at
+            self.repaint_changed()
+
+    def on_leave(self) -> None:
+        """The pointer is on no row any more."""
+        self._hover = None
+        self.repaint_changed()

@@ -1,0 +1,140 @@
+"""The lines of a big table: only rows in view are asked for, only changed lines are repainted."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from functools import partial
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.geometry import Region, Size
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+from textual.widget import Widget
+
+from natstui.defects import contained
+from natstui.tui.kit.table.paint import Look, Painter, Sort
+from natstui.tui.kit.table.rows import Cell, NoRows, RowSource
+from natstui.tui.kit.table.widths import Column, Layout, place
+from natstui.tui.kit.text import fit
+
+_WHOLE = {"header", "cursor", "blurred", "hover", "marked"}
+"""Looks of whole lines; the others lend a cell their ink only."""
+
+_KEPT_ROWS = 1_000
+_TOLD_AGAIN_S = 60.0
+"""A row that cannot be shown is said this often."""
+
+
+class TableLines(ScrollView, can_focus=True):
+    """Draws the titles and the rows in view."""
+
+    ALLOW_SELECT = False
+
+    def __init__(
+        self,
+        columns: Sequence[Column],
+        *,
+        empty: str = "nothing to show",
+        id: str | None = None,
+        classes: str | None = None,
+    ) -> None:
+        super().__init__(id=id, classes=classes)
+        self.columns = tuple(columns)
+        self.empty = empty
+        """What is said when there are no rows; before the first ones come, that they load."""
+        self.sort: Sort | None = None
+        self.source: RowSource = NoRows()
+        self.marks: set[Hashable] = set()
+        self.cursor = 0
+        """Position in the source's order."""
+        self._hover: int | None = None
+        self._painter = Painter(partial(_style_of, self))
+        self._painted: dict[int, Look | None] = {}
+        self._layout: tuple[int, Layout] | None = None
+        self._cells: dict[int, Sequence[Cell]] = {}
+
+    @property
+    def page(self) -> int:
+        """Return how many rows fit below the titles."""
+        return max(1, self.scrollable_content_region.height - 1)
+
+    @property
+    def columns_now(self) -> Layout:
+        """Return where the columns are at the present width."""
+        width = self.scrollable_content_region.width
+        if self._layout is None or self._layout[0] != width:
+            self._layout = (width, place(self.columns, width))
+        return self._layout[1]
+
+    def render_line(self, y: int) -> Strip:
+        """Draw one line of the screen: the titles, a row, or nothing."""
+        scroll_x, width = round(self.scroll_x), self.scrollable_content_region.width
+        if y == 0:
+            return self._painter.header(self.sort, self.columns_now, scroll_x, width)
+        look = self._look(y)
+        self._painted[y] = look
+        if look is not None:
+            return self._painter.row(look, self.columns_now, scroll_x, width)
+        text = ""
+        if not self.source.order and y == min(2, self.size.height - 1):
+            text = "  " + ("loading …" if isinstance(self.source, NoRows) else self.empty)
+        return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
+
+    def _look(self, y: int) -> Look | None:
+        """Return what line `y` shows now; None below the last row."""
+        position = y - 1 + round(self.scroll_y)
+        order = self.source.order
+        if position >= len(order):
+            return None
+        row = order[position]
+        marked = bool(self.marks) and self.source.key(row) in self.marks
+        cells = self._cells.get(row)
+        if cells is None:
+            cells = self._cells[row] = self._cells_of(row)
+        return Look(cells, position == self.cursor, position == self._hover, marked)
+
+    def _cells_of(self, row: int) -> Sequence[Cell]:
+        """Return the cells of a row; one that cannot be shown says so in every cell."""
+        cells: Sequence[Cell] | None = None
+        with contained("showing a row", partial(_report_defect, self), again_s=_TOLD_AGAIN_S):
+            cells = self.source.cells(row)
+        return [Cell("defect", "bad")] * len(self.columns) if cells is None else cells
+
+    def repaint_changed(self) -> None:
+        """Repaint the lines that would not look as they did; the rest costs no output."""
+        if len(self._cells) > _KEPT_ROWS:
+            self._cells.clear()
+        width = self.size.width
+        for y in range(1, self.size.height):
+            if y not in self._painted or self._look(y) != self._painted[y]:
+                self.refresh(Region(0, y, width, 1))
+
+    def resize_content(self) -> None:
+        """Tell the scroll bar how many rows and cells there are."""
+        size = Size(self.columns_now.total_width, len(self.source.order) + 1)
+        if size != self.virtual_size:
+            self.virtual_size = size
+
+    def notify_style_update(self) -> None:
+        """Forget the styles of the old theme."""
+        super().notify_style_update()
+        self._painter.forget()
+
+
+def _report_defect(table: Widget, sentence: str) -> None:
+    table.notify(sentence, severity="error", timeout=15)
+
+
+def _style_of(table: Widget, look: str) -> Style:
+    """Return the style of a component class of the table."""
+    if look == "cursor" and not table.has_focus:
+        look = "blurred"
+    name = f"big-table--{look}"
+    if look == "row" or name not in table.COMPONENT_CLASSES:
+        return table.rich_style if look == "row" else Style()
+    style = table.get_component_rich_style(name)
+    if look in _WHOLE:
+        return style
+    ink = None if look == "strong" else style.color
+    return Style(color=ink, bold=style.bold or None, italic=style.italic or None)

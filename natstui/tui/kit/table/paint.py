@@ -1,0 +1,151 @@
+"""A table's lines as strips: every segment has a style, a run of one style is one segment."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual.strip import Strip
+
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.kit.table.widths import Layout, Placed
+from natstui.tui.kit.text import fit
+
+_NO_CELL = Cell("")
+
+
+class Look(NamedTuple):
+    """All that a row's line depends on; two equal looks are the same line."""
+
+    cells: Sequence[Cell]
+    cursor: bool = False
+    hover: bool = False
+    marked: bool = False
+
+    @property
+    def kind(self) -> str:
+        """Return the look that gives the row its background."""
+        if self.cursor:
+            return "cursor"
+        return "hover" if self.hover else "marked" if self.marked else "row"
+
+
+class Sort(NamedTuple):
+    """By which column the rows are sorted, so that its title says so."""
+
+    column_id: str
+    descending: bool = False
+
+
+class Painter:
+    """Turns cells into strips; remembers styles until the theme or the focus changes."""
+
+    def __init__(self, style_of: Callable[[str], Style]) -> None:
+        self._style_of = style_of
+        self._styles: dict[tuple[str, str], Style] = {}
+
+    def forget(self) -> None:
+        """Drop all styles."""
+        self._styles.clear()
+
+    def style(self, kind: str, look: str = "") -> Style:
+        """Return the style of a cell with `look` in a row of `kind`."""
+        style = self._styles.get((kind, look))
+        if style is None:
+            style = self._style_of(kind)
+            if look:
+                style += self._style_of(look)
+            self._styles[kind, look] = style
+        return style
+
+    def row(self, look: Look, layout: Layout, scroll_x: int, width: int) -> Strip:
+        """Return a row's line, `width` cells wide."""
+        cells = look.cells
+        gutter = Cell(" ")
+        if look.marked:
+            gutter = Cell("✓", "mark")
+        elif look.cursor:
+            gutter = Cell("▌", "mark")
+
+        def cell_of(placed: Placed) -> Cell:
+            return cells[placed.index] if placed.index < len(cells) else _NO_CELL
+
+        return self._line(look.kind, gutter, cell_of, layout, scroll_x, width)
+
+    def header(self, sort: Sort | None, layout: Layout, scroll_x: int, width: int) -> Strip:
+        """Return the titles, with an arrow at the sorted column."""
+
+        def title_of(placed: Placed) -> Cell:
+            column = placed.column
+            if sort is None or column.id != sort.column_id:
+                return Cell(column.title)
+            arrow = "▼" if sort.descending else "▲"
+            room = max(0, placed.width - 1)
+            title = fit(column.title, room) if len(column.title) > room else column.title
+            return Cell(title + arrow, "sorted")
+
+        before = Cell("‹" if scroll_x > 0 else " ")
+        strip = self._line("header", before, title_of, layout, scroll_x, width)
+        if layout.total_width - scroll_x > width > 1:
+            more = Segment("›", self.style("header", "sorted"))
+            strip = Strip([*strip.crop(0, width - 1), more], width)
+        return strip
+
+    def _line(
+        self,
+        kind: str,
+        gutter: Cell,
+        cell_of: Callable[[Placed], Cell],
+        layout: Layout,
+        scroll_x: int,
+        width: int,
+    ) -> Strip:
+        """Join the gutter, the fixed column and those in view of the others."""
+        blank = self.style(kind)
+        if not layout.placed:
+            return Strip([Segment(" " * width, blank)], width)
+        left = layout.fixed_width + scroll_x
+        right = scroll_x + width
+        first = layout.placed[:1]
+        seen = [p for p in layout.placed[1:] if p.start < right and p.start + p.width > left]
+        fixed = self._strip(kind, [(gutter, 1), *_cells(first, cell_of, layout.gap)])
+        if not seen:
+            return fixed.crop_extend(0, width, blank)
+        rest = self._strip(kind, _cells(seen, cell_of, layout.gap))
+        skipped = left - seen[0].start
+        if skipped < 0:  # the left edge lies in the gap before the first one seen
+            gap = Segment(" " * -skipped, blank)
+            rest, skipped = Strip([gap, *rest], rest.cell_length - skipped), 0
+        room = width - layout.fixed_width
+        return Strip.join([fixed, rest.crop_extend(skipped, skipped + room, blank)])
+
+    def _strip(self, kind: str, cells: Iterable[tuple[Cell, int]]) -> Strip:
+        """Write cells of known widths side by side, merging neighbours of one style."""
+        segments: list[Segment] = []
+        style = self.style(kind)
+        text = ""
+        length = 0
+        for cell, width in cells:
+            new = self.style(kind, cell.look)
+            if new is not style and text:
+                segments.append(Segment(text, style))
+                text = ""
+            style = new
+            text += cell.text
+            length += width
+        segments.append(Segment(text, style))
+        return Strip(segments, length)
+
+
+def _cells(
+    columns: Iterable[Placed], cell_of: Callable[[Placed], Cell], gap: int
+) -> Iterable[tuple[Cell, int]]:
+    """Yield each column's cell fitted to its width, and the gap behind it."""
+    space = Cell(" " * gap)
+    for placed in columns:
+        cell = cell_of(placed)
+        text = fit(cell.text, placed.width, placed.column.align)
+        yield Cell(text, cell.look), placed.width
+        yield space, gap

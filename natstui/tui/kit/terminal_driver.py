@@ -1,0 +1,155 @@
+"""Textual's driver of a Unix terminal, for one that may be closed, or send anything at all."""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import selectors
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TYPE_CHECKING, Protocol, TextIO, cast
+
+from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+
+from natstui.tui.kit.terminal_input import TerminalInput
+
+if TYPE_CHECKING:
+    from textual.app import App
+
+
+_GONE = (errno.EIO, errno.ENXIO, errno.EPIPE, errno.EBADF)
+_READ_BYTES = 4096
+_LOOK_S = 0.1
+_WAIT_S = 0.005
+_MOST_WAITING = 64
+"""Events the app has not looked at yet; the next wait in the terminal until it has."""
+
+
+class HoldsInput(Protocol):
+    """An app that may hold input back."""
+
+    @property
+    def waiting_count(self) -> int:
+        """How many events wait for the app, the inputs it holds back included."""
+
+
+class TerminalDriver(LinuxDriver):
+    """Takes every input, starts anew only what was suspended, and survives a terminal's end."""
+
+    def __init__(
+        self,
+        app: App[object],
+        *,
+        debug: bool = False,
+        mouse: bool = True,
+        size: tuple[int, int] | None = None,
+    ) -> None:
+        """Prepare the driver; the arguments are those of Textual."""
+        super().__init__(app, debug=debug, mouse=mouse, size=size)
+        assert self._file is not None
+        # Textual writes and flushes it, nothing else.
+        self._file = Vanishing(self._file)  # type: ignore[assignment]
+        self._sent_count = 0
+        self._taken_count = 0
+
+    def run_input_thread(self) -> None:
+        """Read what the terminal sends until the app ends; nothing of it ends this thread."""
+        try:
+            self._read_until_end(TerminalInput())
+        except BaseException as error:
+            # Textual passes on only a picture of the traceback.
+            self._app._exception = self._app._exception or error  # type: ignore[assignment]
+            raise
+
+    def _read_until_end(self, source: TerminalInput) -> None:
+        with selectors.SelectSelector() as selector:
+            selector.register(self.fileno, selectors.EVENT_READ)
+            while not self.exit_event.is_set():
+                data = self._read() if selector.select(_LOOK_S) else b""
+                for event in source.events(data):
+                    self._wait_for_app()
+                    self.process_message(event)
+
+    def _read(self) -> bytes:
+        """Return what came; nothing, after a moment, from a terminal that is gone."""
+        try:
+            data = os.read(self.fileno, _READ_BYTES)
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            data = b""
+        if not data:
+            # It stays readable: without a rest this would spin until the hang-up is noticed.
+            self.exit_event.wait(_LOOK_S)
+        return data
+
+    def _wait_for_app(self) -> None:
+        """Hold input back while the app is behind: else a storm of it would fill the memory."""
+        app = cast("HoldsInput", self._app)
+        while self._sent_count - self._taken_count + app.waiting_count > _MOST_WAITING:
+            if self.exit_event.wait(_WAIT_S):
+                return
+
+    def send_message(self, message: Message) -> None:
+        """Hand an event to the app's loop, and count it: a busy loop takes none for a while."""
+        self._sent_count += 1
+        asyncio.run_coroutine_threadsafe(self._take(message), self._loop)
+
+    async def _take(self, message: Message) -> None:
+        self._taken_count += 1
+        self._app.post_message(message)
+
+    def _query_in_band_window_resize(self) -> None:
+        """Ask for no sizes among the keys: the system tells them, and nobody can type those."""
+
+    def _sigcont_application(self, number: int, frame: FrameType | None) -> None:
+        # It also comes behind every hang-up, and a second start would leave two writers.
+        if self._must_signal_resume:
+            super()._sigcont_application(number, frame)
+
+
+class Vanishing:
+    """A text file that takes everything, also when what it leads to is gone.
+
+    Textual's writer thread would die of the error, and the app wait for it for ever.
+    """
+
+    def __init__(self, file: TextIO) -> None:
+        self._file = file
+
+    def write(self, text: str) -> int:
+        """Write, or drop what nobody can see."""
+        with self._noticing():
+            self._file.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what can be."""
+        with self._noticing():
+            self._file.flush()
+
+    @contextmanager
+    def _noticing(self) -> Iterator[None]:
+        """Leave when the terminal is gone, also where the system does not say so by a signal."""
+        try:
+            yield
+        except OSError as error:
+            if error.errno not in _GONE:
+                raise
+            # What else is written, or still buffered at the very end, must not fail again.
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, self._file.fileno())
+            os.close(nowhere)
+            signal.raise_signal(signal.SIGHUP)
+
+    def fileno(self) -> int:
+        """Return the descriptor."""
+        return self._file.fileno()
+
+    def isatty(self) -> bool:
+        """Return whether it leads to a terminal."""
+        return self._file.isatty()

@@ -1,0 +1,60 @@
+"""Screens as large as the terminal, and what stands on one that is too small."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual import events
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.geometry import Size
+from textual.message_pump import MessagePump
+from textual.screen import ModalScreen
+from textual.widgets import Static
+
+from natstui.tui.kit.text import safe_lines
+
+LEAST = Size(60, 20)
+
+
+def too_small(size: Size) -> bool:
+    """Tell whether a terminal of this size cannot be used."""
+    return size.width < LEAST.width or size.height < LEAST.height
+
+
+class TerminalSized(MessagePump):
+    """A screen that is laid out for the terminal as it is now, for no size it had before.
+
+    With every layout a screen of Textual tells itself its new size once more. While nothing is
+    drawn, as in a batch, two sizes that wait in its queue are told in turn for ever.
+    """
+
+    async def _on_resize(self, event: events.Resize) -> None:
+        """Leave a size out that is outdated: the app tells every screen the newest."""
+        if event.size != self.app.size:
+            event.stop()
+            event.prevent_default()
+
+
+class TooSmall(TerminalSized, ModalScreen[None]):
+    """Says how large the terminal must be, and goes when it is."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("q", "app.quit", "Quit", show=False)]
+    DEFAULT_CSS = """
+    TooSmall Static { width: auto; height: auto; text-align: center; }
+    """
+
+    def compose(self) -> ComposeResult:
+        """Yield the sentence."""
+        yield Static(markup=False)
+
+    def on_resize(self) -> None:
+        """Say the present size, or give the screen back."""
+        size = self.app.size
+        if not too_small(size):
+            if self in self.app.screen_stack and self.is_current:
+                self.dismiss()
+        else:
+            least = f"{LEAST.width}×{LEAST.height}"
+            text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {least}"
+            self.query_one(Static).update(safe_lines(text))

@@ -1,0 +1,1 @@
+"""Changes: actions with their question, the journal, raw configurations."""

@@ -1,0 +1,206 @@
+"""Doing something to streams or consumers: what, to which, and the name typed when it is final."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from natstui.model.assets.fields import Field
+from natstui.model.records.actions import CATALOGUE
+from natstui.model.records.managing import Change, Preview, PreviewChange
+from natstui.model.records.messages import Answered
+from natstui.tui.frame.actions import (
+    ActionSpec,
+    Target,
+    arguments,
+    name_of,
+    targets_text,
+    word_to_type,
+)
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.text import safe, safe_lines
+
+_preview = msgspec.json.Decoder(Preview)
+
+
+class ActionScreen(LiveScreen):
+    """Nothing is sent before ctrl+s or enter, and nothing final without its name."""
+
+    TYPING = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "send", "Do it", id="action.send", priority=True),
+        Binding("escape", "back", "Cancel", id="action.cancel"),
+        Binding("down", "app.focus_next", "Next", show=False, id="action.down"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="action.up"),
+    ]
+    DEFAULT_CSS = """
+    ActionScreen #targets { padding: 0 1; height: auto; margin-bottom: 1; }
+    ActionScreen #effect { padding: 0 1; height: auto; margin: 1 0; }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    effect = getters.query_one("#effect", Static)
+
+    def __init__(
+        self, spec: ActionSpec, targets: Sequence[Target], production: bool, seq: int | None = None
+    ) -> None:
+        super().__init__()
+        self.spec, self.targets = spec, list(targets)
+        self.word = word_to_type(spec, targets, production)
+        self.texts = {"seq": str(seq)} if seq is not None else {}
+        self.typed = ""
+        self._waiting: dict[int, Target] = {}
+        self._failed: list[str] = []
+        self._previews: dict[int, Target] = {}
+        """The questions that are not answered yet."""
+        self._lines: dict[Target, str] = {}
+        self._seen: dict[Target, Preview] = {}
+
+    def asset(self) -> Target | None:
+        """Return the one it is done to, if it is one."""
+        return self.targets[0] if len(self.targets) == 1 else None
+
+    def body(self) -> Iterable[Widget]:
+        """What, to which, the arguments, the effect, and the name."""
+        rows = [FieldRow(field, self.texts.get(field.path, "")) for field in self.spec.fields]
+        if self.word is not None:
+            confirm = Field("", f"Type {self.word}", "text", "", "To confirm it.")
+            rows.append(FieldRow(confirm, ""))
+        yield Static(id="caption", markup=False)
+        with VerticalScroll(can_focus=False):
+            yield Static(safe_lines(targets_text(self.targets)), id="targets", markup=False)
+            yield from rows
+            yield Static(id="effect", markup=False)
+
+    def on_mount(self) -> None:
+        """Say what it does, and give the keys to the first line."""
+        self.caption.update(safe(f"{self.spec.word}: {self.spec.help}"))
+        rows = self.query(FieldRow)
+        if rows:
+            rows.first().editor.focus()
+        self._look_ahead()
+
+    @on(FieldRow.Edited)
+    def _edited(self, message: FieldRow.Edited) -> None:
+        if message.path:
+            self.texts[message.path] = message.text
+            self._look_ahead()
+        else:
+            self.typed = message.text
+
+    @on(Input.Submitted)
+    def _submitted(self) -> None:
+        self.action_send()
+
+    def _look_ahead(self) -> None:
+        """Ask what it removes of each target; say what is wrong with the arguments."""
+        try:
+            body = arguments(self.spec, self.texts)
+        except ValueError as error:
+            self.effect.update(safe(str(error), "$text-error"))
+            return
+        self._previews, self._lines = {}, {}
+        self.effect.update(safe(self._ready_text()))
+        if CATALOGUE[self.spec.action].removes == "never":
+            return
+        self.effect.update(safe("counting what it removes …"))
+        for target in self.targets:
+            number = next_command_id()
+            self._previews[number] = target
+            asked = PreviewChange(
+                number,
+                self.spec.action,
+                target.stream,
+                target.consumer,
+                json.dumps(body),
+                target.created_at_us,
+            )
+            self.post_message(Asked(asked))
+
+    def _take_preview(self, target: Target, answer: Answered) -> None:
+        """Keep and say what one target loses."""
+        if answer.body_json is None:
+            self._lines[target] = answer.text
+        else:
+            seen = _preview.decode(answer.body_json)
+            self._seen[target] = seen
+            self._lines[target] = "; ".join(seen.lines) or "nothing is removed"
+        said = [f"{name_of(one)}: {line}." for one, line in self._lines.items()]
+        left = len(self._previews)
+        said.append(f"counting {left} more …" if left else self._ready_text())
+        self.effect.update(safe_lines("\n".join(said), "$text-warning"))
+
+    def _ready_text(self) -> str:
+        if self.word is None:
+            return "ctrl+s does it."
+        return f"This cannot be undone. Type {self.word} and press enter to do it."
+
+    def action_send(self) -> None:
+        """Do it to every target."""
+        try:
+            body = arguments(self.spec, self.texts)
+        except ValueError as error:
+            self.effect.update(safe(str(error), "$text-error"))
+            return
+        if self.word is not None and self.typed != self.word:
+            self.effect.update(safe(f"Type {self.word} to do it.", "$text-error"))
+            return
+        if self._waiting or not self._is_counted():
+            return
+        self._failed = []
+        for target in self.targets:
+            number = next_command_id()
+            self._waiting[number] = target
+            seen = self._seen.get(target)
+            change = Change(
+                number,
+                self.spec.action,
+                target.stream,
+                target.consumer,
+                json.dumps(body),
+                confirmed=name_of(target) if self.word is not None else None,
+                created_at_us=seen.created_at_us if seen else target.created_at_us,
+                previewed_msgs=seen.most_msgs if seen else None,
+            )
+            self.post_message(Asked(change))
+        self.effect.update(safe("sending …"))
+
+    def _is_counted(self) -> bool:
+        """Tell whether it was said what goes; say what is missing."""
+        if self._previews:
+            self.effect.update(safe("counting what it removes: try again in a moment"))
+            return False
+        return True
+
+    def refresh_state(self) -> None:
+        """Take answers when they come."""
+        for number in list(self._previews):
+            if preview := answer_to(self.state, number):
+                self._take_preview(self._previews.pop(number), preview)
+        for number in list(self._waiting):
+            answer = answer_to(self.state, number)
+            if answer is None:
+                continue
+            del self._waiting[number]
+            if answer.status == "done":
+                self.app.notify(answer.text, markup=False)
+            else:
+                self._failed.append(answer.text)
+            if not self._waiting:
+                self._end()
+
+    def _end(self) -> None:
+        if self._failed:
+            self.effect.update(safe_lines("\n".join(self._failed), "$text-error"))
+        else:
+            self.dismiss()

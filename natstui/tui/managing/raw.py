@@ -1,0 +1,123 @@
+"""The whole INFO of a stream or consumer as the server writes it, as JSON or YAML."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.model.records.record import Describe, Outcome
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, next_command_id
+from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.kit.raw.view import RawView
+from natstui.tui.kit.text import safe
+
+
+class RawScreen(LiveScreen):
+    """Asks the engine for the INFO once, and again with ctrl+r."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "reformat", "JSON/YAML", id="raw.format"),
+        Binding("slash", "search", "Search", key_display="/", id="raw.search"),
+        Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="raw.refresh"),
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    raw = getters.query_one(RawView)
+
+    def __init__(self, stream: str, consumer: str | None) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+        self._asked_id = 0
+        self._body: object = None
+        self._as_yaml = False
+        self._told = "asking …"
+
+    def asset(self) -> Target | None:
+        """Return the stream or consumer shown."""
+        return Target(self.stream, self.consumer)
+
+    def body(self) -> Iterable[Widget]:
+        """A caption and the text."""
+        yield Static(id="caption", markup=False)
+        yield RawView()
+
+    def on_mount(self) -> None:
+        """Ask for the INFO."""
+        self._tell("asking …")
+        self.action_ask()
+
+    def _tell(self, words: str, style: str = "") -> None:
+        self._told = words
+        self.caption.update(safe(f"{self._title()}  ·  {words}", style))
+
+    def _title(self) -> str:
+        return self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
+
+    def action_ask(self) -> None:
+        """Ask the engine for the INFO."""
+        self.open_anew()
+        self._asked_id = next_command_id()
+        self.post_message(Asked(Describe(self._asked_id, self.stream, self.consumer)))
+
+    def refresh_state(self) -> None:
+        """Take the answer when it came."""
+        for event in reversed(self.state.happenings):
+            if isinstance(event, Outcome) and event.command_id == self._asked_id:
+                self._asked_id = -1
+                if event.body_json is None:
+                    self._tell(event.text, "$text-error")
+                else:
+                    self._body = json.loads(event.body_json)
+                    self._draw()
+                return
+
+    def _draw(self) -> None:
+        if self._as_yaml:
+            # Imported here: it is a tenth of the start, for a view that few open.
+            import yaml
+
+            text = yaml.safe_dump(self._body, sort_keys=False, allow_unicode=True)
+            self._tell("YAML of what the server writes")
+            self.raw.show(text, "yaml")
+        else:
+            self._tell("JSON as the server writes it")
+            self.raw.show(json.dumps(self._body, indent=2, ensure_ascii=False), "json")
+
+    def action_reformat(self) -> None:
+        """Change between JSON and YAML."""
+        self._as_yaml = not self._as_yaml
+        if self._body is not None:
+            self._draw()
+
+    def action_search(self) -> None:
+        """Search in the text; n and N go to the next match and the one before."""
+        self.command_line.open("/")
+
+    @on(CommandLine.Edited)
+    @on(CommandLine.Entered)
+    def _search(self, message: CommandLine.Edited | CommandLine.Entered) -> None:
+        if message.prefix == "/":
+            self.raw.search(message.text)
+
+    @on(CommandLine.Cancelled)
+    def _stop_searching(self) -> None:
+        self.raw.search("")
+
+    @on(RawView.Searched)
+    def _say_where(self, message: RawView.Searched) -> None:
+        found = f"match {message.at} of {message.count}" if message.count else "no match"
+        words = f"{self._told}  ·  {found}" if message.wanted else self._told
+        self.caption.update(safe(f"{self._title()}  ·  {words}"))
+
+    @on(RawView.CopyAsked)
+    def _copy(self, message: RawView.CopyAsked) -> None:
+        self.app.copy_to_clipboard(message.text)
+        self.notify("copied", timeout=2)

@@ -1,0 +1,1 @@
+"""Stored messages: browse, read, publish, pull, tail."""

@@ -1,0 +1,138 @@
+"""One stored message in full."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.errors import UsageError
+from natstui.model.records.messages import ReadMessage, StoredMessage
+from natstui.paths import user_path
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.allowed import read_only
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.raw.view import RawView
+from natstui.tui.kit.text import safe
+from natstui.tui.messages.text import LOOKS, message_text, payload_of
+
+_decoder = msgspec.json.Decoder(StoredMessage)
+
+
+class MessageScreen(LiveScreen):
+    """Headers and payload: JSON, text or bytes; search, save and copy."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("v", "look", "As JSON/text/hex", id="message.look"),
+        Binding("slash", "search", "Search", key_display="/", id="message.search"),
+        Binding("ctrl+s", "save", "Save", id="message.save"),
+        Binding("R", "again", "Re-publish", id="message.again"),
+        Binding("right_square_bracket", "step(1)", "Next", key_display="]", id="message.next"),
+        Binding("left_square_bracket", "step(-1)", "Before", key_display="[", id="message.before"),
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    raw = getters.query_one(RawView)
+
+    def __init__(self, stream: str, seq: int) -> None:
+        super().__init__()
+        self.stream, self.seq = stream, seq
+        self.message: StoredMessage | None = None
+        self._looks = itertools.cycle(LOOKS)
+        self._look = next(self._looks)
+        self._asked_id = -1
+
+    def asset(self) -> Target | None:
+        """Return the message's stream."""
+        return Target(self.stream)
+
+    def body(self) -> Iterable[Widget]:
+        """Caption and text."""
+        yield Static(id="caption", markup=False)
+        yield RawView()
+
+    def on_mount(self) -> None:
+        """Read the message."""
+        self.raw.focus()
+        self._read()
+
+    def _read(self) -> None:
+        self._asked_id = next_command_id()
+        self.post_message(Asked(ReadMessage(self._asked_id, self.stream, self.seq)))
+
+    def refresh_state(self) -> None:
+        """Take the message when it comes."""
+        if answer := answer_to(self.state, self._asked_id):
+            self._asked_id = -1
+            if answer.body_json is None:
+                self.caption.update(safe(answer.text, "$text-error"))
+            else:
+                self.message = _decoder.decode(answer.body_json)
+                self._draw()
+
+    def _draw(self) -> None:
+        if self.message is not None:
+            text, look, caption = message_text(self.message, self._look)
+            self.raw.show(text, "json" if look == "json" else "text")
+            self.caption.update(safe(f"{self.stream}  ·  {caption}"))
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey publishing when it is read-only."""
+        if action == "again" and read_only(self.state):
+            return None
+        return super().check_action(action, parameters)
+
+    def action_look(self) -> None:
+        """Show the payload in another way."""
+        self._look = next(self._looks)
+        self._draw()
+
+    def action_step(self, step: int) -> None:
+        """Read the message with the next sequence, or the one before."""
+        self.seq = max(1, self.seq + step)
+        self._read()
+
+    def action_search(self) -> None:
+        """Search in the text shown."""
+
+        def find(text: str | None) -> None:
+            if text:
+                count = self.raw.search(text)
+                self.notify(f"{count} matches", timeout=2)
+
+        self.app.push_screen(Prompt("Search for"), find)
+
+    def action_save(self) -> None:
+        """Write the payload, byte by byte, to a file."""
+        self._ask_name("Save the payload as", f"{self.stream}-{self.seq}.bin")
+
+    def _ask_name(self, question: str, name: str) -> None:
+        self.app.push_screen(Prompt(question, name), self._save)
+
+    def _save(self, name: str | None) -> None:
+        if not name or self.message is None:
+            return
+        try:
+            user_path(name).write_bytes(payload_of(self.message))
+        except (OSError, UsageError) as error:
+            reason = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
+            self._ask_name(f"{reason}. Save the payload as", name)
+            return
+        self.notify(f"saved {self.message.payload_bytes:,} bytes as {name}", markup=False)
+
+    @on(RawView.CopyAsked)
+    def _copy(self, message: RawView.CopyAsked) -> None:
+        self.app.copy_to_clipboard(message.text)
+        self.notify("copied", timeout=2)
+
+    def action_again(self) -> None:
+        """Publish this message elsewhere."""
+        self.post_message(Manage("publish", (Target(self.stream, str(self.seq)),)))

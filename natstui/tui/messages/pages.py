@@ -1,0 +1,213 @@
+"""One page of a stream's messages, newest first: read, kept up with the stream, and turned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from time import monotonic
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import Vertical
+from textual.widget import Widget
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from natstui.model.records.messages import BrowseMessages, MessagePage, StoredMessage
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.text import safe
+from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.text import browse_text, message_line, page_text
+from natstui.units import duration_text
+
+_page = msgspec.json.Decoder(MessagePage)
+
+RENEWED_AFTER_S = 3.0
+"""A page is read again at most so often, and only when its stream's counters moved."""
+_REST_PER_READ = 9
+"""And on a slow link so rarely that nine tenths of the time nothing is read for it."""
+_ANSWER_WITHIN_S = 30.0
+_COUNTERS = ("created_at_us", "stored_msgs", "stored_bytes", "first_seq", "last_seq")
+
+
+class MessagePages(Vertical):
+    """Reads and lists one page, and reads it again when the stream of its screen moved."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("left_square_bracket,pageup", "older", "Older", key_display="[", id="msg.older"),
+        Binding("right_square_bracket", "newer", "Newer", key_display="]", id="msg.newer"),
+        Binding("g", "newest", "Newest", id="msg.newest"),
+        Binding("G", "oldest", "Oldest", show=False, id="msg.oldest"),
+        Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="msg.refresh"),
+    ]
+    DEFAULT_CSS = """
+    MessagePages OptionList {
+        height: 1fr; padding: 0; border: none !important;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    list = getters.query_one(OptionList)
+
+    def __init__(self, stream: str, live: LiveScreen) -> None:
+        super().__init__()
+        self.stream = stream
+        self._live = live
+        """Has the newest state, and knows whether the stream is still the same."""
+        self.asked = BrowseMessages(-1, stream)
+        self.page: MessagePage | None = None
+        self._ask_id = -1
+        self._waiting = self._renewing = False
+        self._asked_s = self._answered_s = self._checked_s = monotonic()
+        self._place_asked: tuple[object, ...] | None = None
+        """What the stream's counters were when the page was asked for."""
+        self._sampled_us = 0
+
+    def compose(self) -> Iterable[Widget]:
+        """Caption and list."""
+        yield Static(id="caption", markup=False)
+        yield KeyList()
+
+    def on_mount(self) -> None:
+        """Read the newest page, and look every second whether it is still right."""
+        self.read()
+        self.set_interval(1.0, self._keep_up)
+
+    def read(self, **changes: object) -> None:
+        """Ask for another page, the filter kept."""
+        fresh = BrowseMessages(-1, self.stream, filter_subject=self.asked.filter_subject)
+        self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
+        self.caption.update(safe(f"{self.stream}  ·  reading …", "$text-muted"))
+        self._live.open_anew()
+        self._ask(self.asked)
+
+    def _ask(self, asked: BrowseMessages, *, renewing: bool = False) -> None:
+        self._ask_id = next_command_id()
+        self._waiting, self._renewing = True, renewing
+        self._asked_s = monotonic()
+        self._place_asked = self._place()
+        self.post_message(Asked(replace(asked, command_id=self._ask_id)))
+
+    def _place(self) -> tuple[object, ...] | None:
+        """Return the stream's counters: while they stay, so do its messages."""
+        rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
+        if not rows:
+            return None
+        columns, row = self._live.state.streams.columns, rows[-1]
+        return tuple(getattr(columns, name)[row] for name in _COUNTERS)
+
+    def take_state(self) -> None:
+        """Take answers when they come, and read again what has changed."""
+        answer = answer_to(self._live.state, self._ask_id)
+        if answer is not None and self._waiting:
+            self._waiting = False
+            self._answered_s = monotonic()
+            if answer.body_json is None:
+                self.caption.update(safe(answer.text, "$text-error"))
+            else:
+                self._take(_page.decode(answer.body_json))
+        self._keep_up()
+
+    def _take(self, page: MessagePage) -> None:
+        """Show a page; one read again keeps the cursor on its message."""
+        self._checked_s = self._asked_s
+        if not self._renewing:
+            self._draw(page)
+        elif self.page is not None and page.created_at_us == self.page.created_at_us:
+            self._renew(page)
+
+    def _draw(self, page: MessagePage) -> None:
+        self._list(page)
+        if page.messages:
+            forwards = self.asked.newer or page.sought_seq is not None
+            self.list.highlighted = len(page.messages) - 1 if forwards else 0
+        self._tell()
+
+    def _renew(self, page: MessagePage) -> None:
+        if self.page is not None and page.messages != self.page.messages:
+            before, at = self.message, self.list.highlighted or 0
+            self._list(page)
+            same = (i for i, one in enumerate(self.shown) if before and one == before)
+            if self.shown:
+                self.list.highlighted = next(same, min(at, len(self.shown) - 1))
+        self.page = page
+        self._tell()
+
+    def _list(self, page: MessagePage) -> None:
+        self.page = page
+        self.list.clear_options()
+        self.list.add_options([Option(message_line(message)) for message in self.shown])
+
+    def _tell(self) -> None:
+        if self.page is not None:
+            age_s = int(monotonic() - self._checked_s)
+            age = f"{duration_text(age_s)} ago" if age_s else "now"
+            self.caption.update(safe(f"{page_text(self.page, browse_text(self.asked))}  ·  {age}"))
+
+    def _keep_up(self) -> None:
+        """Show how old the page is, and read it again when the stream moved since."""
+        now_s, place = monotonic(), self._place()
+        if self._waiting and now_s - self._asked_s < _ANSWER_WITHIN_S:
+            return
+        if self.page is None or self._live.became or self.app.screen is not self._live:
+            return
+        if place == self._place_asked:
+            self._see_it_stands()
+        rest_s = max(RENEWED_AFTER_S, _REST_PER_READ * (self._answered_s - self._asked_s))
+        if place not in (None, self._place_asked) and now_s - self._answered_s >= rest_s:
+            sought = self.page.sought_seq
+            stays = replace(self.asked, from_seq=sought, newer=True, jump=None, from_time=None)
+            self._ask(self.asked if sought is None else stays, renewing=True)
+        self._tell()
+
+    def _see_it_stands(self) -> None:
+        """Take a poll that found the same counters as a check of the page."""
+        rows = self._live.state.streams.roster.rows_of_stream.get(self.stream)
+        sampled_us = self._live.state.streams.columns.sampled_mono_us[rows[-1]] if rows else 0
+        if sampled_us > self._sampled_us:
+            self._sampled_us = sampled_us
+            self._checked_s = monotonic()
+
+    @property
+    def shown(self) -> tuple[StoredMessage, ...]:
+        """The messages as listed: newest first."""
+        return self.page.messages[::-1] if self.page else ()
+
+    @property
+    def message(self) -> StoredMessage | None:
+        """The message under the cursor."""
+        at = self.list.highlighted
+        return self.shown[at] if at is not None and at < len(self.shown) else None
+
+    @on(OptionList.OptionSelected)
+    def _open(self) -> None:
+        if self.message is not None and self.message.stream_seq is not None:
+            self.app.push_screen(MessageScreen(self.stream, self.message.stream_seq))
+
+    def action_ask(self) -> None:
+        """Read the same page again, of the stream that has the name now."""
+        self._live.open_anew()
+        self._ask(self.asked)
+
+    def action_older(self) -> None:
+        """Read the page before."""
+        if self.page is not None and self.page.older_seq is not None:
+            self.read(from_seq=self.page.older_seq)
+
+    def action_newer(self) -> None:
+        """Read the page after."""
+        if self.page is not None and self.page.newer_seq is not None:
+            self.read(from_seq=self.page.newer_seq, newer=True)
+
+    def action_newest(self) -> None:
+        """Read the newest page."""
+        self.read()
+
+    def action_oldest(self) -> None:
+        """Read the oldest page."""
+        self.read(newer=True)

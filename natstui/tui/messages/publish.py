@@ -1,0 +1,214 @@
+"""Publishing a message, or sending a request, and what came back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Input, Static
+
+from natstui.errors import UsageError
+from natstui.model.assets.fields import Field
+from natstui.model.assets.text import parsed
+from natstui.model.records.messages import PublishMessage, ReadMessage, RequestReply, StoredMessage
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.text import safe, safe_lines
+from natstui.tui.messages.text import message_text, payload_of
+
+PUBLISH_FIELDS = (
+    Field("subject", "Subject", "subject", "", "Where to."),
+    Field("payload", "Payload", "text", "", "As text; a message sent again keeps its bytes."),
+    Field("headers", "Headers", "metadata", "", "Pairs key=value, separated by commas."),
+    Field("message_id", "Nats-Msg-Id", "text", "", "A second one with this is a duplicate."),
+    Field("ttl", "Nats-TTL", "text", "", "How long it is kept, where message TTL is allowed."),
+    Field("last_seq", "Expect last seq", "count", "", "Refused unless the stream ends there."),
+    Field("subject_seq", "Expect subject seq", "count", "", "The same for the subject."),
+    Field(
+        "kind", "Wait for", "choice", "", "A stream's acknowledgement, or a reply.",
+        default="stream", choices=("stream", "request"),
+    ),
+)  # fmt: skip
+
+_FIELD = {field.path: field for field in PUBLISH_FIELDS}
+
+
+def command_of(
+    number: int, texts: Mapping[str, str], payload_base64: str, confirmed: str | None
+) -> PublishMessage | RequestReply:
+    """Return the command; raises UsageError with a sentence."""
+    try:
+        values = {path: parsed(_FIELD[path], text) for path, text in texts.items() if text}
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+    subject = values.get("subject")
+    if not isinstance(subject, str):
+        raise UsageError("Subject: write where to publish")
+    pairs = values.get("headers")
+    headers = tuple((str(k), str(v)) for k, v in pairs.items()) if isinstance(pairs, dict) else ()
+    if texts.get("kind") == "request":
+        return RequestReply(number, subject, payload_base64, headers, confirmed=confirmed)
+    return PublishMessage(
+        number,
+        subject,
+        payload_base64,
+        headers,
+        texts.get("message_id") or None,
+        texts.get("ttl") or None,
+        _whole(values.get("last_seq")),
+        _whole(values.get("subject_seq")),
+        confirmed,
+    )
+
+
+def _whole(value: object) -> int | None:
+    return value if isinstance(value, int) else None
+
+
+_decoder = msgspec.json.Decoder(StoredMessage)
+
+
+class PublishScreen(LiveScreen):
+    """Stays open, so that several can be sent."""
+
+    TYPING = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "send", "Send", id="publish.send", priority=True),
+        Binding("escape", "back", "Close", id="publish.close"),
+        Binding("down", "app.focus_next", "Next", show=False, id="publish.down", priority=True),
+        Binding("up", "app.focus_previous", "Back", show=False, id="publish.up", priority=True),
+    ]
+    DEFAULT_CSS = """
+    PublishScreen #rows { height: auto; max-height: 60%; }
+    PublishScreen #answer { padding: 1 1 0 1; }
+    PublishScreen #found { height: 1fr; }
+    PublishScreen #hint { height: 1; padding: 0 1; background: $surface; }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    answer = getters.query_one("#answer", Static)
+
+    def __init__(self, stream: str, subject: str, seq: int | None) -> None:
+        super().__init__()
+        self.stream, self.seq = stream, seq
+        self.texts = {"subject": subject}
+        self._original: bytes | None = None
+        self._typed: set[str] = set()
+        """Fields that were typed into and are not sent."""
+        self._sending: set[str] = set()
+        self._read_id = self._sent_id = -1
+
+    def asset(self) -> Target | None:
+        """Return the stream it was opened on."""
+        return Target(self.stream)
+
+    def body(self) -> Iterable[Widget]:
+        """The fields, and the answer below them."""
+        rows = [FieldRow(field, self.texts.get(field.path, "")) for field in PUBLISH_FIELDS]
+        yield Static(id="caption", markup=False)
+        yield VerticalScroll(*rows, id="rows", can_focus=False)
+        yield VerticalScroll(Static(id="answer", markup=False), id="found", can_focus=False)
+        yield Static(id="hint", markup=False)
+
+    def on_mount(self) -> None:
+        """Read the message to publish again, if there is one."""
+        self.caption.update(safe("Publish  ·  ctrl+s sends it"))
+        self.set_focus(self.query(FieldRow).first().editor)
+        if self.seq is not None:
+            self._read_id = next_command_id()
+            self.post_message(Asked(ReadMessage(self._read_id, self.stream, self.seq)))
+
+    @on(FieldRow.Edited)
+    def _edited(self, message: FieldRow.Edited) -> None:
+        self.texts[message.path] = message.text
+        self._typed.add(message.path)
+        self._sending.discard(message.path)
+        if message.path == "payload":
+            self._original = None
+
+    @on(FieldRow.Focused)
+    def _explain(self, message: FieldRow.Focused) -> None:
+        help_text = next(field.help for field in PUBLISH_FIELDS if field.path == message.path)
+        self.query_one("#hint", Static).update(safe(help_text))
+
+    def refresh_state(self) -> None:
+        """Take answers when they come."""
+        read = answer_to(self.state, self._read_id)
+        if read is not None and read.body_json is not None:
+            self._read_id = -1
+            self._take_over(_decoder.decode(read.body_json))
+        sent = answer_to(self.state, self._sent_id)
+        if sent is not None:
+            self._sent_id = -1
+            style = "$text-success" if sent.status == "done" else "$text-error"
+            if sent.status == "done":
+                self._typed -= self._sending
+            self.answer.update(safe(sent.text, style))
+            if sent.status == "refused" and sent.body_json:
+                word = str(json.loads(sent.body_json)["type"])
+                self.app.push_screen(Prompt(sent.text, word=word), self._confirmed)
+            elif self.texts.get("kind") == "request" and sent.body_json:
+                text, _, _ = message_text(_decoder.decode(sent.body_json), "auto")
+                self.answer.update(safe_lines(text))
+
+    def _take_over(self, message: StoredMessage) -> None:
+        """Fill what nobody typed into meanwhile; a payload left alone goes byte by byte."""
+        payload = payload_of(message)
+        kept = ", ".join(
+            f"{name}={text}" for name, text in message.headers if not name.startswith("Nats-")
+        )
+        shown = payload.decode(errors="replace").replace("\n", " ")
+        found = {"subject": message.subject, "headers": kept, "payload": shown}
+        texts = {path: text for path, text in found.items() if path not in self._typed}
+        for row in self.query(FieldRow):
+            if row.field.path in texts:
+                with row.prevent(Input.Changed):
+                    row.set_text(texts[row.field.path])
+        self.texts |= texts
+        if "payload" in texts:
+            self._original = payload
+
+    def unsent(self) -> str:
+        """Return what was typed and not sent."""
+        return "the message" if self._typed else ""
+
+    def action_send(self) -> None:
+        """Send it; in production the subject has to be typed once more."""
+        started = self.state.started
+        if started is not None and started.production:
+            subject = self.texts.get("subject", "")
+            self.app.push_screen(
+                Prompt(f"This is production. Type {subject}", word=subject), self._confirmed
+            )
+        else:
+            self._send(None)
+
+    def _confirmed(self, typed: str | None) -> None:
+        if typed is not None:
+            self._send(typed)
+
+    def _send(self, confirmed: str | None) -> None:
+        payload = self._original
+        if payload is None:
+            payload = self.texts.get("payload", "").encode()
+        number = next_command_id()
+        try:
+            encoded = base64.b64encode(payload).decode()
+            command = command_of(number, self.texts, encoded, confirmed)
+        except UsageError as error:
+            self.answer.update(safe(str(error), "$text-error"))
+            return
+        self._sent_id = number
+        self._sending = set(self._typed)
+        self.answer.update(safe("sending …"))
+        self.post_message(Asked(command))

@@ -1,0 +1,193 @@
+"""Taking messages from a pull consumer one by one, and answering each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+from textual import getters
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.model.live.state import State
+from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.view import ConsumerView
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.raw.view import RawView
+from natstui.tui.kit.text import safe
+from natstui.tui.messages.text import message_text
+from natstui.units import parse_duration_ns
+
+
+def counters_text(state: State, stream: str, consumer: str) -> str:
+    """Return the consumer's counters as the last poll saw them."""
+    view = ConsumerView(state, 0, stream)
+    for row in reversed(view.rows()):
+        columns = view.columns
+        if columns.name[row] == consumer:
+            floor = columns.ack_floor_stream_seq[row]
+            return (
+                f"unprocessed {columns.pending_msgs[row]:,}   "
+                f"ack pending {columns.ack_pending_msgs[row]:,}   "
+                f"redelivered {columns.redelivered_msgs[row]:,}   "
+                f"delivered {columns.delivered_stream_seq[row]}   floor {floor}"
+            )
+    return "its counters are not known yet"
+
+
+def parsed_delay_s(text: str) -> float:
+    """Return the seconds of `5s` or `1m30s`; raise ValueError with a sentence."""
+    return parse_duration_ns(text) / 1e9
+
+
+_decoder = msgspec.json.Decoder(PulledMessage)
+
+
+class PullScreen(LiveScreen):
+    """The message, the answers, and the consumer's counters moving beside them."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "next", "Next message", id="pull.next"),
+        Binding("a", "answer('ack')", "Ack", id="pull.ack"),
+        Binding("A", "answer('double_ack')", "Double ack", id="pull.double_ack"),
+        Binding("r", "answer('nak')", "Nak", id="pull.nak"),
+        Binding("D", "delay", "Nak later", id="pull.delay"),
+        Binding("i", "answer('in_progress')", "In progress", id="pull.in_progress"),
+        Binding("t", "term", "Term", id="pull.term"),
+    ]
+    DEFAULT_CSS = """
+    PullScreen #caption { height: auto; max-height: 4; }
+    PullScreen #counters { height: 2; padding: 0 1; background: $surface; }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    counters = getters.query_one("#counters", Static)
+    raw = getters.query_one(RawView)
+
+    def __init__(self, stream: str, consumer: str) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+        self.pulled: PulledMessage | None = None
+        self._pull_id = self._answer_id = -1
+        self._confirmed: str | None = None
+
+    def asset(self) -> Target | None:
+        """Return the consumer."""
+        return Target(self.stream, self.consumer)
+
+    def body(self) -> Iterable[Widget]:
+        """Caption, counters, message."""
+        yield Static(id="caption", markup=False)
+        yield Static(id="counters", markup=False)
+        yield RawView()
+
+    def on_mount(self) -> None:
+        """Have the consumer polled first."""
+        self.watch_rows((self.stream,), ((self.stream, self.consumer),))
+        self._say("enter takes the next message")
+        self.raw.focus()
+
+    def _say(self, text: str, style: str = "") -> None:
+        self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", style))
+
+    def refresh_state(self) -> None:
+        """Show the counters, and take answers when they come."""
+        self.counters.update(safe(counters_text(self.state, self.stream, self.consumer)))
+        if answer := answer_to(self.state, self._pull_id):
+            self._pull_id = -1
+            if answer.body_json is None:
+                self._say(answer.text, "$text-warning")
+            else:
+                self.pulled = _decoder.decode(answer.body_json)
+                self._draw(self.pulled)
+        if answer := answer_to(self.state, self._answer_id):
+            self._answer_id = -1
+            self._say(answer.text, "$text-success" if answer.status == "done" else "$text-error")
+
+    def _draw(self, pulled: PulledMessage) -> None:
+        text, look, caption = message_text(pulled.message, "auto")
+        self.raw.show(text, "json" if look == "json" else "text")
+        times = (
+            "first delivery"
+            if pulled.deliveries_count == 1
+            else (f"delivery {pulled.deliveries_count}")
+        )
+        self._say(f"{caption}  ·  {times}  ·  not answered yet")
+
+    def action_next(self) -> None:
+        """Take the next message."""
+        started = self.state.started
+        if started is not None and started.production and self._confirmed is None:
+            question = f"This is production. Type {self.consumer} to pull from it"
+            self.app.push_screen(Prompt(question, word=self.consumer), self._allow)
+        else:
+            self._pull()
+
+    def _allow(self, typed: str | None) -> None:
+        if typed is not None:
+            self._confirmed = typed
+            self._pull()
+
+    def _pull(self) -> None:
+        self._pull_id = next_command_id()
+        asked = PullNext(self._pull_id, self.stream, self.consumer, confirmed=self._confirmed)
+        self._say("pulling …")
+        self.post_message(Asked(asked))
+
+    def action_answer(self, how: Answer) -> None:
+        """Answer the message."""
+        self._answer(how)
+
+    def _answer(
+        self, how: Answer, delay_s: float | None = None, reason: str | None = None
+    ) -> None:
+        if self.pulled is None:
+            self._say("there is no message to answer: enter takes one", "$text-warning")
+            return
+        self._answer_id = next_command_id()
+        self.post_message(
+            Asked(
+                AnswerMessage(
+                    self._answer_id,
+                    self.consumer,
+                    self.pulled.reply,
+                    how,
+                    delay_s,
+                    reason,
+                    self._confirmed,
+                )
+            )
+        )
+
+    def action_delay(self) -> None:
+        """Give it back, to be delivered again later."""
+
+        def later(text: str | None) -> None:
+            if text is not None:
+                self._answer("nak", parsed_delay_s(text))
+
+        question = "Deliver it again after, as 5s or 1m30s"
+        self.app.push_screen(Prompt(question, refusal=_delay_refusal), later)
+
+    def action_term(self) -> None:
+        """Terminate it, with a reason."""
+
+        def end(reason: str | None) -> None:
+            if reason is not None:
+                self._answer("term", reason=reason or None)
+
+        self.app.push_screen(Prompt("Why is it never delivered again?"), end)
+
+
+def _delay_refusal(text: str) -> str:
+    """Return why a text is no delay; empty: it is one."""
+    try:
+        parsed_delay_s(text)
+    except ValueError as error:
+        return str(error)
+    return ""

@@ -1,0 +1,144 @@
+"""What arrives on the subjects of a stream, live."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import OptionList, Static
+from textual.widgets.option_list import Option
+
+from natstui.model.records.messages import StartTail, StopTail, StoredMessage, Tailed
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.lists import KeyList
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.text import safe
+from natstui.tui.messages.text import message_line, payload_of
+from natstui.units import counted, rate_text
+
+_KEPT_MSGS = 500
+
+
+class TailScreen(LiveScreen):
+    """The newest at the bottom; what came too fast is counted, not hidden."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("space", "hold", "Pause", id="tail.hold"),
+        Binding("slash", "filter", "Filter", key_display="/", id="tail.filter"),
+    ]
+    DEFAULT_CSS = """
+    TailScreen OptionList {
+        height: 1fr; padding: 0; border: none !important;
+        text-wrap: nowrap; text-overflow: ellipsis;
+    }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    list = getters.query_one(OptionList)
+
+    def __init__(self, stream: str, subjects: tuple[str, ...]) -> None:
+        super().__init__()
+        self.stream = stream
+        self.subjects = subjects
+        self.number = next_command_id()
+        self.kept: deque[StoredMessage] = deque(maxlen=_KEPT_MSGS)
+        self.held = False
+        self.wanted = ""
+        self._last: Tailed | None = None
+        self._rate_per_s = 0.0
+        self._missed_msgs = 0
+
+    def asset(self) -> Target | None:
+        """Return the stream whose subjects are followed."""
+        return Target(self.stream)
+
+    def body(self) -> Iterable[Widget]:
+        """Caption and list."""
+        yield Static(id="caption", markup=False)
+        yield KeyList()
+
+    def on_mount(self) -> None:
+        """Begin to follow."""
+        self.list.focus()
+        self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
+        self.post_message(Asked(StartTail(self.number, self.subjects)))
+
+    def on_unmount(self) -> None:
+        """Follow no longer."""
+        self.app.post_message(Asked(StopTail(next_command_id())))
+
+    def refresh_state(self) -> None:
+        """Take what arrived since."""
+        tailed, answer = self.state.tailed, answer_to(self.state, self.number)
+        if tailed is not None and tailed.command_id != self.number:
+            tailed = None
+        arrived_msgs = 0 if tailed is None else tailed.arrived_msgs
+        if answer is not None and answer.status != "done" and not arrived_msgs:
+            self.caption.update(safe(answer.text, "$text-error"))
+            return
+        if tailed is None or tailed is self._last:
+            return
+        before, self._last = self._last, tailed
+        if before is not None and tailed.at_us > before.at_us:
+            arrived = tailed.arrived_msgs - before.arrived_msgs
+            self._rate_per_s = arrived / ((tailed.at_us - before.at_us) / 1e6)
+            # Records between two drawings of the screen are not lost without a word either.
+            told = len(tailed.messages) + tailed.dropped_msgs - before.dropped_msgs
+            self._missed_msgs += max(0, arrived - told)
+        if not self.held:
+            self.kept.extend(tailed.messages)
+            self._draw()
+        self._caption(tailed)
+
+    def _draw(self) -> None:
+        self.list.clear_options()
+        self.list.add_options([Option(message_line(m)) for m in self.kept if self._fits(m)])
+        self.list.highlighted = self.list.option_count - 1 if self.list.option_count else None
+
+    def _fits(self, message: StoredMessage) -> bool:
+        wanted = self.wanted
+        return wanted in message.subject or wanted.encode() in payload_of(message)
+
+    def _caption(self, tailed: Tailed) -> None:
+        dropped = tailed.dropped_msgs + self._missed_msgs
+        parts = [
+            f"tail of {', '.join(self.subjects)}",
+            f"{rate_text(self._rate_per_s)}/s",
+            f"{tailed.arrived_msgs:,} arrived",
+            f"{dropped:,} not shown: too fast",
+            *_gap_parts(tailed),
+            *([f"/{self.wanted}"] if self.wanted else []),
+            *(["paused"] if self.held else []),
+        ]
+        warns = self.held or tailed.interruptions_count
+        self.caption.update(safe("  ·  ".join(parts), "$text-warning" if warns else ""))
+
+    def action_hold(self) -> None:
+        """Stop the list, or let it go on."""
+        self.held = not self.held
+        if self._last is not None:
+            self._caption(self._last)
+
+    def action_filter(self) -> None:
+        """Show only messages that hold a text."""
+
+        def take(text: str | None) -> None:
+            if text is not None:
+                self.wanted = text
+                self._draw()
+
+        self.app.push_screen(Prompt("Show only messages that hold", self.wanted), take)
+
+
+def _gap_parts(tailed: Tailed) -> list[str]:
+    """Return that the tail has gaps, if it has."""
+    count = tailed.interruptions_count
+    if not count:
+        return []
+    return [f"{counted(count, 'gap')}: the connection was lost, what came meanwhile is missing"]

@@ -1,1 +1,0 @@
-"""State → rows, titles and lines of text. Pure: nothing here knows a widget."""

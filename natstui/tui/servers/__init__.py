@@ -1,0 +1,1 @@
+"""The server screen: connection, account, permissions, what monitoring costs."""

@@ -1,0 +1,1 @@
+"""Recordings: their list, and what changed between two moments."""

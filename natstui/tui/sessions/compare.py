@@ -1,0 +1,115 @@
+"""What changed between two moments of a recording."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, ClassVar
+
+from natstui.clean import clean_line
+from natstui.model.live.compare import Difference, differences
+from natstui.model.live.state import State, shown_at_us
+from natstui.tui.frame.columns import ColumnSpec, Listed, Order
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.rows import Cell
+from natstui.units import UNKNOWN, local_text
+
+_LOOKS = {"asset": "bad", "configuration": "accent", "lag": "warn", "counter": ""}
+
+
+class CompareView(Listed[Difference]):
+    """What changed, by row."""
+
+    def __init__(self, found: list[Difference]) -> None:
+        keys = [(it.stream, it.consumer or "", it.what, it.field) for it in found]
+        super().__init__(found, keys, [" ".join(key) for key in keys])
+
+    def problem(self, row: int) -> bool:
+        """Tell whether something came, went or was configured anew."""
+        return self.things[row].what in ("asset", "configuration")
+
+
+def _value(it: Difference, text: str | None) -> str:
+    if text is None:
+        return UNKNOWN
+    return clean_line(text) if it.change_count is None else f"{int(text):,}"
+
+
+def _counted(it: Difference, text: str | None) -> int | None:
+    return None if it.change_count is None or text is None else int(text)
+
+
+def _where_text(it: Difference) -> str:
+    return clean_line(f"{it.stream} › {it.consumer}" if it.consumer else it.stream)
+
+
+def _where(view: CompareView, row: int) -> Cell:
+    """Stream, and consumer."""
+    return Cell(_where_text(view.things[row]), "strong")
+
+
+def _what(view: CompareView, row: int) -> Cell:
+    """What kind of change: it exists or not, its configuration, its lag, a counter."""
+    it = view.things[row]
+    return Cell(it.what, _LOOKS[it.what])
+
+
+def _field(view: CompareView, row: int) -> Cell:
+    """Which field."""
+    return Cell(clean_line(view.things[row].field))
+
+
+def _before(view: CompareView, row: int) -> Cell:
+    """Its value at the moment marked A."""
+    return Cell(_value(view.things[row], view.things[row].before_text), "dim")
+
+
+def _after(view: CompareView, row: int) -> Cell:
+    """Its value at the moment shown."""
+    return Cell(_value(view.things[row], view.things[row].after_text))
+
+
+def _change(view: CompareView, row: int) -> Cell:
+    """How much a number changed."""
+    it = view.things[row]
+    count = it.change_count
+    look = "warn" if it.what == "lag" and (count or 0) > 0 else ""
+    return Cell("" if count is None else f"{count:+,}", look)
+
+
+def _all(get: Callable[[Difference], object]) -> Callable[[CompareView], list[object]]:
+    return lambda view: [get(it) for it in view.things]
+
+
+_words: Callable[..., ColumnSpec[CompareView]] = partial(ColumnSpec, align="left", descends=False)
+_number: Callable[..., ColumnSpec[CompareView]] = ColumnSpec
+
+COMPARE_COLUMNS: tuple[ColumnSpec[CompareView], ...] = (
+    _words("where", "WHERE", 24, 0, _where, _all(_where_text), flex=6),
+    _words("what", "WHAT", 13, 4, _what, _all(lambda it: it.what)),
+    _words("field", "FIELD", 12, 1, _field, _all(lambda it: it.field), flex=1),
+    _number("before", "A", 12, 3, _before, _all(lambda it: _counted(it, it.before_text)), flex=1),
+    _number("after", "NOW", 12, 2, _after, _all(lambda it: _counted(it, it.after_text)), flex=1),
+    _number("change", "CHANGE", 11, 2, _change, _all(lambda it: it.change_count)),
+)
+
+
+class CompareScreen(TableScreen):
+    """A at the left, the moment shown at the right; it follows the replay."""
+
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = COMPARE_COLUMNS
+    NOUN = "changes"
+    START = Order("where")
+
+    def __init__(self, marked_a: State) -> None:
+        super().__init__()
+        self._a = marked_a
+
+    def view(self) -> CompareView:
+        """Return what changed from A until the moment shown."""
+        return CompareView(differences(self._a, self.state))
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table: which moments, and how many changes."""
+        moments = f"A {local_text(shown_at_us(self._a))} → {local_text(shown_at_us(self.state))}"
+        return f"{moments}  ·  {super().caption_text(shown, total)}"

@@ -1,0 +1,59 @@
+"""What people write when they seek: a time of day, a distance, or a whole moment. Pure."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, timedelta, tzinfo
+
+from natstui.errors import UsageError
+from natstui.model.records.recording import ReplayPosition
+from natstui.units import parse_duration_ns
+
+_TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d(?:\.\d{1,6})?))?")
+_WRONG = "write a time as 14:30, 14:30:05, 2026-11-20T14:30:05, or a distance as +30s, -5m"
+
+
+def moment_us(text: str, replay: ReplayPosition, zone: tzinfo | None = None) -> int:
+    """Return the moment meant, in the local time zone unless it names one; raises UsageError.
+
+    A time of day is the one nearest to the moment shown that lies within the recording.
+    """
+    text = text.strip()
+    if text[:1] in ("+", "-"):
+        return _distant_us(text, replay)
+    try:
+        if found := _TIME_OF_DAY.fullmatch(text):
+            return _at_time_us(found, replay, zone)
+        moment = datetime.fromisoformat(text)
+        moment = moment if moment.tzinfo else _local(moment, zone)
+    except (ValueError, OverflowError) as error:
+        # Also what a calendar holds and a time zone moves out of it.
+        raise UsageError(f"{text!r} is no time: {_WRONG}") from error
+    return round(moment.timestamp() * 1e6)
+
+
+def _distant_us(text: str, replay: ReplayPosition) -> int:
+    try:
+        distance_us = parse_duration_ns(text[1:].strip()) // 1000
+    except ValueError as error:
+        raise UsageError(f"{text!r} is no distance: {_WRONG}") from error
+    return replay.at_us + (distance_us if text[0] == "+" else -distance_us)
+
+
+def _at_time_us(found: re.Match[str], replay: ReplayPosition, zone: tzinfo | None) -> int:
+    hour, minute, second = int(found[1]), int(found[2]), float(found[3] or 0)
+    if hour > 23 or minute > 59 or second >= 60:
+        raise UsageError(f"{found[0]!r} is no time of day: {_WRONG}")
+    here = datetime.fromtimestamp(replay.at_us / 1e6, UTC).astimezone(zone)
+    midnight = datetime(here.year, here.month, here.day)
+    since = timedelta(hours=hour, minutes=minute, seconds=second)
+    moments_us = [
+        round(_local(midnight + timedelta(days=days) + since, zone).timestamp() * 1e6)
+        for days in (0, -1, 1)
+    ]
+    within = [us for us in moments_us if replay.start_at_us <= us <= replay.end_at_us]
+    return min(within or moments_us[:1], key=lambda us: abs(us - replay.at_us))
+
+
+def _local(moment: datetime, zone: tzinfo | None) -> datetime:
+    return moment.replace(tzinfo=zone) if zone is not None else moment.astimezone()

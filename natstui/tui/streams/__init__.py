@@ -1,0 +1,4 @@
+"""Streams: table, detail, form.
+
+A new column is one entry in `cells.py`.
+"""

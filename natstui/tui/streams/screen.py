@@ -1,0 +1,54 @@
+"""Every stream, live."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from natstui.tui.frame.actions import Target
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.manage_keys import STREAM_KEYS, Manages
+from natstui.tui.frame.messages import Open
+from natstui.tui.frame.selection import SelectionScreen
+from natstui.tui.frame.view import StreamView
+from natstui.tui.kit.table.view import RowSelected, VisibleChanged
+from natstui.tui.streams.cells import STREAM_COLUMNS
+
+
+class StreamsScreen(SelectionScreen, Manages):
+    """The streams table."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "open('stream')", "Describe", id="describe"),
+        Binding("y", "open('raw')", "Raw", id="raw"),
+        *STREAM_KEYS,
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
+    NOUN = "streams"
+    START = Order("name")
+
+    def view(self) -> StreamView:
+        """Return the streams of the present state."""
+        return StreamView(self.state, self.late_us)
+
+    @on(RowSelected)
+    def _drill_down(self) -> None:
+        self.action_open("consumers")
+
+    def targets(self) -> list[Target]:
+        """Return the streams that are marked, else the one under the cursor."""
+        keys = self.table.marks or {self.table.cursor_key}
+        made = sorted((str(key[0]), int(key[1])) for key in keys if isinstance(key, tuple))
+        return [Target(stream, None, created_at_us) for stream, created_at_us in made]
+
+    def action_open(self, what: str) -> None:
+        """Go to what belongs to the stream under the cursor."""
+        if isinstance(key := self.table.cursor_key, tuple):
+            self.post_message(Open(what, str(key[0])))
+
+    @on(VisibleChanged)
+    def _watch(self, message: VisibleChanged) -> None:
+        self.watch_rows(tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())

@@ -1,0 +1,79 @@
+"""What a status is called, what lag is, when a row is stale or a limit reached: written once."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from natstui.model.findings import status
+from tests.architecture.source import Module, modules
+
+STATUS = "natstui.model.findings.status"
+AGE = "natstui.model.live.age"
+LIMITS = "natstui.model.live.limits"
+CAPACITY = "natstui.analysis.gold.capacity"
+"""The query for the same rule; `tests/analysis/test_rule_cases.py` holds it to the same cases."""
+
+WORDS = {one.word for one in vars(status).values() if isinstance(one, status.Status)}
+OTHER_MEANINGS = {
+    "natstui.tui.streams.cells": {"no leader"},  # of a stream
+}
+"""Where one of the words is said of something that is not a consumer."""
+COMMON = {"paused", "unknown", "idle", "working"}
+"""Single words that also name columns, states of a recording and levels."""
+
+
+def strings(module: Module) -> set[str]:
+    """Return every string constant of a module."""
+    return {
+        node.value
+        for node in module.nodes()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def users(pattern: str) -> set[str]:
+    """Return the modules with code, docstrings aside, in which a pattern occurs."""
+    return {
+        module.name
+        for module in modules()
+        if re.search(pattern, re.sub(r'"""[\s\S]*?"""', "", module.text))
+    }
+
+
+def test_the_words_for_a_consumers_status_are_written_in_one_module() -> None:
+    assert len(WORDS) > 12
+    for module in modules():
+        if module.name != STATUS:
+            again = strings(module) & (WORDS - COMMON) - OTHER_MEANINGS.get(module.name, set())
+            assert again == set(), module.name
+
+
+def test_the_thresholds_of_a_stuck_consumer_are_written_in_one_module() -> None:
+    numbers = r"(?i)\b_?(stuck_after|no_pulls_after|most_samples)\w*\s*(:\s*\w+\s*)?=\s*[\d.]"
+    assert users(numbers) == {STATUS}
+    assert users(r"stuck-after\"[^)]*default=[\d.]") == set()
+
+
+def test_lag_is_computed_in_one_module() -> None:
+    assert users(r"\bstored_at_mono_us\(") == {AGE, "natstui.model.live.rates"}
+    assert users(r"\.next_at_us\[") == {AGE}
+
+
+def test_whether_a_row_is_stale_is_decided_in_one_module() -> None:
+    deciding = {
+        module.name
+        for module in modules()
+        for node in module.nodes()
+        if isinstance(node, ast.Compare)
+        and re.search(r"stale_after_us|\bstale_us\b|FRESH_US", ast.unparse(node))
+    }
+    assert deciding == {AGE}
+    assert users(r"FRESH_US = |_LATE_US = ") == {AGE}
+
+
+def test_whether_a_limit_of_bytes_is_reached_is_decided_in_one_module_and_one_query() -> None:
+    assert users(r"FULL_SHARE \*") == {LIMITS, CAPACITY}
+    assert users(r"FULL_SHARE = ") == {LIMITS}
+    assert users(r"0\.98\b") == {LIMITS}
+    assert users(r"def (time_to_full|time_to_drain)_s") == {LIMITS}

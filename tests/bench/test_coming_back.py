@@ -1,0 +1,256 @@
+"""A stream or service that is away for a moment is waited for, and what it refused is counted."""
+
+import asyncio
+import json
+from collections import Counter
+
+import pytest
+from nats.aio.msg import Msg
+
+from natstui.bench.run.controller import Benchmark
+from natstui.config.connection import Connection, Secret
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.bench.plan import ClientKind, Pattern, RateSegment, Role, StreamPlan
+from natstui.model.records.benchmark import BenchmarkReport
+from natstui.model.records.record import Record
+from tests.bench.running import Records, check_sums, plan
+
+RATE = (RateSegment(None, 300, 300),)
+AWAY_S = 0.6
+
+
+async def take_away(own: Client, subjects: list[str]) -> None:
+    """Let the stream take other subjects: nobody takes those of the benchmark any more."""
+    config = json.loads(await own.request("STREAM.INFO.AWAY"))["config"]
+    await own.request("STREAM.UPDATE.AWAY", {**config, "subjects": subjects})
+
+
+class Away:
+    """Takes the stream's subject away once something was acknowledged, and gives it back."""
+
+    def __init__(self, url: str, *, comes_back: bool = True) -> None:
+        self.records = Records(on_add=self._look)
+        self._url, self._comes_back = url, comes_back
+        self._acked = 0
+        self._task: asyncio.Task[None] | None = None
+
+    def _look(self, record: Record) -> None:
+        if isinstance(record, BenchmarkReport):
+            self._acked += record.counts.acked_msgs
+            if self._acked > 50 and self._task is None:
+                self._task = asyncio.create_task(self._go())
+
+    async def _go(self) -> None:
+        own = await connect(Connection(servers=(self._url,)))
+        await take_away(own, ["elsewhere"])
+        if self._comes_back:
+            await asyncio.sleep(AWAY_S)
+            await take_away(own, ["bench"])
+        await own.close()
+
+    async def done(self) -> None:
+        assert self._task is not None
+        await self._task
+
+
+PUBLISHERS: dict[ClientKind, tuple[Pattern, ...]] = {
+    "wire": ("js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"),
+    "nats-py": ("js-publish-sync", "js-publish-async"),
+}
+
+
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
+    broker: Broker, client: ClientKind
+) -> None:
+    away = Away(broker.url)
+    pubs = [
+        Role(pattern, pattern, 1, client, schedule=RATE, total_msgs=450, batch_msgs=20)
+        for pattern in PUBLISHERS[client]
+    ]
+    total = 450 * len(pubs)
+    stream = StreamPlan("AWAY", subjects=("bench",), allow_batches=True)
+    what = plan(*pubs, Role("subs", "js-consume"), stream=stream)
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), away.records)
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    await away.done()
+    check_sums(result, away.records)
+    books = result.accounting
+    assert result.verdict == "ok", result.notes
+    assert (books.sent_msgs, books.acked_msgs, books.stored_msgs) == (total, total, total)
+    assert (books.refused_msgs, books.unanswered_msgs, books.lost_msgs) == (0, 0, 0)
+    for worker in result.workers:
+        if worker.role != "subs":
+            assert (worker.counts.acked_msgs, worker.role) == (450, worker.role)
+            assert worker.counts.retried_msgs > 0, worker.role
+    # It took as long as the stream was away, and the latencies say so.
+    assert (result.latencies.ack.max_ns or 0) > 0.5 * AWAY_S * 1e9
+    assert any("sent again" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+async def test_a_stream_that_does_not_come_back_ends_the_run(
+    broker: Broker, client: ClientKind
+) -> None:
+    away = Away(broker.url, comes_back=False)
+    pubs = Role("pubs", "js-publish-sync", 1, client, schedule=RATE, total_msgs=9000, timeout_s=1)
+    what = plan(pubs, stream=StreamPlan("AWAY", subjects=("bench",)))
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), away.records)
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    await away.done()
+    check_sums(result, away.records)
+    assert benchmark.failure is not None
+    assert benchmark.failure.exit_code == 4
+    assert "no stream takes" in result.notes[0]
+    assert result.accounting.refused_msgs == 1
+
+
+async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker) -> None:
+    own = await connect(Connection(servers=(broker.url,)))
+    answered: Counter[str] = Counter()
+
+    async def answer(message: Msg) -> None:
+        answered[message.subject] += 1
+        await message.respond(b"yes")
+
+    async def serve() -> None:
+        there = await own.nc.subscribe("ask.*", cb=answer)
+        await own.nc.flush()
+        while min(answered["ask.wire"], answered["ask.nats-py"]) < 30:
+            await asyncio.sleep(0.01)
+        # What is under way is still answered.
+        await there.drain()
+        await asyncio.sleep(AWAY_S)
+        await own.nc.subscribe("ask.*", cb=answer)
+        await own.nc.flush()
+
+    serving = asyncio.create_task(serve())
+    await asyncio.sleep(0)
+    clients: tuple[ClientKind, ...] = ("wire", "nats-py")
+    asks = [
+        Role(client, "request", 1, client, subject=f"ask.{client}", schedule=RATE, total_msgs=300)
+        for client in clients
+    ]
+    records = Records()
+    benchmark = Benchmark(plan(*asks), Connection(servers=(broker.url,)), records)
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    await serving
+    await own.close()
+    check_sums(result, records)
+    assert result.verdict == "ok", result.notes
+    for worker in result.workers:
+        assert (worker.counts.received_msgs, worker.role) == (300, worker.role)
+        assert worker.counts.retried_msgs > 0, worker.role
+
+
+async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
+    broker: Broker,
+) -> None:
+    own = await connect(Connection(servers=(broker.url,)))
+    config = {"name": "READ", "subjects": ["read"], "storage": "memory", "allow_direct": True}
+    await own.request("STREAM.CREATE.READ", config)
+    for _ in range(500):
+        await own.nc.publish("read", b"x" * 24)
+    reading = asyncio.Event()
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkReport) and record.counts.received_msgs:
+            reading.set()
+
+    async def go_away() -> None:
+        await reading.wait()
+        await own.request("STREAM.UPDATE.READ", {**config, "allow_direct": False})
+        await asyncio.sleep(AWAY_S)
+        await own.request("STREAM.UPDATE.READ", config)
+
+    away = asyncio.create_task(go_away())
+    records = Records(on_add=on_add)
+    gets = Role("gets", "js-get-batch", batch_msgs=100)
+    what = plan(gets, stream=StreamPlan("READ", create=False), duration_s=2)
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    await away
+    await own.request("STREAM.DELETE.READ")
+    await own.close()
+    check_sums(result, records)
+    assert result.verdict == "ok", result.notes
+    # Whole batches came, and nothing twice: two requests were refused, once or more often.
+    assert result.accounting.received_msgs % 100 == 0
+    assert result.accounting.retried_msgs >= 200
+
+
+async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
+    broker: Broker,
+) -> None:
+    own = await connect(Connection(servers=(broker.url,)))
+    deleted: list[str] = []
+
+    async def delete() -> None:
+        names = json.loads(await own.request("CONSUMER.NAMES.ORDERED"))["consumers"]
+        for name in names:
+            deleted.append(name)
+            await own.request(f"CONSUMER.DELETE.ORDERED.{name}")
+
+    deleting: list[asyncio.Task[None]] = []
+
+    def on_add(record: Record) -> None:
+        received = isinstance(record, BenchmarkReport) and record.counts.received_msgs
+        if received and not deleting:
+            deleting.append(asyncio.create_task(delete()))
+
+    records = Records(on_add=on_add)
+    pubs = Role("pubs", "js-publish-async", schedule=RATE, total_msgs=450)
+    stream = StreamPlan("ORDERED", subjects=("bench",))
+    what = plan(pubs, Role("subs", "js-ordered"), stream=stream)
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    result = await asyncio.wait_for(benchmark.run(), 90)
+    await deleting[0]
+    await own.close()
+    check_sums(result, records)
+    assert len(deleted) == 1
+    assert result.verdict == "ok", result.notes
+    assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (450, 0)
+
+
+async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster: Cluster) -> None:
+    whole = Connection(servers=nats_cluster.urls, user="app", password=Secret("app"))
+    own = await connect(whole)
+    config = {"name": "NODE", "subjects": ["bench"], "storage": "file", "allow_direct": True}
+    made = json.loads(await own.request("STREAM.CREATE.NODE", config))
+    for _ in range(300):
+        await own.nc.publish("bench", b"x" * 24)
+    await own.nc.flush()
+    home = nats_cluster.node(made["cluster"]["leader"])
+    # The workers stay connected; only the node of the stream goes.
+    other = next(node for node in nats_cluster.nodes if node is not home)
+    restarting: list[asyncio.Task[None]] = []
+
+    async def restart() -> None:
+        await asyncio.to_thread(home.stop)
+        await asyncio.sleep(AWAY_S)
+        await asyncio.to_thread(home.start)
+
+    def on_add(record: Record) -> None:
+        received = isinstance(record, BenchmarkReport) and record.counts.received_msgs
+        if received and not restarting:
+            restarting.append(asyncio.create_task(restart()))
+
+    records = Records(on_add=on_add)
+    roles = (
+        Role("pubs", "js-publish-async", schedule=RATE, total_msgs=1500, timeout_s=30),
+        Role("ordered", "js-ordered", timeout_s=30),
+        Role("fetches", "js-fetch", 1, "nats-py", timeout_s=30, ack_wait_s=2),
+    )
+    what = plan(*roles, stream=StreamPlan("NODE", create=False), drain_s=40)
+    benchmark = Benchmark(
+        what, Connection(servers=(other.url,), user="app", password=Secret("app")), records
+    )
+    result = await asyncio.wait_for(benchmark.run(), 120)
+    await restarting[0]
+    await own.close()
+    assert benchmark.failure is None, result.notes
+    check_sums(result, records)
+    assert result.accounting.lost_msgs == 0, result.notes
+    assert result.accounting.retried_msgs > 0

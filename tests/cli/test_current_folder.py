@@ -1,0 +1,145 @@
+"""Files in the current folder never run: every process of ours is started among hostile ones."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from natstui.analysis.launch import AnalysisRequest, run_job
+from natstui.children import own_program
+from natstui.cli.demo import running_shop
+from natstui.cli.open_viewer import ENGINE, replay_engine
+from natstui.engine.analyzing import start_child
+from natstui.errors import NatstuiError
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app.link import Link
+from natstui.tui.kit.chart.chart import ChartData, Plotter, Series
+from natstui.tui.kit.chart.frame import plot_frame
+from tests.architecture.source import ROOT
+from tests.session.making import made
+from tests.session.scenario import Scenario
+
+HOSTILE = (
+    "natstui", "json", "asyncio", "msgspec", "click", "plotext", "pyspark", "numpy", "nats",
+)  # fmt: skip
+
+
+@pytest.fixture
+def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A current folder whose modules leave a mark when they run."""
+    folder = tmp_path / "hostile"
+    folder.mkdir()
+    for name in HOSTILE:
+        code = f"import os\nos.mkdir({str(folder / 'ran')!r} + str(os.getpid()))\n"
+        (folder / f"{name}.py").write_text(code)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+def bench(server: Broker, _folder: Path) -> None:
+    words = ("bench", "js", "pub", "async", "hello", "--msgs", "10", "--server", server.url)
+    done = subprocess.run(own_program("natstui", *words), capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def analyze(_server: Broker, folder: Path) -> None:
+    missing = folder / "missing"
+    with pytest.raises(NatstuiError, match="missing"):
+        run_job(AnalysisRequest((str(missing),), str(folder.parent / "out")), print)
+    with start_child(missing) as child:
+        assert child.stdout is not None
+        said = child.stdout.readlines()[-1]
+    assert b'"kind": "failed"' in said and b"missing" in said
+
+
+def engine(server: Broker, folder: Path) -> None:
+    recorded = made(folder.parent / "sessions", Scenario().beginning())
+    for argv in ((*ENGINE, "--server", server.url), replay_engine(str(recorded))):
+        link = Link(argv)
+        try:
+            assert link.wait_started()
+        finally:
+            link.close()
+
+
+def demo(_server: Broker, _folder: Path) -> None:
+    with running_shop(None) as shop:
+        assert shop.url
+
+
+def plot(_server: Broker, _folder: Path) -> None:
+    async def draw() -> object:
+        plotter = Plotter()
+        try:
+            data = ChartData("x", "msgs", [-2.0, -1.0], (Series("a", [1.0, 2.0]),), 60)
+            return await plotter.draw(plot_frame(data, 40, 10))
+        finally:
+            await plotter.close()
+
+    assert asyncio.run(draw())
+
+
+CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
+    "natstui.bench.worker.process": bench,
+    "natstui.analysis.job": analyze,
+    "natstui engine": engine,
+    "natstui.jetstream.testbed.shop.process": demo,
+    "natstui.tui.kit.chart.process": plot,
+}
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_a_process_of_ours_runs_nothing_of_the_current_folder(
+    name: str, hostile: Path, nats_server: Broker
+) -> None:
+    CHILDREN[name](nats_server, hostile)
+    assert list(hostile.glob("ran*")) == []
+
+
+def test_a_mark_is_left_where_python_looks_into_the_current_folder(hostile: Path) -> None:
+    subprocess.run([sys.executable, "-m", "json"], capture_output=True, check=False)
+    assert list(hostile.glob("ran*"))
+
+
+SPARK_WORKERS = """
+import sys
+from pathlib import Path
+from natstui.analysis.spark.session import SparkSettings, open_session
+spark = open_session(SparkSettings(Path(sys.argv[1]), "local[1]", partitions_count=1))
+print(spark.sparkContext.parallelize([1, 2], 1).map(lambda number: number * 21).sum())
+spark.stop()
+"""
+
+
+@pytest.mark.spark
+@pytest.mark.xdist_group("spark")
+def test_python_that_spark_starts_runs_nothing_of_the_current_folder(
+    hostile: Path, tmp_path: Path
+) -> None:
+    words = [sys.executable, "-P", "-c", SPARK_WORKERS, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    assert done.stdout.strip() == "63", done.stderr[-2000:]
+    assert list(hostile.glob("ran*")) == []
+
+
+def test_a_checkout_that_is_not_installed_starts_its_own_processes(
+    tmp_path: Path, nats_server: Broker
+) -> None:
+    checkout = tmp_path / "checkout"
+    shutil.copytree(ROOT / "natstui", checkout / "natstui")
+    ran = checkout / "ran"
+    worker = checkout / "natstui" / "bench" / "worker" / "process.py"
+    first = "from __future__ import annotations\n"
+    worker.write_text(worker.read_text().replace(first, f"{first}open({str(ran)!r}, 'a')\n", 1))
+    words = ("bench", "js", "pub", "async", "hello", "--msgs", "10", "--server", nats_server.url)
+    done = subprocess.run(
+        [sys.executable, "-m", "natstui", *words], capture_output=True, text=True, cwd=checkout
+    )
+    assert done.returncode == 0, done.stderr
+    assert ran.exists()

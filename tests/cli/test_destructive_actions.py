@@ -1,0 +1,284 @@
+"""Whatever removes or overwrites, by key or command: nothing is lost without having been said.
+
+The cases are found from the catalogue of actions, the commands from `natstui` itself and the keys
+from the screens: what is new and not covered here fails.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import json
+import pkgutil
+import typing
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from textual.binding import Binding
+from textual.dom import DOMNode
+
+import natstui.tui
+from natstui.cli.root import root
+from natstui.errors import NatstuiError, NotConfirmed, Refused
+from natstui.jetstream.managing.apply import preview_change
+from natstui.jetstream.messages.publish import publish, request_reply
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
+from natstui.model.records.managing import Action, Change, JournalAction, PreviewChange
+from natstui.model.records.messages import PublishMessage, RequestReply
+from natstui.tui.frame.actions import SPECS
+from natstui.tui.frame.allowed import VERBS
+from tests.cli.test_manage import Shell
+from tests.jetstream.admin_session import AdminSession, admin_session
+
+_ACCOUNTS = """
+accounts {
+  A: { jetstream: enabled, users: [ { user: a, password: a } ] }
+  B: { jetstream: enabled, users: [ { user: b, password: b } ] }
+}
+"""
+
+_MEMORY = {"storage": "memory", "allow_rollup_hdrs": True}
+"""Made again at once: in a file it would wait for the old store to be removed."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One removing action on stream S or consumer C of it, and what has to be said before."""
+
+    said: str
+    """How many messages go, or what else does."""
+    body: dict[str, Any] = field(default_factory=dict)
+    words: tuple[str, ...] = ()
+    """Of the command, behind the names."""
+    edits: bool = False
+
+
+CASES: dict[Action, Case] = {
+    "edit_stream": Case("7 of 10 messages", {"max_msgs": 3}, ("--max-msgs", "3"), edits=True),
+    "delete_stream": Case("all 10 messages"),
+    "purge_stream": Case("8 of 10 messages", {"keep": 2}, ("--keep", "2")),
+    "delete_message": Case("1 message, 3 of s.a", {"seq": 3}),
+    "edit_consumer": Case(
+        "at most 10 messages", {"filter_subject": "s.b"}, ("--filter", "s.b"), edits=True
+    ),
+    "delete_consumer": Case("at most 10 messages"),
+    "reset_consumer": Case("10 unprocessed", {"seq": 1}, ("--seq", "1")),
+}
+SENT: tuple[JournalAction, ...] = ("publish", "request")
+"""Not a change of an asset, but it may remove too: by a roll-up, or by asking the API itself."""
+
+
+def test_no_action_that_removes_is_left_out() -> None:
+    removing = {name for name, it in CATALOGUE.items() if it.removes != "never"}
+    assert removing == {*CASES, *SENT}
+    assert set(CATALOGUE) == set(_names(JournalAction)), "an action that is in no catalogue"
+    assert {name for name in removing if CATALOGUE[name].removes == "always"} == IRREVERSIBLE
+
+
+def _names(kind: Any) -> Iterator[str]:
+    for one in typing.get_args(kind):
+        if isinstance(one, str):
+            yield one
+        else:
+            yield from _names(one)
+
+
+def test_no_command_that_writes_is_left_out() -> None:
+    commands = set(_that_write(root, ()))
+    assert commands == {it.headless for it in CATALOGUE.values() if it.headless} | {"undo"}
+
+
+def _that_write(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
+    """Yield the commands that may change a server: all of them can be told not to."""
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from _that_write(found, (*path, name))
+    elif {"yes", "confirm"} <= {parameter.name for parameter in command.params}:
+        yield " ".join(path)
+
+
+def test_no_key_that_writes_is_left_out() -> None:
+    for module in pkgutil.walk_packages(natstui.tui.__path__, "natstui.tui."):
+        importlib.import_module(module.name)
+    waiting: list[type] = [DOMNode]
+    wanted = set()
+    while waiting:
+        cls = waiting.pop()
+        waiting += cls.__subclasses__()
+        for binding in cls.__dict__.get("BINDINGS", ()):
+            action = binding.action if isinstance(binding, Binding) else ""
+            if action.startswith("manage('"):
+                wanted.add(action.removeprefix("manage('").removesuffix("')"))
+    assert wanted - {"messages", "undo", "journal"} <= set(VERBS), "a key of no known action"
+    forms = {"create_stream", "edit_stream", "create_consumer", "edit_consumer"}
+    assert set(SPECS) | forms == set(_names(Action)), "an action that no screen asks for"
+
+
+def test_only_the_writer_sends_what_removes() -> None:
+    room = Path(natstui.tui.__path__[0]).parent
+    verbs = ("STREAM.DELETE", "STREAM.PURGE", "MSG.DELETE", "STREAM.UPDATE", "CONSUMER.RESET")
+    senders = {
+        str(file.relative_to(room))
+        for file in room.rglob("*.py")
+        if any(
+            f'f"{verb}.' in file.read_text() or f'("{verb}.' in file.read_text() for verb in verbs
+        )
+    }
+    allowed = ("jetstream/managing/", "jetstream/testbed/", "bench/")
+    assert {sender for sender in senders if not sender.startswith(allowed)} == set()
+
+
+def url_of(broker: Broker, user: str) -> str:
+    return broker.url.replace("nats://", f"nats://{user}:{user}@")
+
+
+def fill(session: AdminSession, count: int = 10) -> None:
+    """Make S and C with messages that C alone wants."""
+    config = {"name": "S", "subjects": ["s.>"], "retention": "interest", **_MEMORY}
+    session.request("STREAM.CREATE.S", config)
+    consumer = {"durable_name": "C", "ack_policy": "explicit"}
+    session.request(
+        "CONSUMER.CREATE.S.C", {"stream_name": "S", "config": consumer, "action": "create"}
+    )
+    for _ in range(count):
+        session.run(session.writer.client.ask("s.a", b"x"))
+
+
+def there(session: AdminSession) -> tuple[object, ...]:
+    """Return all that could have been lost."""
+    stream, consumer = session.request("STREAM.INFO.S"), session.request("CONSUMER.INFO.S.C")
+    seen = (consumer["created"], consumer["config"], consumer["num_pending"])
+    return stream["created"], stream["config"], stream["state"]["messages"], *seen
+
+
+def change_of(session: AdminSession, action: Action, **words: Any) -> Change:
+    """Return the change as a screen sends it that knows what is there now."""
+    case, consumer = CASES[action], "C" if action.endswith("consumer") else None
+    seen = session.config("S", consumer) if case.edits else None
+    body = json.dumps({**(seen or {}), **case.body})
+    made = session.created_at_us("S", consumer)
+    known = Change(1, action, "S", consumer, body, json.dumps(seen) if seen else None)
+    return replace(known, created_at_us=made, confirmed=consumer or "S", **words)
+
+
+@pytest.mark.parametrize("action", sorted(CASES))
+def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path, action: Action
+) -> None:
+    broker = nats_server_factory(_ACCOUNTS)
+    with (
+        admin_session(url_of(broker, "a"), tmp_path) as a,
+        admin_session(url_of(broker, "b"), tmp_path) as b,
+        admin_session(url_of(broker, "a"), tmp_path, read_only=True) as reader,
+        admin_session(url_of(broker, "a"), tmp_path, production=True) as production,
+    ):
+        fill(a)
+        fill(b)
+        change = change_of(a, action)
+        asked = PreviewChange(2, action, "S", change.consumer, change.body_json)
+        told = a.run(preview_change(a.writer, asked))
+        assert CASES[action].said in told.question
+        assert f"{told.name}" in told.question
+        assert told.final
+        refusals: list[tuple[AdminSession, Change]] = [
+            (b, change),
+            (reader, change),
+            (a, replace(change, confirmed=None)),
+            (a, replace(change, confirmed="OTHER")),
+            (production, replace(change, confirmed=None)),
+        ]
+        if told.most_msgs and told.most_msgs > 2:
+            refusals.append((a, replace(change, previewed_msgs=1)))
+        if CASES[action].edits:
+            refusals.append((a, replace(change, seen_json='{"description": "as it was"}')))
+        for session, wrong in refusals:
+            before = there(a), there(b)
+            with pytest.raises(NatstuiError):
+                session.do(wrong)
+            assert (there(a), there(b)) == before, wrong
+        with pytest.raises(Refused, match=CASES[action].said):
+            a.do(replace(change, confirmed=None))
+        a.request("STREAM.DELETE.S")
+        fill(a)
+        before = there(a)
+        with pytest.raises(NatstuiError, match="made again"):
+            a.do(change)
+        assert there(a) == before
+        a.do(change_of(a, action, previewed_msgs=told.most_msgs))
+        entry = a.writer.journal.entries()[-1]
+        assert (entry.account, entry.outcome) == ("A", "done")
+        assert CASES[action].said in (entry.loses or "")
+
+
+HEADLESS = sorted(action for action in CASES if CATALOGUE[action].headless)
+
+
+@pytest.mark.parametrize("action", HEADLESS)
+def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
+    nats_server: Broker, tmp_path: Path, action: Action
+) -> None:
+    shell, case = Shell(nats_server.url, tmp_path), CASES[action]
+    consumer = ("C",) if action.endswith("consumer") else ()
+    words = (*CATALOGUE[action].headless.split(), "S", *consumer, *case.words)
+    production = replace_environment(shell, NATSTUI_CONNECTION_PRODUCTION="true")
+    with admin_session(nats_server.url, tmp_path) as session:
+        fill(session)
+        before = there(session)
+        for run, flags in (
+            (shell, ()),
+            (shell, ("--confirm", "OTHER")),
+            (shell, ("--read-only", "--yes")),
+            (production, ("--yes",)),
+        ):
+            done = run.run(*words, *flags)
+            assert (done.returncode, done.stdout) == (5, ""), flags
+            assert there(session) == before, flags
+        refused = shell.run(*words)
+        assert case.said in refused.stderr
+        assert (consumer or ("S",))[0] in refused.stderr
+        done = shell.run(*words, "--yes")
+        assert done.returncode == 0, done.stderr
+        assert case.said in done.stderr, "said also to whoever is not asked"
+
+
+def replace_environment(shell: Shell, **values: str) -> Shell:
+    other = Shell(shell.environment["NATSTUI_CONNECTION_SERVER"], shell.folder)
+    other.environment |= values
+    return other
+
+
+def test_a_message_that_removes_others_asks_for_its_subject(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    rollup = (("Nats-Rollup", "all"),)
+    x = base64.b64encode(b"x").decode()
+    gone = "10 of 10 messages of S"
+    api = "$JS.API.STREAM.PURGE.S"
+    with admin_session(nats_server.url, tmp_path) as session:
+        fill(session)
+        before = there(session)
+        for work, said in (
+            (
+                publish(session.writer, PublishMessage(1, "s.a", x, rollup)),
+                gone,
+            ),
+            (
+                request_reply(session.writer, RequestReply(1, "s.a", x, rollup)),
+                gone,
+            ),
+            (request_reply(session.writer, RequestReply(1, api)), "remove messages"),
+            (publish(session.writer, PublishMessage(1, api)), "remove messages"),
+        ):
+            with pytest.raises(NotConfirmed, match=said):
+                session.run(work)
+            assert there(session) == before
+        session.run(publish(session.writer, PublishMessage(1, "s.a", x, rollup, confirmed="s.a")))
+        assert there(session)[2] == 1

@@ -1,0 +1,196 @@
+"""Taking back: only where the change was made, and never more than was said."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from tests.cli.test_manage import Shell
+
+_ACCOUNTS = """
+accounts {
+  A: { jetstream: enabled, users: [ { user: a, password: a } ] }
+  B: { jetstream: enabled, users: [ { user: b, password: b } ] }
+}
+"""
+
+
+def url_of(broker: Broker, user: str) -> str:
+    return broker.url.replace("nats://", f"nats://{user}:{user}@")
+
+
+async def publish(url: str, subject: str, count: int) -> None:
+    nc = await nats.connect(url)
+    for number in range(count):
+        await nc.request(subject, str(number).encode(), timeout=10)
+    await nc.close()
+
+
+async def make_elsewhere(url: str, stream: str, subject: str) -> None:
+    nc = await nats.connect(url)
+    await nc.jetstream().add_stream(name=stream, subjects=[subject], storage="memory")
+    await nc.close()
+
+
+def messages(shell: Shell, stream: str) -> int:
+    info = json.loads(shell.ok("stream", "info", stream, "--json"))
+    count: int = info["state"]["messages"]
+    return count
+
+
+def test_an_undo_in_another_account_leaves_its_stream_alone(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    broker = nats_server_factory(_ACCOUNTS)
+    a, b = (Shell(url_of(broker, user), tmp_path) for user in "ab")
+    b.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    (tmp_path / "STATE" / "natstui" / "journal.jsonl").unlink()
+    asyncio.run(publish(url_of(broker, "b"), "orders.new", 50))
+    a.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    refused = b.run("undo", "--yes")
+    assert (refused.returncode, refused.stdout) == (4, "")
+    assert messages(b, "ORDERS") == 50
+    entry = json.loads(a.ok("journal", "--json"))[0]["entry"]
+    refused = b.run("undo", entry, "--yes")
+    assert refused.returncode != 0
+    assert "account A" in refused.stderr
+    assert messages(b, "ORDERS") == 50
+    assert a.ok("undo", "--yes") == "stream ORDERS deleted\n"
+
+
+def test_an_undo_leaves_alone_what_was_made_again_and_what_stands_behind_the_same_port(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    first = nats_server_factory()
+    shell = Shell(first.url, tmp_path)
+    shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    # The same address in the journal, and another server behind it: a forwarded port.
+    second = nats_server_factory()
+    other = Shell(second.url, tmp_path)
+    journal = tmp_path / "STATE" / "natstui" / "journal.jsonl"
+    forwarded = journal.read_text().replace(first.url, second.url)
+    forwarded = forwarded.replace(first.url.partition("//")[2], second.url.partition("//")[2])
+    line = journal.read_text()
+    journal.write_text("")
+    other.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    asyncio.run(publish(second.url, "orders.new", 5))
+    journal.write_text(forwarded)
+    assert other.run("undo", "--yes").returncode != 0
+    assert messages(other, "ORDERS") == 5
+    journal.write_text(line)
+    shell.ok("stream", "rm", "ORDERS", "--yes")
+    journal.write_text(line)
+    asyncio.run(make_elsewhere(first.url, "ORDERS", "orders.>"))
+    refused = shell.run("undo", "--yes")
+    assert "was made again" in refused.stderr
+    assert messages(shell, "ORDERS") == 0
+
+
+def test_an_undo_says_how_many_messages_it_would_delete(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    asyncio.run(publish(nats_server.url, "orders.new", 7))
+    refused = shell.run("undo")
+    assert refused.returncode == 5
+    assert "this will delete stream ORDERS: all 7 messages" in refused.stderr
+    assert messages(shell, "ORDERS") == 7
+
+
+def test_a_line_of_an_older_natstui_is_read_and_not_acted_on_without_proof(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    journal = tmp_path / "STATE" / "natstui" / "journal.jsonl"
+    entry = json.loads(journal.read_text())
+    new = ("place", "account", "created_at_us", "stream_created_at_us", "loses", "server_id")
+    journal.write_text(json.dumps({k: v for k, v in entry.items() if k not in new}) + "\n")
+    assert "create stream ORDERS" in shell.ok("journal")
+    refused = shell.run("undo", "--yes")
+    assert refused.returncode == 5
+    assert "does not say which" in refused.stderr
+    assert messages(shell, "ORDERS") == 0
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_restarted_server_is_still_the_same(named: bool, tmp_path: Path) -> None:
+    name = "n1" if named else ""
+    with Broker(store=tmp_path / "store", name=name) as broker:
+        shell = Shell(broker.url, tmp_path)
+        shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+        broker.restart()
+        assert shell.ok("undo", "--yes") == "stream ORDERS deleted\n"
+
+
+def test_an_edit_that_removes_is_counted_asked_for_and_not_promised_back(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    asyncio.run(publish(nats_server.url, "orders.new", 100))
+    said = "90 of 100 messages"
+    plan = shell.run("stream", "edit", "ORDERS", "--max-msgs", "10", "--dry-run")
+    assert plan.returncode == 1
+    assert said in plan.stderr
+    refused = shell.run("stream", "edit", "ORDERS", "--max-msgs", "10")
+    assert (refused.returncode, refused.stdout) == (5, "")
+    assert said in refused.stderr
+    assert messages(shell, "ORDERS") == 100
+    wrong = shell.run("stream", "edit", "ORDERS", "--max-msgs", "10", "--confirm", "OTHER")
+    assert wrong.returncode == 5
+    assert messages(shell, "ORDERS") == 100
+    done = shell.run("stream", "edit", "ORDERS", "--max-msgs", "10", "--yes")
+    assert (done.returncode, messages(shell, "ORDERS")) == (0, 10)
+    assert said in done.stderr
+    assert said in json.loads(shell.ok("journal", "--json"))[-1]["loses"]
+    undone = shell.ok("undo")
+    assert f"what is not back: {said}" in undone
+
+
+def test_every_change_is_warned_of(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "A", "--subjects", "a.>", "--max-msgs", "5")
+    overlapping = shell.run("stream", "add", "B", "--subjects", "a.b", "--max-msgs", "5")
+    assert "overlaps 'a.>' of stream A" in overlapping.stderr
+    missing = shell.run("stream", "add", "M", "--mirror", "NOWHERE", "--max-msgs", "5")
+    assert missing.returncode == 0, missing.stderr
+    assert "there is no stream NOWHERE" in missing.stderr
+    shell.ok("consumer", "add", "A", "C", "--filter", "a.b")
+    orphaned = shell.run("stream", "edit", "A", "--subjects", "z.>")
+    assert orphaned.returncode == 0
+    assert "a consumer filters 'a.b'" in orphaned.stderr
+    idle = shell.run("consumer", "edit", "A", "C", "--filter", "q")
+    assert "the stream stores nothing that matches 'q'" in idle.stderr
+    back = shell.run("undo", json.loads(shell.ok("journal", "--json"))[-2]["entry"])
+    assert back.returncode == 0, back.stderr
+
+
+def test_another_name_than_the_one_asked_for_is_never_a_yes(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "KEEP", "--subjects", "keep.>")
+    shell.ok("stream", "edit", "KEEP", "--description", "mine")
+    for words in (("undo",), ("stream", "edit", "KEEP", "--description", "x")):
+        refused = shell.run(*words, "--confirm", "NOT-KEEP")
+        assert refused.returncode == 5, words
+        assert "'NOT-KEEP' is not 'KEEP'" in refused.stderr
+    assert shell.config("stream", "info", "KEEP")["description"] == "mine"
+
+
+def test_a_cluster_is_the_same_from_each_of_its_nodes(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    first, second = (Shell(url_of(node, "app"), tmp_path) for node in nats_cluster.nodes[:2])
+    first.ok("stream", "add", "ORDERS", "--subjects", "orders.>")
+    assert json.loads(first.ok("journal", "--json"))[0]["place"] == "LAB"
+    assert second.ok("undo", "--yes") == "stream ORDERS deleted\n"

@@ -1,0 +1,36 @@
+"""A configuration is new when something was set, not when the server words it otherwise."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from natstui.jetstream.polling.configurations import ConfigurationHashes
+from natstui.jetstream.polling.decode.streams import read_stream
+
+
+def _told(known: ConfigurationHashes, metadata: dict[str, str] | None, **words: Any) -> int:
+    config = {"name": "S", "subjects": ["s"], **words}
+    if metadata is not None:
+        config["metadata"] = metadata
+    reply = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
+    row = read_stream(json.dumps(reply).encode(), 0)
+    return len(known.new_streams([row]))
+
+
+def test_what_info_adds_to_the_metadata_is_no_change() -> None:
+    known = ConfigurationHashes()
+    listed = {"_nats.req.level": "0"}
+    asked = {"_nats.level": "5", "_nats.req.level": "0", "_nats.ver": "2.15.1"}
+    assert [_told(known, each) for each in (listed, asked, listed, asked)] == [1, 0, 0, 0]
+    assert _told(known, asked, description="new") == 1
+    assert _told(known, listed, description="new") == 0
+    assert _told(known, listed, description="newer") == 1
+
+
+def test_metadata_of_ours_that_changes_is_a_change() -> None:
+    known = ConfigurationHashes()
+    assert _told(known, {"_nats.ver": "2.15.1"}) == 1
+    assert _told(known, None) == 0
+    assert _told(known, {"team": "a", "_nats.ver": "2.15.1"}) == 1
+    assert _told(known, {"team": "b", "_nats.ver": "2.15.1"}) == 1

@@ -1,0 +1,194 @@
+"""What an edit removes is counted before it is done, and is never more than was said."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.errors import Conflict, Refused
+from natstui.jetstream.managing.losses import loss_of
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.managing import Change
+from tests.jetstream.admin_session import AdminSession, admin_session
+
+_NEW = {"discard": "new"}
+_C = {"durable_name": "C", "ack_policy": "explicit"}
+
+
+def fill(session: AdminSession, stream: str, count: int, subjects_count: int = 2) -> None:
+    for number in range(count):
+        subject = f"{stream.lower()}.{number % subjects_count}"
+        session.run(session.writer.client.ask(subject, b"x" * 100))
+
+
+def make(session: AdminSession, name: str, **config: Any) -> dict[str, Any]:
+    session.request(
+        "STREAM.CREATE." + name, {"name": name, "subjects": [f"{name.lower()}.>"]} | config
+    )
+    return session.config(name)
+
+
+def held(session: AdminSession, stream: str) -> int:
+    count: int = session.request(f"STREAM.INFO.{stream}")["state"]["messages"]
+    return count
+
+
+_EDITS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
+    ({}, {"max_msgs": 3}, "7 of 10 messages (about"),
+    (_NEW, {"max_msgs": 3}, ""),
+    ({}, {"max_bytes": 500}, "about 7 of 10 messages (about"),
+    (_NEW, {"max_bytes": 500}, ""),
+    (_NEW | {"max_msgs": 20}, {"max_msgs": 3, "discard": "old"}, "7 of 10 messages (about"),
+    ({}, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
+    (_NEW, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
+    ({}, {"max_msgs_per_subject": 2, "max_msgs": 9}, "at most 7 of 10 messages (about"),
+    ({}, {"max_age": 10**8, "duplicate_window": 10**8}, "all 10 messages (about"),
+    (_NEW, {"max_age": 10**8, "duplicate_window": 10**8}, "all 10 messages (about"),
+    ({"storage": "memory"}, {"max_msgs": 3}, "7 of 10 messages (about"),
+    ({}, {"retention": "interest"}, "at most all 10 messages (about"),
+    ({"deny_delete": True}, {"max_msgs": 3}, "7 of 10 messages (about"),
+    ({}, {"max_msgs": 30}, ""),
+    ({"max_msgs": 30}, {"max_msgs": -1}, ""),
+    ({}, {"description": "other"}, ""),
+    ({}, {"subjects": ["elsewhere.>"]}, ""),
+)
+
+
+def test_what_an_edit_removes_is_said_before_and_asked_for(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        for number, (base, edit, said) in enumerate(_EDITS):
+            name = f"S{number}"
+            seen = make(session, name, **base)
+            fill(session, name, 10)
+            # So that what is to be older than 100 ms is.
+            time.sleep(0.15 if "max_age" in edit else 0)
+            subjects = [f"s{number}e.>"] if "subjects" in edit else seen["subjects"]
+            wanted = seen | edit | {"subjects": subjects}
+            if not said:
+                session.apply("edit_stream", name, wanted)
+                assert held(session, name) == 10, edit
+                continue
+            with pytest.raises(Refused) as refused:
+                session.apply("edit_stream", name, wanted)
+            assert f"({said}" in str(refused.value), edit
+            assert "removed for good" in str(refused.value)
+            assert (held(session, name), session.config(name)) == (10, seen), edit
+            session.apply("edit_stream", name, wanted, confirmed=name)
+            entry = session.writer.journal.entries()[-1]
+            assert (entry.loses or "").startswith(said)
+            give_up_at = time.monotonic() + 20
+            expected = {
+                "about 7": 3,
+                "7 of": 3,
+                "6 of": 4,
+                "at most 7": 4,
+                "all 10": 0,
+                "at most all": 0,
+            }
+            left = next(left for start, left in expected.items() if said.startswith(start))
+            while held(session, name) != left:
+                assert time.monotonic() < give_up_at, (edit, held(session, name))
+                time.sleep(0.05)
+
+
+def test_far_more_than_was_told_is_not_removed(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "S")
+        fill(session, "S", 10)
+        change = Change(
+            1, "purge_stream", "S", confirmed="S",
+            created_at_us=session.created_at_us("S"), previewed_msgs=4,
+        )  # fmt: skip
+        with pytest.raises(Conflict, match="it was 4 messages when you decided"):
+            session.do(change)
+        assert held(session, "S") == 10
+
+
+def test_sealing_and_denying_are_said_to_stay(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S")
+        for edit, said in (
+            ({"deny_delete": True}, "can never be deleted again"),
+            ({"deny_purge": True}, "can never be purged again"),
+            ({"sealed": True}, "stays sealed for ever"),
+        ):
+            with pytest.raises(Refused, match=said):
+                session.apply("edit_stream", "S", seen | edit)
+        assert session.config("S") == seen
+
+
+def test_a_consumer_that_would_go_by_itself_and_what_only_it_wants_are_said(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "S", retention="interest")
+        session.apply("create_consumer", "S", _C, consumer="C")
+        fill(session, "S", 10)
+        seen = session.config("S", "C")
+        for edit, said in (
+            ({"filter_subject": "s.1"}, "at most 10 messages that only it wants"),
+            ({"inactive_threshold": 300_000_000_000}, "unused for 5m.*at most 10 messages"),
+        ):
+            with pytest.raises(Refused, match=said):
+                session.apply("edit_consumer", "S", seen | edit, consumer="C")
+        with pytest.raises(Refused, match=r"10 unprocessed.*at most 10 messages"):
+            session.apply("delete_consumer", "S", consumer="C")
+        assert held(session, "S") == 10
+        session.apply(
+            "edit_consumer", "S", seen | {"filter_subject": "s.1"}, consumer="C", confirmed="C"
+        )
+        assert held(session, "S") == 5
+
+
+def test_an_undo_that_tightens_again_is_an_edit_that_removes(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S", max_msgs=5)
+        session.apply("edit_stream", "S", seen | {"max_msgs": 100})
+        fill(session, "S", 20)
+        with pytest.raises(Refused, match="15 of 20 messages"):
+            session.undo()
+        assert held(session, "S") == 20
+        session.undo(confirmed="S")
+        assert held(session, "S") == 5
+
+
+def test_a_user_who_may_not_look_is_told_an_unknown_part(
+    nats_server_factory: Any, tmp_path: Path
+) -> None:
+    broker = nats_server_factory(
+        """
+        accounts { A: { jetstream: enabled, users: [
+          { user: app, password: app }
+          { user: few, password: few, permissions: { publish: { deny: [
+            "$JS.API.STREAM.MSG.GET.>", "$JS.API.DIRECT.GET.>" ] } } }
+        ] } }
+        """
+    )
+    app, few = (broker.url.replace("nats://", f"nats://{u}:{u}@") for u in ("app", "few"))
+    with admin_session(app, tmp_path) as session:
+        seen = make(session, "S")
+        fill(session, "S", 3)
+    with admin_session(few, tmp_path) as session:
+        with pytest.raises(Refused, match="an unknown part of 3 messages"):
+            session.apply("edit_stream", "S", seen | {"max_age": 3600 * 10**9})
+        assert held(session, "S") == 3
+
+
+def test_the_count_asks_for_no_more_than_the_edit_touches(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S")
+        asset = session.asset("S")
+        before = session.request("INFO")["api"]["total"]
+        change = Change(1, "edit_stream", "S", None, json.dumps(seen | {"max_msgs": 3}))
+        session.run(loss_of(session.writer.client, change, asset))
+        assert session.request("INFO")["api"]["total"] - before <= 1

@@ -1,0 +1,82 @@
+"""Links that carry few bytes a second: what comes late is waited for, and nothing else is."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+
+import nats
+import pytest
+from nats.aio.msg import Msg
+
+from natstui.config import Connection
+from natstui.errors import RequestTimedOut
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import LinkChanged
+from tests.jetstream.polling import api, polling
+from tests.jetstream.slow_link import SlowLink, Wire
+
+STEADY = Wire(20_000, 0.05, stall_share=0.0)
+FAR = Wire(1_000_000, 0.3, stall_share=0.0)
+FAR_COUNT = 48
+
+
+async def test_an_answer_is_waited_for_while_its_bytes_come_and_no_ping_ends_the_link(
+    nats_server: Broker,
+) -> None:
+    answering = await nats.connect(nats_server.url)
+
+    async def answer(message: Msg) -> None:
+        await message.respond(b"x" * 180_000)
+
+    await answering.subscribe("long", cb=answer)
+    changes: list[LinkChanged] = []
+    async with SlowLink(nats_server.url, STEADY).listening() as url:
+        client = await connect(Connection(servers=(url,)), on_link=changes.append)
+        assert len((await client.ask("long", timeout_s=0.5)).data) == 180_000
+        assert [change.state for change in changes] == ["connected"]
+        await client.close()
+    await answering.close()
+
+
+async def test_a_question_nobody_answers_times_out_although_other_bytes_come_for_ever(
+    nats_server: Broker,
+) -> None:
+    telling = await nats.connect(nats_server.url)
+
+    async def tell() -> None:
+        while True:
+            await telling.publish("news", b"x" * 500)
+            await asyncio.sleep(0.05)
+
+    async def hear(_message: Msg) -> None:
+        pass
+
+    async with SlowLink(nats_server.url, STEADY).listening() as url:
+        client = await connect(Connection(servers=(url,)))
+        await client.subscribe("news", hear)
+        news = asyncio.create_task(tell())
+        async with asyncio.timeout(20):
+            with pytest.raises(RequestTimedOut, match=r"within 0\.5 s"):
+                await client.request("NO.SUCH.VERB", timeout_s=0.5)
+        news.cancel()
+        await client.close()
+    await telling.close()
+
+
+async def test_consumers_of_a_far_server_do_not_come_one_a_round_trip(nats_server: Broker) -> None:
+    async with SlowLink(nats_server.url, FAR).listening() as url, polling(url) as polled:
+        polled.control.set_interval(1.0)
+        near = await connect(Connection(servers=(nats_server.url,)))
+        for number in range(FAR_COUNT):
+            name = f"S{number:03}"
+            await api(near, f"STREAM.CREATE.{name}", {"name": name, "storage": "memory"})
+            body = {"stream_name": name, "config": {"durable_name": "C", "ack_policy": "none"}}
+            await api(near, f"CONSUMER.DURABLE.CREATE.{name}.C", body)
+        await near.close()
+        begun_s = time.monotonic()
+        await polled.until(Snapshot, lambda _: len(polled.state.consumers) == FAR_COUNT)
+        one_by_one_s = FAR_COUNT * 2 * FAR.latency_s
+        assert time.monotonic() - begun_s < one_by_one_s

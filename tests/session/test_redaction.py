@@ -1,0 +1,275 @@
+"""What leaves a machine: nothing secret is recorded, and a redacted session holds no name."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import types
+import typing
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from natstui.errors import SessionError
+from natstui.lines import encode_record
+from natstui.model.records.record import EngineStarted, LinkChanged, Outcome, Record, Unavailable
+from natstui.session.files.entry import encode_keyframe, entry_of, piece_of
+from natstui.session.files.folder import segments
+from natstui.session.files.info import SessionInfo, new_info
+from natstui.session.files.segment import Content, parse, read_content
+from natstui.session.share.redact import REDACTED, Pseudonyms
+from natstui.session.write.privacy import NEVER_RECORDED, recordable
+from tests.session.any_record import KINDS, any_record
+from tests.session.making import made
+from tests.session.scenario import START_US, Scenario, stream
+
+SECRET = "secret"
+BECOMES = {
+    "kept": {
+        "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
+        "Advisory.type", "StreamConfiguration.storage", "StreamConfiguration.retention",
+        "StreamConfiguration.discard", "ConsumerConfiguration.deliver_policy",
+        "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
+        "WorkerResult.pattern", "WorkerResult.client", "BenchmarkResult.clock",
+        "PollCost.backoff_reason",
+    },
+    "stream-": {
+        "StreamColumns.name", "ConsumerColumns.stream", "Upstream.name", "Snapshot.swept_streams",
+        "Snapshot.unreachable_streams", "StreamConfiguration.name", "StreamConfiguration.mirror",
+        "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
+        "AckSample.stream",
+    },
+    "consumer-": {
+        "ConsumerColumns.name", "Snapshot.unreachable_consumers", "ConsumerConfiguration.name",
+        "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
+        "Role.consumer",
+    },
+    "server-": {
+        "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",
+        "LinkChanged.server_name", "LinkChanged.cluster", "LinkChanged.domain",
+    },
+    "client-": {"ConsumerColumns.pinned_client"},
+    "account-": {"LinkChanged.account"},
+    "user-": {"LinkChanged.user"},
+    "role-": {"Role.name", "BenchmarkReport.role", "WorkerResult.role"},
+    "token-": {
+        "StreamConfiguration.subjects", "ConsumerConfiguration.filter_subjects",
+        "ConsumerConfiguration.deliver_subject", "Permitted.publish_allow",
+        "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
+        "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
+    },
+}  # fmt: skip
+"""What the text of a field becomes; a field that is not listed is "(redacted)", or empty JSON."""
+
+
+def filled(hint: Any) -> Any:
+    """Return a value of a type hint in which every free text is the secret."""
+    origin, arguments = typing.get_origin(hint), get_args(hint)
+    if dataclasses.is_dataclass(hint):
+        hints = typing.get_type_hints(hint)
+        return hint(**{f.name: filled(hints[f.name]) for f in dataclasses.fields(hint)})
+    if origin in (typing.Union, types.UnionType):
+        return filled(next(one for one in arguments if one is not type(None)))
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin is tuple:
+        return tuple(filled(one) for one in arguments if one is not Ellipsis)
+    if origin in (dict, Mapping):
+        return {SECRET: filled(arguments[1])}
+    return {str: SECRET, int: 7, float: 1.5, bool: True, bytes: b"", object: None}[hint]
+
+
+def compared(before: Any, after: Any, field: str = "") -> Iterator[tuple[str, Any, Any]]:
+    """Yield (class.field, value before, value after) of everything inside a value."""
+    if dataclasses.is_dataclass(before):
+        assert type(after) is type(before)
+        for each in dataclasses.fields(before):
+            name = f"{type(before).__name__}.{each.name}"
+            yield from compared(getattr(before, each.name), getattr(after, each.name), name)
+    elif isinstance(before, tuple):
+        for parts in zip(before, after, strict=True):
+            yield from compared(*parts, field)
+    else:
+        yield field, before, after
+
+
+def outcome(field: str, text: str) -> str:
+    """Return what the text of a field becomes, without its number."""
+    for becomes, names in BECOMES.items():
+        if field in names:
+            return text if becomes == "kept" else becomes
+    return "{}" if field.endswith("_json") else REDACTED if text else ""
+
+
+CLOSED = {
+    field
+    for cls in KINDS
+    for field, value, _ in compared(filled(cls), filled(cls))
+    if isinstance(value, str) and value != SECRET
+}
+"""Fields whose text is one of a closed list."""
+PSEUDONYM = re.compile(
+    r"(KV_|OBJ_)?(stream|consumer|server|client|account|user|role|token)-\d+|[*>]"
+)
+
+
+@pytest.mark.parametrize("cls", KINDS)
+def test_every_text_of_a_record_is_replaced_and_every_number_is_kept(cls: Any) -> None:
+    record = filled(cls)
+    for field, before, after in compared(record, Pseudonyms().value(record)):
+        if before == SECRET:
+            assert re.sub(r"\d+$", "", after) == outcome(field, SECRET), field
+        elif isinstance(before, dict):
+            assert after == {}, field
+        else:
+            assert after == before and type(after) is type(before), field
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@given(any_record())
+def test_any_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Record) -> None:
+    redacted = Pseudonyms().value(record)
+    entry = entry_of([piece_of(encode_record(redacted)[:-1], 0)])
+    assert entry is not None and entry.record() == redacted
+    for field, before, after in compared(record, redacted):
+        if isinstance(before, str) and field not in CLOSED and field not in BECOMES["kept"]:
+            becomes = outcome(field, before)
+            assert after == becomes or all(map(PSEUDONYM.fullmatch, after.split("."))), field
+
+
+def test_the_table_of_this_test_names_only_fields_that_are_recorded() -> None:
+    met = {field for cls in KINDS for field, _, _ in compared(filled(cls), filled(cls))}
+    assert set().union(*BECOMES.values()) <= met
+
+
+def test_a_name_has_one_pseudonym_wherever_it_stands_and_no_other_name_has_it() -> None:
+    names = Pseudonyms()
+    first, second = (names.value(stream(name, START_US)) for name in ("ORDERS", "KV_users"))
+    poll = names.value(dataclasses.replace(Scenario().poll(1), swept_streams=("KV_users", "X")))
+    assert (first.name, second.name) == ("stream-1", "KV_stream-2")
+    assert poll.swept_streams == ("KV_stream-2", poll.swept_streams[1])
+    assert len({first.name, second.name, *poll.swept_streams, *poll.streams.name}) == 6
+    assert names.name("stream", "OBJ_files").startswith("OBJ_stream-")
+    assert names.name("consumer", "ORDERS") == f"consumer-{1 + len(poll.consumers.name)}"
+
+
+def test_a_subject_keeps_its_wildcards_and_the_words_of_the_server() -> None:
+    names = Pseudonyms()
+    assert names.subject("$JS.API.CONSUMER.LIST.ORDERS") == "$JS.API.CONSUMER.LIST.token-1"
+    assert names.subject("eu.ORDERS.*.>") == "token-2.token-1.*.>"
+
+
+def test_empty_and_unknown_text_stays_empty_and_unknown() -> None:
+    names = Pseudonyms()
+    trouble = names.value(Unavailable(START_US, "STREAM.LIST", "", None))
+    assert trouble == Unavailable(START_US, "STREAM.LIST", "", None)
+
+
+def content_of(folder: Path, sessions_records: list[Any]) -> Content:
+    file = segments(made(folder, sessions_records, 1000))[0]
+    return read_content(file.path, sealed=file.sealed)
+
+
+def test_a_redacted_segment_keeps_its_keyframe_its_records_and_their_order(tmp_path: Path) -> None:
+    scenario = Scenario(streams=40, consumers=900)
+    content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 12)])
+    text = Pseudonyms().text(content)
+    redacted = parse(text)
+    assert redacted.damaged_lines_count == 0
+    assert redacted.keyframe is not None
+    assert [(e.kind, e.at_us, e.line_count, len(e.pieces)) for e in redacted.entries] == [
+        (e.kind, e.at_us, e.line_count, len(e.pieces)) for e in content.entries
+    ]
+    for name in (*scenario.streams, *scenario.names, "gave up"):
+        assert name.encode() not in text
+    headless = dataclasses.replace(content, keyframe=None)
+    assert parse(Pseudonyms().text(headless)).keyframe is None
+
+
+def test_a_redacted_keyframe_holds_no_name(tmp_path: Path) -> None:
+    scenario = Scenario()
+    content = content_of(tmp_path, [*scenario.beginning(), *scenario.records(0, 3)])
+    file = segments(made(tmp_path / "more", [*scenario.beginning(), *scenario.records(0, 6)], 2))[
+        1
+    ]
+    keyframe = read_content(file.path, sealed=file.sealed).keyframe
+    assert keyframe is not None and b"ORDERS" in encode_keyframe(keyframe)
+    redacted = Pseudonyms().text(dataclasses.replace(content, keyframe=keyframe))
+    assert b"ORDERS" not in redacted and b"worker-" not in redacted
+    again = parse(redacted).keyframe
+    assert again is not None and again.snapshot is not None and keyframe.snapshot is not None
+    assert again.snapshot.streams.stored_msgs == keyframe.snapshot.streams.stored_msgs
+
+
+def test_a_segment_with_a_damaged_record_is_refused(tmp_path: Path) -> None:
+    content = content_of(tmp_path, Scenario().beginning())
+    entry = content.entries[0]
+    piece = entry.pieces[0]
+    broken = dataclasses.replace(piece, numbered=piece.numbered.replace(b'"target":', b'"tar":'))
+    damaged = dataclasses.replace(content, entries=(dataclasses.replace(entry, pieces=(broken,)),))
+    with pytest.raises(SessionError, match=r"^what cannot be read cannot be redacted: .*target"):
+        Pseudonyms().text(damaged)
+
+
+def test_what_is_written_about_a_session_is_redacted() -> None:
+    info = dataclasses.replace(
+        new_info("incident at ACME", START_US),
+        target="acme-prod",
+        server_name="n1",
+        server_version="2.15.1",
+        server_url="nats://acme:4222",
+        cluster="c1",
+        account="ACME",
+        interval_s=2.0,
+        notes=("the boss called", "again"),
+        records_count={"snapshot": 5},
+    )
+    names = Pseudonyms()
+    assert names.name("server", "n1") == "server-1"
+    assert names.info(info) == dataclasses.replace(
+        info,
+        name="redacted",
+        target=REDACTED,
+        server_name="server-1",
+        server_url=None,
+        cluster="server-2",
+        account="account-1",
+        notes=(REDACTED, REDACTED),
+        redacted=True,
+    )
+    unknown: SessionInfo = names.info(new_info("x", START_US))
+    assert (unknown.server_name, unknown.cluster, unknown.account) == (None, None, None)
+
+
+@pytest.mark.parametrize("cls", NEVER_RECORDED)
+def test_what_is_about_recordings_themselves_is_never_recorded(cls: Any) -> None:
+    assert recordable(filled(cls), payloads=True) is None
+
+
+@pytest.mark.parametrize("cls", KINDS)
+def test_every_other_record_is_recorded(cls: Any) -> None:
+    record = filled(cls)
+    assert recordable(record, payloads=True) is record
+
+
+def test_payloads_are_recorded_only_when_asked_for() -> None:
+    answer = Outcome(START_US, 1, "done", "one message", '{"data":"secret"}')
+    assert recordable(answer, payloads=True) is answer
+    assert recordable(answer, payloads=False) == Outcome(START_US, 1, "done", "one message", None)
+    bare = Outcome(START_US, 1, "done", "one message")
+    assert recordable(bare, payloads=False) is bare
+
+
+def test_no_password_in_an_address_is_recorded() -> None:
+    link = LinkChanged(START_US, "connected", None, server_url="nats://user:pw@host:4222")
+    kept = recordable(link, payloads=True)
+    assert kept == dataclasses.replace(link, server_url="nats://host:4222")
+    for url in (None, "", "nats://host:4222"):
+        harmless = dataclasses.replace(link, server_url=url)
+        assert recordable(harmless, payloads=True) is harmless
+    started = dataclasses.replace(filled(EngineStarted), target="nats://token@host:4222")
+    kept = recordable(started, payloads=True)
+    assert kept == dataclasses.replace(started, target="nats://host:4222")

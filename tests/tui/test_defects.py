@@ -1,0 +1,97 @@
+"""What nobody foresaw ends one row, one picture, one record or one command; the viewer goes on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from textual.css.query import NoMatches
+
+from natstui import defects
+from natstui.defects import log_folder
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app import commands
+from natstui.tui.app.app import NatstuiApp
+from natstui.tui.app.follower import Follower
+from natstui.tui.frame.table_text import Rows
+from natstui.tui.streams.screen import StreamsScreen
+from tests.tui.viewer import Viewer, viewing
+
+
+@pytest.fixture(autouse=True)
+def own_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(defects, "_reported", {})
+    monkeypatch.setattr("platformdirs.user_log_path", lambda _name: tmp_path / "reports")
+
+
+async def said(viewer: Viewer, what: str) -> None:
+    """Wait for the sentence, and see that what it promises is there."""
+    await viewer.until(lambda: f"{what} failed by a defect" in " ".join(toasts(viewer)), what)
+    (report,) = log_folder().iterdir()
+    assert "NoMatches" in report.read_text()
+    assert str(report) in " ".join(toasts(viewer))
+
+
+def toasts(viewer: Viewer) -> list[str]:
+    return [toast.message for toast in viewer.app._notifications]
+
+
+def fail(*_: Any, **__: Any) -> Any:
+    raise NoMatches("nobody foresaw this")
+
+
+async def with_streams(server: Broker, *names: str) -> None:
+    nc = await nats.connect(server.url)
+    for name in names:
+        await nc.jetstream().add_stream(name=name, subjects=[name])
+    await nc.close()
+
+
+async def test_a_row_that_cannot_be_shown_says_so_and_the_others_are_shown(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_streams(nats_server, "BAD", "GOOD")
+    cells = Rows.cells
+
+    def all_but_one(rows: Rows[Any], row: int) -> Any:
+        shown = cells(rows, row)
+        return fail() if shown[0].text == "BAD" else shown
+
+    monkeypatch.setattr(Rows, "cells", all_but_one)
+    async with viewing(nats_server.url, size=(140, 40)) as viewer:
+        await viewer.until(lambda: "GOOD" in viewer.text and "defect" in viewer.text, "both")
+        await said(viewer, "showing a row")
+
+
+async def test_a_screen_that_cannot_show_a_state_goes_on_with_the_next(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await with_streams(nats_server, "S")
+    async with viewing(nats_server.url, size=(140, 40)) as viewer:
+        with monkeypatch.context() as broken:
+            broken.setattr(StreamsScreen, "refresh_state", fail)
+            await said(viewer, "showing this")
+        await with_streams(nats_server, "LATER")
+        await viewer.until(lambda: "LATER" in viewer.text, "shown again")
+
+
+async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_else(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with viewing(nats_server.url, size=(140, 40)) as viewer:
+        with monkeypatch.context() as broken:
+            broken.setattr(NatstuiApp, "action_help", fail)
+            await viewer.press("question_mark")
+            await said(viewer, "what the key asked for")
+        with monkeypatch.context() as broken:
+            broken.setattr(commands, "run", fail)
+            await viewer.type_command("streams")
+            await said(viewer, "the command")
+        with monkeypatch.context() as broken:
+            broken.setattr(Follower, "fold", fail)
+            await said(viewer, "taking in what the engine said")
+        polls_count = len(viewer.app.state.costs)
+        await viewer.until(lambda: len(viewer.app.state.costs) > polls_count, "it goes on")
+        assert viewer.app.return_code is None

@@ -1,0 +1,91 @@
+"""A recording goes on when its engine is killed; where it cannot, the screen says so."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import EngineStarted
+from natstui.model.records.recording import Gap
+from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
+from tests.tui.viewer import Viewer, viewing
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    return tmp_path / "sessions"
+
+
+def recording_now(viewer: Viewer) -> bool:
+    told = viewer.app.state.recording
+    return told is not None and told.on and told.reason is None
+
+
+def polls_in(sessions: Path) -> int:
+    """Return how many polls are in the segment that is written now."""
+    return sum(path.read_bytes().count(b'"kind":"snapshot"') for path in sessions.rglob("*.jsonl"))
+
+
+async def killed(viewer: Viewer) -> None:
+    """Kill the engine as the system does, and wait until the screen knows."""
+    os.kill(viewer.app.link.pid, signal.SIGKILL)
+    await viewer.until(lambda: not recording_now(viewer), "the recording is interrupted")
+
+
+@pytest.mark.parametrize("from_the_start", [False, True])
+async def test_a_recording_goes_on_in_the_next_engine_and_notes_the_gap(
+    nats_server: Broker, sessions: Path, monkeypatch: pytest.MonkeyPatch, from_the_start: bool
+) -> None:
+    if from_the_start:
+        monkeypatch.setenv("NATSTUI_SESSION_RECORD", "true")
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        if not from_the_start:
+            await viewer.press("R")
+        await viewer.until(lambda: recording_now(viewer), "recording")
+        await viewer.until(lambda: "● REC" in viewer.text, "it is shown")
+        await viewer.until(lambda: polls_in(sessions) > 1, "something is recorded")
+        await killed(viewer)
+        await viewer.until(lambda: "● REC" not in viewer.text, "it is not shown any more")
+        await viewer.until(lambda: recording_now(viewer), "it goes on")
+        await viewer.until(lambda: polls_in(sessions) > 0, "something more is recorded")
+        await viewer.press("R")
+        await viewer.until(lambda: not viewer.app.state.recording.on, "stopped")  # type: ignore[union-attr]
+    (folder,) = sessions.iterdir()
+    recording = Recording(folder)
+    records = list(recording.records())
+    gaps = [record for record in records if isinstance(record, Gap)]
+    assert len(gaps) == 1 and gaps[0].from_at_us < gaps[0].at_us
+    polls = [record for record in records if isinstance(record, Snapshot)]
+    for gap in gaps:
+        assert any(poll.taken_at_us <= gap.from_at_us for poll in polls)
+        assert any(poll.taken_at_us >= gap.at_us for poll in polls)
+    assert sum(isinstance(record, EngineStarted) for record in records) <= 2
+    assert recording.info.ended_at_us is not None and not recording.info.cut_off
+    assert recording.info.records_count["gap"] == 1
+    # The poll in the first keyframe was taken before the recording.
+    assert recording.info.records_count["snapshot"] in (len(polls) - 1, len(polls))
+    assert not verify(folder).damaged
+
+
+async def test_a_recording_that_cannot_go_on_is_said_and_another_can_be_started(
+    nats_server: Broker, sessions: Path
+) -> None:
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await viewer.press("R")
+        await viewer.until(lambda: recording_now(viewer), "recording")
+        await killed(viewer)
+        shutil.rmtree(next(sessions.iterdir()))
+        await viewer.until(lambda: not viewer.app.state.recording.on, "given up")  # type: ignore[union-attr]
+        await viewer.until(lambda: "cannot be continued" in viewer.text, "it is said")
+        assert "● REC" not in viewer.text
+        await viewer.until(lambda: "● connected" in viewer.text, "connected")
+        await viewer.press("R")
+        await viewer.until(lambda: recording_now(viewer), "recording again")

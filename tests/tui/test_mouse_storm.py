@@ -1,0 +1,88 @@
+"""Mouse events faster than any app can look at them: the viewer stays as small as it was."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.tui.terminals import OnTerminal, Reader, rss_mb
+from tests.tui.test_viewer_process import MAIN
+
+EVENTS_COUNT = 20_000
+MORE_MB = 20
+TURN = b"\x1b[<64;5;5M"
+BUSY = """
+import array, fcntl, sys, termios, time
+from pathlib import Path
+from textual.widgets import Static
+from natstui.tui.app.guarded import GuardedApp
+
+class Busy(GuardedApp):
+    def compose(self):
+        yield Static("ready")
+    def key_x(self):
+        self._driver.write("busy")
+        self._driver.flush()
+        time.sleep(4)
+        unread = array.array("i", [0])
+        fcntl.ioctl(0, termios.FIONREAD, unread)
+        self.exit(return_code=7 if unread[0] else 0)
+
+sys.exit(Busy(log_to=Path(sys.argv[1])).run_guarded())
+"""
+
+
+def storm(count: int) -> Iterator[bytes]:
+    """Moves everywhere, and turns of the wheel between them, so that not all are the same."""
+    for number in range(count):
+        button = 35 if number % 10 else 64 + number % 20 // 10
+        yield b"\x1b[<%d;%d;%dM" % (button, number % 119 + 1, number % 39 + 1)
+
+
+def test_a_storm_of_the_mouse_does_not_swell_a_viewer(nats_server: Broker) -> None:
+    with OnTerminal(MAIN, "--server", nats_server.url, width=120, height=40) as terminal:
+        assert b"connected" in terminal.read(b"connected", within_s=60)
+        reader = Reader(terminal)
+        write(terminal, b"".join(storm(500)))
+        answer(terminal, reader)
+        before_mb, most_mb = rss_mb(terminal.process.pid), 0.0
+        for number, event in enumerate(storm(EVENTS_COUNT)):
+            write(terminal, event)
+            if number % 500 == 0:
+                most_mb = max(most_mb, rss_mb(terminal.process.pid))
+        answer(terminal, reader)
+        after_mb = rss_mb(terminal.process.pid)
+        print(f"{before_mb:.1f} MB before, {most_mb:.1f} MB at most, {after_mb:.1f} MB after")
+        terminal.type("q")
+        reader.join()
+        assert terminal.process.wait(20) == 0
+    assert max(most_mb, after_mb) - before_mb < MORE_MB
+
+
+def test_input_waits_in_the_terminal_while_the_app_can_look_at_none(tmp_path: Path) -> None:
+    with OnTerminal(BUSY, str(tmp_path)) as terminal:
+        terminal.read(b"ready")
+        terminal.type("x")
+        assert b"busy" in terminal.read(b"busy")
+        write(terminal, TURN * 2_000)
+        assert terminal.wait() == 7, "nothing was left unread"
+
+
+def write(terminal: OnTerminal, data: bytes) -> None:
+    while data:
+        data = data[os.write(terminal.master, data) :]
+
+
+def answer(terminal: OnTerminal, reader: Reader) -> None:
+    """Wait until everything sent was looked at: the help opens behind it, and closes."""
+    for key, awaited in (("?", b"KEYS"), ("\x1b", b"connected")):
+        reader.newest = b""
+        terminal.type(key)
+        end = time.monotonic() + 60
+        while awaited not in reader.newest:
+            assert time.monotonic() < end, reader.newest[-2000:]
+            time.sleep(0.05)
+        time.sleep(0.5)

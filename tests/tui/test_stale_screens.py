@@ -1,0 +1,191 @@
+"""A screen says when what it shows is gone or another, and the message list keeps up."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from pathlib import Path
+
+import natstui.tui
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.analysis.text import titles_of
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.manage_keys import consumers_of
+from natstui.tui.kit.pick import Pick
+from natstui.tui.managing.action import ActionScreen
+from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.pull import PullScreen
+from natstui.tui.messages.screen import MessagesScreen
+from tests.tui.test_forms import asked, connected, own_state, toasts
+from tests.tui.viewer import Viewer, viewing
+
+__all__ = ["own_state"]
+
+WIDE = (120, 40)
+
+
+def became(viewer: Viewer) -> str:
+    assert isinstance(viewer.app.screen, LiveScreen)
+    return viewer.app.screen.became
+
+
+def listed(viewer: Viewer) -> list[int | None]:
+    screen = viewer.app.screen
+    assert isinstance(screen, MessagesScreen)
+    return [one.stream_seq for one in screen.pages.shown]
+
+
+async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_it_is_deleted(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    stream = {"name": "S", "subjects": ["s"]}
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", stream)
+        for number in range(3):
+            await nc.request("s", b"%d" % number)
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        await viewer.until(lambda: listed(viewer) == [3, 2, 1], "the page")
+        await viewer.press("enter")
+        await viewer.until(lambda: "Stored:" in viewer.text, "the message")
+        await asked(nc, "STREAM.DELETE.S")
+        await viewer.until(lambda: "stream S was deleted: this screen" in viewer.text, "gone")
+        await asked(nc, "STREAM.CREATE.S", stream)
+        for _ in range(5):
+            await nc.request("s", b"of the new one")
+        await viewer.until(lambda: "S was deleted and made again at" in viewer.text, "another")
+        assert isinstance(viewer.app.screen, MessageScreen)
+        await viewer.press("escape")
+        await viewer.until(lambda: became(viewer), "the list knows it too")
+        assert listed(viewer) == [3, 2, 1]
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: "made again" in toasts(viewer), "refused")
+        assert isinstance(viewer.app.screen, MessagesScreen)
+        await viewer.press("f5")
+        await viewer.until(lambda: listed(viewer) == [5, 4, 3, 2, 1], "the new one's messages")
+        assert not became(viewer)
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
+        await asked(nc, "STREAM.DELETE.S")
+        await asked(nc, "STREAM.CREATE.S", stream)
+        for _ in range(5):
+            await nc.request("s", b"of the third")
+        await viewer.until(lambda: "made again" in became(viewer), "the question knows it")
+        await viewer.press("tab", "S", "enter")
+        await viewer.pilot.pause(0.5)
+        assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 5
+
+
+async def test_the_message_list_shows_its_age_and_follows_the_stream(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+        queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
+        await asked(nc, "STREAM.CREATE.W", queue)
+        body = {"stream_name": "W", "config": {"durable_name": "C", "ack_policy": "explicit"}}
+        await asked(nc, "CONSUMER.CREATE.W.C", body)
+        await viewer.until(lambda: "W" in viewer.rows())
+        await viewer.press("m")
+        await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
+        for number in range(4):
+            await nc.request("w", b"%d" % number)
+        # Where the first page took seconds to come, the next one waits nine times as long.
+        await viewer.until(lambda: listed(viewer) == [4, 3, 2, 1], "what was published", s=120)
+        screen = viewer.app.screen
+        assert isinstance(screen, MessagesScreen)
+        await viewer.press("j", "j")
+        subscription = await nc.jetstream().pull_subscribe_bind("C", "W")
+        for message in await subscription.fetch(1, timeout=10):
+            await message.ack_sync()
+        await viewer.until(
+            lambda: listed(viewer) == [4, 3, 2], "without the acknowledged one", s=120
+        )
+        assert screen.pages.message is not None
+        assert screen.pages.message.stream_seq == 2
+        number = screen.pages._ask_id
+        await viewer.until(lambda: "2…4 of 2…4  ·  now" in viewer.text, "its age")
+        await viewer.pilot.pause(4)
+        assert screen.pages._ask_id == number, "a stream that rests is not read again"
+
+
+async def test_the_next_message_is_taken_from_the_consumer_there_is_or_one_picked(
+    nats_server: Broker,
+) -> None:
+    async def ready(count: int) -> None:
+        def known() -> bool:
+            screen = viewer.app.screen
+            assert isinstance(screen, LiveScreen)
+            return len(consumers_of(screen.state, "S", pulled=True)[0]) == count
+
+        await viewer.until(known, f"{count} consumers")
+
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("N")
+        await viewer.until(lambda: "S has no pull consumer" in toasts(viewer), "none")
+        push = {"durable_name": "PUSHED", "deliver_subject": "to.here", "ack_policy": "explicit"}
+        for config in ({"durable_name": "A", "ack_policy": "explicit"}, push):
+            body = {"stream_name": "S", "config": config}
+            await asked(nc, f"CONSUMER.CREATE.S.{config['durable_name']}", body)
+        await viewer.until(lambda: viewer.rows()["S"]["consumers"] == "2")
+        await viewer.until(lambda: len(viewer.app.state.consumer_configurations) == 2)
+        await ready(1)
+        for keys in (("N",), ("m", "N")):
+            await viewer.press(*keys)
+            await viewer.until(lambda: isinstance(viewer.app.screen, PullScreen))
+            assert "S  ›  A" in viewer.text
+            await viewer.press("escape")
+        for name in "BCDEFG":
+            body = {"stream_name": "S", "config": {"durable_name": name, "ack_policy": "explicit"}}
+            await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
+        await ready(7)
+        await viewer.press("N")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        await viewer.press("j", "j", "k", "enter")
+        await viewer.until(lambda: "S  ›  B" in viewer.text, "the one picked")
+
+
+async def test_a_plain_ack_that_the_server_refuses_is_not_called_acknowledged(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    config = """
+    authorization { users: [
+        { user: a, password: a },
+        { user: b, password: b, permissions: { publish: { deny: ["$JS.ACK.>"] } } }
+    ] }
+    """
+    server = nats_server_factory(config)
+    admin, denied = (server.url.replace("://", f"://{one}:{one}@") for one in "ab")
+    async with connected(admin) as nc, viewing(denied, size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        body = {"stream_name": "S", "config": {"durable_name": "A", "ack_policy": "explicit"}}
+        await asked(nc, "CONSUMER.CREATE.S.A", body)
+        await nc.request("s", b"x")
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.app.push_screen(PullScreen("S", "A"))
+        await viewer.press("enter")
+        await viewer.until(lambda: "not answered yet" in viewer.text, "the message")
+        for key in ("a", "r"):
+            await viewer.press(key)
+            await viewer.until(lambda: "permission" in viewer.text.lower(), "refused")
+            assert "acknowledged" not in viewer.text
+        assert (await asked(nc, "CONSUMER.INFO.S.A"))["num_ack_pending"] == 1
+
+
+def test_every_list_of_the_viewer_moves_with_j_and_k() -> None:
+    """Textual's own lists have only the arrows: each list is one of ours."""
+    found = []
+    for file in Path(natstui.tui.__file__).parent.rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.Call):
+                called = node.func.value if isinstance(node.func, ast.Subscript) else node.func
+                if isinstance(called, ast.Name) and called.id in ("OptionList", "SelectionList"):
+                    found.append(f"{file.name}:{node.lineno}")
+    assert found == []
+
+
+def test_two_columns_of_the_analysis_never_have_the_same_head() -> None:
+    names = ["stream", "lag_msgs", "lag_s", "rate_per_s"]
+    assert titles_of(names) == ["STREAM", "LAG MSGS", "LAG S", "RATE/S"]

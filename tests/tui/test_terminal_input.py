@@ -1,0 +1,68 @@
+"""Whatever bytes a terminal sends, the viewer goes on; the exit code tells of every crash."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.session.making import made
+from tests.tui.terminals import OnTerminal
+from tests.tui.test_terminal import APP
+from tests.tui.test_viewer_process import MAIN
+
+NOT_UTF8 = (
+    b"\x80",
+    b"\xff\xfe",
+    b"caf\xe9 latin-1",
+    b"\xc3",
+    b"\xed\xa0\x80",
+    b"\xf5\x80\x80\x80",
+)
+NO_KEYS = (
+    b"\x1b[1114112u",
+    b"\x1b[99999999999999u",
+    b"\x1b[97;1:2u",
+    b"\x1b[97;1;99999999999u",
+    b"\x1b[48;0;0;0;0t\x1b[<0;5;5M",
+    b"\x1b[48;30000;30000;1;1t",
+)
+
+NO_MEMORY = """
+from textual._xterm_parser import XTermParser
+
+def fail(self, data):
+    raise MemoryError
+
+XTermParser.feed = fail
+"""
+
+
+@pytest.mark.parametrize("sent", [*NOT_UTF8, *NO_KEYS])
+def test_input_that_is_no_text_and_no_key_is_survived(sent: bytes, tmp_path: Path) -> None:
+    with OnTerminal(APP, str(tmp_path)) as terminal:
+        terminal.read("ready ●".encode())
+        os.write(terminal.master, sent + b"q")
+        time.sleep(0.3)
+        os.write(terminal.master, b"\x11")
+        assert terminal.wait() == 0
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["viewer", "demo", "replay"])
+def test_every_crash_of_the_screen_is_told_by_the_exit_code(
+    command: str, nats_server: Broker, tmp_path: Path
+) -> None:
+    words = {
+        "viewer": ["--server", nats_server.url],
+        "demo": ["demo"],
+        "replay": ["replay", str(made(tmp_path / "sessions", [])), "--paused"],
+    }[command]
+    with OnTerminal(NO_MEMORY + MAIN, *words, width=120, height=40) as terminal:
+        assert b"\x1b[?1049h" in terminal.read(b"\x1b[?1049h", within_s=60)
+        os.write(terminal.master, b"x")
+        assert terminal.wait() == 1
+        assert b"stopped by a defect (MemoryError)" in terminal.output

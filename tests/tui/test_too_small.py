@@ -1,0 +1,63 @@
+"""Every screen is laid out for the terminal as it is now, in whatever order its sizes come."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import pkgutil
+
+import pytest
+from textual.events import Resize
+from textual.geometry import Size
+from textual.screen import Screen
+
+from natstui import tui
+from natstui.tui.app.guarded import GuardedApp, Palette
+from natstui.tui.app.help import HelpScreen
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.too_small import TerminalSized, TooSmall
+
+
+def test_every_screen_follows_the_terminal() -> None:
+    for info in pkgutil.walk_packages(tui.__path__, "natstui.tui."):
+        for thing in vars(importlib.import_module(info.name)).values():
+            if isinstance(thing, type) and issubclass(thing, Screen):
+                ours = thing.__module__.startswith("natstui.")
+                assert not ours or issubclass(thing, TerminalSized), thing
+    bases = (LiveScreen, HelpScreen, Pick, Prompt, TooSmall, Palette)
+    for base in bases:
+        # Before Textual's own, whose handler it keeps from outdated sizes.
+        mro = base.__mro__
+        assert mro.index(TerminalSized) < mro.index(Screen)
+
+
+@pytest.mark.parametrize("made", [TooSmall, lambda: Prompt("?"), lambda: Pick("?", []), Palette])
+async def test_two_sizes_are_not_told_in_turn_for_ever(made: object) -> None:
+    app = GuardedApp()
+    async with app.run_test(size=(50, 15)) as pilot:
+        screen: Screen[object] = made()  # type: ignore[operator]
+        await app.push_screen(screen)
+        await pilot.pause()
+        told: list[Size] = []
+
+        async def resized() -> None:
+            told.append(screen.size)
+
+        with app.batch_update():
+            for size in (Size(40, 12), app.size):
+                screen.post_message(Resize(size, size))
+                screen.call_later(resized)
+            for _ in range(200):
+                await asyncio.sleep(0)
+            reached: asyncio.Event = asyncio.Event()
+            screen.call_later(reached.set)
+            await asyncio.wait_for(reached.wait(), 20)
+            for _ in range(200):
+                await asyncio.sleep(0)
+            assert screen.message_queue_size == 0
+        assert told == [app.size, app.size]
+        await pilot.resize_terminal(45, 14)
+        await pilot.pause()
+        assert screen.size == Size(45, 14)

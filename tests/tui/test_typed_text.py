@@ -1,0 +1,238 @@
+"""What was typed is thrown away only when the user said so."""
+
+from __future__ import annotations
+
+from textual.widgets import Input, TextArea
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app.screens import go_to
+from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.bench.screen import BenchmarkScreen
+from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.messages.publish import PublishScreen
+from natstui.tui.streams.detail import StreamDetail
+from natstui.tui.streams.screen import StreamsScreen
+from tests.tui.test_forms import (
+    SMALL,
+    asked,
+    connected,
+    fill,
+    jump_to,
+    on_form,
+    on_streams,
+    own_state,
+    toasts,
+)
+from tests.tui.viewer import Viewer, frozen, viewing
+
+__all__ = ["own_state"]
+
+
+def form(viewer: Viewer) -> FormScreen:
+    screen = viewer.app.screen
+    assert isinstance(screen, FormScreen)
+    return screen
+
+
+def row(viewer: Viewer, path: str) -> FieldRow:
+    return next(one for one in viewer.app.screen.query(FieldRow) if one.field.path == path)
+
+
+async def asks(viewer: Viewer) -> None:
+    await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+
+
+async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("a")
+        await on_form(viewer)
+        await viewer.press("escape")
+        await on_streams(viewer)
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="HALF", description="long to type")
+        for stays in ("escape", "enter"):
+            await viewer.press("escape")
+            await asks(viewer)
+            assert "the new stream HALF is not sent" in viewer.text
+            await viewer.press(stays)
+            assert form(viewer).texts == {"name": "HALF", "description": "long to type"}
+        await viewer.press("ctrl+q")
+        await asks(viewer)
+        await viewer.press("escape")
+        await go_to(viewer.app, "streams")
+        assert form(viewer).texts["name"] == "HALF"
+        await viewer.press("escape", "down", "enter")
+        await on_streams(viewer)
+        await viewer.press("m", "w")
+        await viewer.until(lambda: isinstance(viewer.app.screen, PublishScreen))
+        jump = row(viewer, "payload")
+        viewer.app.screen.set_focus(jump.editor)
+        await viewer.press(*"words")
+        await viewer.press("escape")
+        await asks(viewer)
+        await viewer.press("escape", "ctrl+s")
+        await viewer.until(lambda: "stored as 1" in viewer.text)
+        await viewer.press("escape")
+        assert not isinstance(viewer.app.screen, PublishScreen | Pick)
+
+
+async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        made = await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("e")
+        await on_form(viewer)
+        jump_to(viewer, "description")
+        await viewer.press("a", "ctrl+o", "b", "escape", "c", "ctrl+o", "ctrl+o", "d")
+        assert form(viewer).texts == {"description": "acd"}
+        assert row(viewer, "max_msgs").text == "unlimited"
+        jump_to(viewer, "max_msgs")
+        await viewer.press("5")
+        assert form(viewer).texts["max_msgs"] == "5"
+        await viewer.press("backspace")
+        assert "max_msgs" not in form(viewer).texts
+        theirs = {**made["config"], "max_msgs": 77, "max_bytes": 1 << 20}
+        assert "error" not in await asked(nc, "STREAM.UPDATE.S", theirs)
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "changed by somebody else" in viewer.text, "the conflict")
+        assert "now:                77" in viewer.text
+        await viewer.press("escape")
+        assert [row(viewer, path).text for path in ("max_msgs", "max_bytes", "description")] == [
+            "77",
+            "1MB",
+            "acd",
+        ]
+        assert form(viewer).texts == {"description": "acd"}
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        config = (await asked(nc, "STREAM.INFO.S"))["config"]
+        assert (config["max_msgs"], config["description"]) == (77, "acd")
+
+
+async def test_a_template_leaves_what_was_typed(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=SMALL) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="MINE")
+        await viewer.press("ctrl+t")
+        await asks(viewer)
+        await viewer.press("j", "j", "j", "j", "enter")
+        await viewer.until(lambda: form(viewer).draft.config.get("max_msgs_per_subject") == 1)
+        assert form(viewer).draft.config["name"] == "MINE"
+        assert row(viewer, "name").text == "MINE"
+
+
+async def test_an_edited_scenario_outlives_the_list_and_an_error(nats_server: Broker) -> None:
+    def editor() -> TextArea:
+        return viewer.app.screen.query_one(TextArea)
+
+    async def opened() -> None:
+        await viewer.press("b")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
+        await viewer.until(lambda: editor().text, "the scenarios")
+
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.press("b")
+        await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
+        await opened()
+        await viewer.press("j", "tab", *"nonsense")
+        edited = editor().text
+        assert edited.startswith("nonsense")
+        viewer.app.screen.query_one("OptionList").focus()
+        await viewer.press("k", "j")
+        assert editor().text == edited
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
+        await viewer.until(lambda: "as written" in viewer.text, "the error")
+        await opened()
+        assert editor().text == edited
+        assert "edited: ctrl+s runs your text" in viewer.text
+    ScenariosScreen.drafts.clear()
+
+
+async def test_a_digit_goes_to_the_list_itself(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("d", "y", "1")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "from the raw")
+        await viewer.press("d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail))
+        await viewer.press("2")
+        await viewer.until(lambda: viewer.app.current_mode == "consumers")
+        await viewer.press("1")
+        await viewer.until(lambda: viewer.app.current_mode == "streams")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "the list")
+        await viewer.press("d")
+        await viewer.type_command("streams")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamsScreen), "by its word")
+        assert "not sent" not in toasts(viewer)
+
+
+async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_lost(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="S", description="one")
+        jump_to(viewer, "description")
+        with frozen(viewer):
+            await viewer.press("ctrl+s", "t")
+            assert form(viewer).texts["description"] == "onet"
+        await viewer.until(lambda: "typed meanwhile is not sent" in toasts(viewer), "it is said")
+        assert form(viewer).texts["description"] == "onet"
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["description"] == "one"
+        await viewer.until(lambda: "Edit stream S" in viewer.text, "the form of an edit")
+        editor = row(viewer, "max_msgs").editor
+        assert isinstance(editor, Input)
+        editor.value = "7"
+        await viewer.until(lambda: form(viewer).texts.get("max_msgs") == "7", "taken")
+        # Not by keys: the engine must not stand still for so long that its requests time out.
+        with frozen(viewer):
+            form(viewer).action_send()
+            editor.value = "77"
+            await viewer.until(lambda: form(viewer).texts["max_msgs"] == "77", "taken")
+        await viewer.until(lambda: "not sent: you typed meanwhile" in toasts(viewer), "and again")
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == -1
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == 77
+
+
+async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
+    nats_server: Broker,
+) -> None:
+    def line() -> Input:
+        assert isinstance(viewer.app.screen, Prompt)
+        return viewer.app.screen.query_one(Input)
+
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m", "s", *"12x", "enter")
+        await viewer.until(lambda: "is not a sequence" in viewer.text, "the reason")
+        assert line().value == "12x"
+        await viewer.press("escape")
+        assert "Escape again drops it" in viewer.text
+        assert line().value == "12x"
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, Prompt), "dropped")
+        await viewer.press("escape", "a", "ctrl+l", *"nofile", "enter")
+        await viewer.until(lambda: "nofile" in viewer.text, "the reason")
+        assert line().value == "nofile"

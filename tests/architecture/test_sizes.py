@@ -51,21 +51,12 @@ def members(name: str, known: dict[str, tuple[ast.ClassDef, list[str]]]) -> set[
 
 
 NOT_YET_COMPOSED = {
-    "natstui.tui.bench.screen.BenchmarkScreen",
-    "natstui.tui.consumers.detail.ConsumerDetail",
     "natstui.tui.consumers.form.ConsumerForm",
     "natstui.tui.consumers.screen.ConsumersScreen",
-    "natstui.tui.events.screen.EventsScreen",
     "natstui.tui.frame.form_screen.FileForm",
     "natstui.tui.frame.form_screen.FormScreen",
-    "natstui.tui.frame.selection.SelectionScreen",
-    "natstui.tui.frame.table_screen.TableScreen",
     "natstui.tui.kit.table.big_table.BigTable",
-    "natstui.tui.managing.raw.RawScreen",
-    "natstui.tui.messages.message.MessageScreen",
-    "natstui.tui.sessions.compare.CompareScreen",
     "natstui.tui.sessions.screen.SessionsScreen",
-    "natstui.tui.streams.detail.StreamDetail",
     "natstui.tui.streams.form.StreamForm",
     "natstui.tui.streams.screen.StreamsScreen",
 }

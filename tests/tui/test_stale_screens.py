@@ -26,7 +26,7 @@ WIDE = (120, 40)
 
 def became(viewer: Viewer) -> str:
     assert isinstance(viewer.app.screen, LiveScreen)
-    return viewer.app.screen.became
+    return viewer.app.screen.note.became
 
 
 def listed(viewer: Viewer) -> list[int | None]:

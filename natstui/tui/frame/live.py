@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import fields
+from functools import partial
 from typing import ClassVar
 
 from textual import getters, on
@@ -15,7 +16,7 @@ from textual.widget import Widget
 from natstui.defects import contained
 from natstui.model.live.state import State
 from natstui.model.records.record import Watch
-from natstui.tui.frame.actions import Target, fate_text, made_at_us
+from natstui.tui.frame.actions import Target
 from natstui.tui.frame.messages import Asked, CameIntoView, LeaveReplay, StateChanged, Typed
 from natstui.tui.frame.status_strip import AssetNote, StatusStrip
 from natstui.tui.frame.timeline import Timeline
@@ -60,13 +61,11 @@ class LiveScreen(TerminalSized, Screen[None]):
         super().__init__()
         self.state = State()
         self.late_us = 0
-        self._opened_on: Target | None = None
-        """What the screen is about, as it was first seen."""
 
     def compose(self) -> ComposeResult:
         """Lay out the frame around the body."""
         yield StatusStrip()
-        yield AssetNote()
+        yield AssetNote(self.asset, lambda: self.state)
         yield from self.body()
         yield Timeline()
         yield CommandLine()
@@ -79,28 +78,6 @@ class LiveScreen(TerminalSized, Screen[None]):
     def asset(self) -> Target | None:
         """Return the stream or consumer that the screen is about, if it is about one."""
         return None
-
-    @property
-    def became(self) -> str:
-        """What became of the asset since it was opened; empty while it is the same."""
-        # In a recording people move to and fro in time.
-        if self._opened_on is None or self.state.replay is not None:
-            return ""
-        return fate_text(self.state, self._opened_on)
-
-    def open_anew(self) -> None:
-        """Be about what has the name now."""
-        self._opened_on = None
-        self._look_after_asset()
-
-    def _look_after_asset(self) -> None:
-        asset = self.asset()
-        if asset is not None and (
-            self._opened_on is None or self._opened_on.created_at_us is None
-        ):
-            made_us = asset.created_at_us or made_at_us(self.state, asset)
-            self._opened_on = asset._replace(created_at_us=made_us)
-        self.note.show(self.became)
 
     def on_screen_resume(self) -> None:
         """Catch up with the newest state."""
@@ -115,11 +92,9 @@ class LiveScreen(TerminalSized, Screen[None]):
         self.state, self.late_us = message.state, message.late_us
         if not self.is_mounted:
             return
-        with contained("showing this", self._tell_defect, again_s=_TOLD_AGAIN_S):
+        tell = partial(self.notify, severity="error", timeout=15)
+        with contained("showing this", tell, again_s=_TOLD_AGAIN_S):
             self._show_newer(message, before)
-
-    def _tell_defect(self, sentence: str) -> None:
-        self.notify(sentence, severity="error", timeout=15)
 
     def _show_newer(self, message: StateChanged, before: tuple[State, int]) -> None:
         """Show the newer state where it differs from the one `before`."""
@@ -129,7 +104,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         # While a replay plays, only its clock moves between two polls.
         if self.late_us != before[1] or not only_moved(before[0], self.state):
             self.strip.show(self.state, self.late_us)
-            self._look_after_asset()
+            self.note.keep_up()
             self.refresh_state()
 
     def refresh_state(self) -> None:
@@ -157,13 +132,14 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def action_back(self) -> None:
         """Leave this screen, but ask first when that would throw typed text away."""
-        if held := self.unsent():
-            self.app.push_screen(Pick(f"{held} is not sent", _KEEP_OR_DROP), self._answered)
-        else:
-            self.leave()
 
-    def _answered(self, word: str | None) -> None:
-        if word == "drop":
+        def answered(word: str | None) -> None:
+            if word == "drop":
+                self.leave()
+
+        if held := self.unsent():
+            self.app.push_screen(Pick(f"{held} is not sent", _KEEP_OR_DROP), answered)
+        else:
             self.leave()
 
     def leave(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from itertools import pairwise
 
 from textual.content import Content
@@ -13,6 +14,7 @@ from natstui.model.live.age import at_moment, is_stale, poll_interval_us, polls_
 from natstui.model.live.state import State, own_requests_per_s
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
+from natstui.tui.frame.actions import Target, fate_text, made_at_us
 from natstui.tui.kit.looks import style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
@@ -201,14 +203,38 @@ class AssetNote(Static):
     AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
     """
 
-    def __init__(self) -> None:
+    def __init__(self, asset: Callable[[], Target | None], newest: Callable[[], State]) -> None:
+        """`asset` returns what the screen is about now, `newest` the state it shows."""
         super().__init__(markup=False)
         self.display = False
-        self.text = ""
+        self._asset, self._newest = asset, newest
+        self._opened_on: Target | None = None
+        """What the screen is about, as it was first seen."""
+        self._shown = ""
 
-    def show(self, text: str) -> None:
-        """Show what became of it, or nothing."""
-        if text != self.text:
-            self.text = text
+    @property
+    def became(self) -> str:
+        """What became of the asset since it was opened; empty while it is the same."""
+        state = self._newest()
+        # In a recording people move to and fro in time.
+        if self._opened_on is None or state.replay is not None:
+            return ""
+        return fate_text(state, self._opened_on)
+
+    def open_anew(self) -> None:
+        """Be about what has the name now."""
+        self._opened_on = None
+        self.keep_up()
+
+    def keep_up(self) -> None:
+        """Show what became of the asset until now, or nothing."""
+        asset = self._asset()
+        if asset is not None and (
+            self._opened_on is None or self._opened_on.created_at_us is None
+        ):
+            made_us = asset.created_at_us or made_at_us(self._newest(), asset)
+            self._opened_on = asset._replace(created_at_us=made_us)
+        if (text := self.became) != self._shown:
+            self._shown = text
             self.update(safe(text))
             self.display = bool(text)

@@ -83,7 +83,7 @@ class MessagePages(Vertical):
         fresh = BrowseMessages(-1, self.stream, filter_subject=self.asked.filter_subject)
         self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "$text-muted"))
-        self._live.open_anew()
+        self._live.note.open_anew()
         self._ask(self.asked)
 
     def _ask(self, asked: BrowseMessages, *, renewing: bool = False) -> None:
@@ -154,7 +154,7 @@ class MessagePages(Vertical):
         now_s, place = monotonic(), self._place()
         if self._waiting and now_s - self._asked_s < _ANSWER_WITHIN_S:
             return
-        if self.page is None or self._live.became or self.app.screen is not self._live:
+        if self.page is None or self._live.note.became or self.app.screen is not self._live:
             return
         if place == self._place_asked:
             self._see_it_stands()
@@ -191,7 +191,7 @@ class MessagePages(Vertical):
 
     def action_ask(self) -> None:
         """Read the same page again, of the stream that has the name now."""
-        self._live.open_anew()
+        self._live.note.open_anew()
         self._ask(self.asked)
 
     def action_older(self) -> None:

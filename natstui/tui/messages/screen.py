@@ -90,8 +90,8 @@ class MessagesScreen(LiveScreen):
     def action_delete(self) -> None:
         """Delete the message under the cursor, after its stream's name was typed."""
         page, message = self.pages.page, self.pages.message
-        if self.became:
-            self.notify(self.became, severity="error")
+        if became := self.note.became:
+            self.notify(became, severity="error")
         elif message is not None and page is not None:
             target = Target(self.stream, None, page.created_at_us)
             self.post_message(Manage(f"delete_message {message.stream_seq}", (target,)))

@@ -74,8 +74,8 @@ def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, senten
 
 HOLDER = """
 import sys, time
-from natstui.analysis.places import held
-with held(sys.argv[1], lambda: print("waits", flush=True)) as alone:
+from natstui.analysis.places import locked
+with locked(sys.argv[1], lambda: print("waits", flush=True)) as alone:
     print("alone" if alone else "shared", flush=True)
     sys.stdin.read()
 """

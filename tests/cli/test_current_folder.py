@@ -30,6 +30,11 @@ HOSTILE = (
 )  # fmt: skip
 
 
+def unprotected(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take away the protection that Spark's session, opened by another test, left in this process."""
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+
+
 @pytest.fixture
 def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A current folder whose modules leave a mark when they run."""
@@ -39,6 +44,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         code = f"import os\nos.mkdir({str(folder / 'ran')!r} + str(os.getpid()))\n"
         (folder / f"{name}.py").write_text(code)
     monkeypatch.chdir(folder)
+    unprotected(monkeypatch)
     return folder
 
 
@@ -129,8 +135,9 @@ def test_python_that_spark_starts_runs_nothing_of_the_current_folder(
 
 
 def test_a_checkout_that_is_not_installed_starts_its_own_processes(
-    tmp_path: Path, nats_server: Broker
+    tmp_path: Path, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    unprotected(monkeypatch)
     checkout = tmp_path / "checkout"
     shutil.copytree(ROOT / "natstui", checkout / "natstui")
     ran = checkout / "ran"

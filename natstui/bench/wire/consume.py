@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import numpy as np
@@ -21,6 +22,24 @@ from natstui.bench.wire.deliveries import (
 )
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink
+
+HEARTBEAT_S = 2
+"""How often the server says that an idle pull request is still open."""
+SILENT_NS = 2 * HEARTBEAT_S * 10**9
+"""After so long without deliveries and heartbeats nobody holds the pull request any more: the
+server of the consumer went, while ours stayed."""
+_EXPIRES_S = 30
+
+
+def pull_request(head: bytes, batch_msgs: int) -> bytes:
+    """Return the frame that asks for messages; `head` is `PUB <next subject> <inbox> `."""
+    body = {
+        "batch": batch_msgs,
+        "expires": _EXPIRES_S * 10**9,
+        "idle_heartbeat": HEARTBEAT_S * 10**9,
+    }
+    text = json.dumps(body, separators=(",", ":")).encode()
+    return b"%s%d\r\n%s\r\n" % (head, len(text), text)
 
 
 class Consumer:

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 
 import numpy as np
 
 from natstui.bench.job.job import Job, RetryPolicy, made_for
-from natstui.bench.wire.consume import Consumer
+from natstui.bench.wire.consume import SILENT_NS, Consumer, pull_request
 from natstui.bench.wire.deliveries import read_deliveries
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink
-from natstui.errors import NatstuiError, RequestFailed
+from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut, ServerGone
 from natstui.model.assets.defaults import consumer_request
 
 _BATCH_MSGS = 10_000
-_IDLE_S = 30
+_INACTIVE_S = 30
 _NO_STREAM = 10059
 
 
@@ -30,6 +31,7 @@ class OrderedReceiver(Consumer):
         self._next_stream_seq = 1
         self._asked = 0
         self._head = b""
+        self._heard_ns = 0
         self._anew = asyncio.Event()
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
@@ -43,26 +45,34 @@ class OrderedReceiver(Consumer):
         """Pull until told to stop."""
         self._refill()
         while not self.job.stopping.is_set() and not self.link.failure.done():
-            if self._anew.is_set() or self.link.lost_count != self._lost_count:
-                self._lost_count = self.link.lost_count
-                await self.link.connected()
+            if self._is_gone():
                 await self._create_again()
                 self._refill()
             await self.job.sleep(0.05)
         if self.link.failure.done():
             raise self.link.failure.result()
 
+    def _is_gone(self) -> bool:
+        """Tell whether the consumer, or our pull request at it, is there no more."""
+        is_silent = self._asked > 0 and time.monotonic_ns() - self._heard_ns > SILENT_NS
+        return is_silent or self._anew.is_set() or self.link.lost_count != self._lost_count
+
     async def _create_again(self) -> None:
         """Make the next consumer, as soon as a server that comes back lets us."""
         while not self.job.stopping.is_set():
+            self._lost_count = self.link.lost_count
+            await self.link.connected()
             try:
                 await self._create()
+            except (RequestTimedOut, ServerGone):
+                if not self._should_retry(503, None):
+                    raise
             except RequestFailed as error:
                 if not self._should_retry(error.code, error.err_code):
                     raise
-                await self.job.sleep(RetryPolicy.AGAIN_S)
             else:
                 return
+            await self.job.sleep(RetryPolicy.AGAIN_S)
 
     def _should_retry(self, code: int | None, err_code: int | None) -> bool:
         """Tell whether the stream is being restored, or its server is coming back."""
@@ -84,7 +94,7 @@ class OrderedReceiver(Consumer):
             "ack_policy": "none",
             "deliver_policy": "by_start_sequence",
             "opt_start_seq": self._next_stream_seq,
-            "inactive_threshold": _IDLE_S * 10**9,
+            "inactive_threshold": _INACTIVE_S * 10**9,
             "mem_storage": True,
             "num_replicas": 1,
         }
@@ -105,11 +115,12 @@ class OrderedReceiver(Consumer):
     def _refill(self) -> None:
         batch = max(self.role.batch_msgs, _BATCH_MSGS)
         if self._asked <= batch // 2 and self.job.running.is_set():
-            text = b'{"batch":%d,"expires":%d}' % (batch, _IDLE_S * 10**9)
-            self.link.write(b"%s%d\r\n%s\r\n" % (self._head, len(text), text))
+            self.link.write(pull_request(self._head, batch))
             self._asked += batch
+            self._heard_ns = time.monotonic_ns()
 
     def _on_run(self, run: Run, now_ns: int) -> None:
+        self._heard_ns = now_ns
         if run.status is not None:
             if run.status == 503:
                 self._nobody()

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import re
 import time
 
 from natstui.bench.job.job import Job
-from natstui.bench.wire.consume import Consumer
+from natstui.bench.wire.consume import SILENT_NS, Consumer, pull_request
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink
 from natstui.errors import NatstuiError, NotFound, RequestFailed
 
-_EXPIRES_S = 30
-_HEARTBEAT_S = 5
 _PATIENCE_NS = 3_000_000_000
 _PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
 _FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
@@ -46,7 +43,7 @@ class Puller(Consumer):
         while not self.job.stopping.is_set() and not self.link.failure.done():
             if self.link.lost_count != self._lost_count:
                 self._lost_count, self._asked = self.link.lost_count, 0
-            if time.monotonic_ns() - self._heard_ns > 2 * _HEARTBEAT_S * 10**9:
+            if time.monotonic_ns() - self._heard_ns > SILENT_NS:
                 self._asked = 0
             self._refill()
             await self.job.sleep(0.05)
@@ -61,13 +58,7 @@ class Puller(Consumer):
         # Who is slow has its hands full and asks for no more than it can take.
         open_msgs = self._asked + self.backlog_msgs
         if open_msgs <= self._batch * self.refill_ratio and self.link.nc.is_connected:
-            body = {
-                "batch": self._batch,
-                "expires": _EXPIRES_S * 10**9,
-                "idle_heartbeat": _HEARTBEAT_S * 10**9,
-            }
-            text = json.dumps(body, separators=(",", ":")).encode()
-            self.link.write(b"%s%d\r\n%s\r\n" % (self._head, len(text), text))
+            self.link.write(pull_request(self._head, self._batch))
             self._asked += self._batch
             self._heard_ns = time.monotonic_ns()
 

@@ -31,7 +31,7 @@ HOSTILE = (
 
 
 def unprotected(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take away the protection that Spark's session, opened by another test, left in this process."""
+    """Take away the protection that Spark's session of another test left in this process."""
     monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
 
 

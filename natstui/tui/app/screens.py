@@ -185,8 +185,8 @@ def _action_screen(action: str, targets: Sequence[Target], state: State) -> Live
     from natstui.tui.managing.action import ActionScreen
 
     word, _, number = action.partition(" ")
-    spec = next((s for name, s in SPECS.items() if name == word), None)
-    if spec is None or not targets:
+    spec = SPECS.get(word)
+    if spec is None or not spec.is_asked or not targets:
         raise UsageError(f"there is nothing to {action}")
     production = state.started is not None and state.started.production
     return ActionScreen(spec, targets, production, int(number) if number else None)

@@ -8,10 +8,10 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from natstui.tui.consumers.detail_text import consumer_sections
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.charts import consumer_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.manage_keys import CONSUMER_KEYS, Manages
+from natstui.tui.frame.manage_keys import Manages
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import Section
@@ -20,7 +20,7 @@ from natstui.tui.kit.sections import Section
 class ConsumerDetail(DetailScreen, Manages):
     """Status with evidence, state, cluster, configuration and charts of one consumer."""
 
-    BINDINGS: ClassVar[list[BindingType]] = CONSUMER_KEYS
+    BINDINGS: ClassVar[list[BindingType]] = manage_keys("consumer")
     CHARTS: ClassVar[int] = 4
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:

@@ -9,9 +9,9 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.manage_keys import CONSUMER_KEYS, Manages
+from natstui.tui.frame.manage_keys import Manages
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import ConsumerView
@@ -24,7 +24,7 @@ class ConsumersScreen(SelectionScreen, Manages):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "open('consumer')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
-        *CONSUMER_KEYS,
+        *manage_keys("consumer"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONSUMER_COLUMNS
     NOUN = "consumers"

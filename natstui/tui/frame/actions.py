@@ -1,16 +1,18 @@
-"""What can be done to streams and consumers besides configuring them, and how it is asked."""
+"""What can be done to streams, consumers and messages: a row each, and how it is asked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple, cast, get_args
+
+from textual.binding import Binding, BindingType
 
 from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parsed
 from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
-from natstui.model.records.managing import Action
+from natstui.model.records.managing import Action, JournalAction
 from natstui.units import local_text
 
 
@@ -25,10 +27,34 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ActionSpec:
-    """One action, its words, and what has to be told."""
+    """One thing to do, its key, and what it sends; its words and permission follow from that."""
 
-    action: Action
+    name: str
+    """What the wish for it carries: an action of the catalogue, or a form of ours."""
+    sends: JournalAction | None = None
+    """What the server gets in the end; None for what only reads."""
+    key: str = ""
+    """Empty: it is found in the list of actions alone."""
+    label: str = ""
+    """What the footer calls it."""
+    id: str = ""
+    """What a keymap calls the key."""
+    is_shown: bool = False
+    """Whether the footer has it."""
+    takes: Literal["none", "one", "marked"] = "marked"
+    """Whether it needs something under the cursor, and is done to everything marked."""
     fields: tuple[Field, ...] = ()
+
+    @property
+    def action(self) -> Action:
+        """Return the action that is asked about and sent; only for those with a question."""
+        assert self.is_asked
+        return cast("Action", self.sends)
+
+    @property
+    def is_asked(self) -> bool:
+        """Tell whether it is done behind a question, and not by a form or a screen of its own."""
+        return self.name == self.sends and self.name in get_args(Action)
 
     @property
     def word(self) -> str:
@@ -40,44 +66,78 @@ class ActionSpec:
         """Return what it does."""
         return CATALOGUE[self.action].help
 
+    def binding(self, call: str) -> Binding:
+        """Return its key, for a screen whose action `call` does it."""
+        return Binding(self.key, call, self.label, show=self.is_shown, id=self.id)
+
 
 _SEQ = Field("seq", "Before sequence", "count", "", "Only messages before this sequence.")
 _FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ack floor.")
+_PURGE = (
+    Field("filter", "Subject", "subject", "", "Only messages of this subject or filter."),
+    _SEQ,
+    Field("keep", "Keep newest", "count", "", "All but the newest so many."),
+)
+_PAUSE = (Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m."),)
+_GROUP = (Field("group", "Group", "text", "", "The priority group to unpin."),)
+_PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
+_UNDO = ActionSpec("undo", None, "u", "Undo", "undo", takes="none")
 
 STREAM_ACTIONS = (
-    ActionSpec(
-        "purge_stream",
-        (
-            Field("filter", "Subject", "subject", "", "Only messages of this subject or filter."),
-            _SEQ,
-            Field("keep", "Keep newest", "count", "", "All but the newest so many."),
-        ),
-    ),
-    ActionSpec("delete_stream"),
-    ActionSpec("step_down_stream"),
+    ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none"),
+    ActionSpec("edit-stream", "edit_stream", "e", "Edit", "stream.edit", True, "one"),
+    ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one"),
+    ActionSpec("clone-stream", "create_stream", "A", "Clone", "stream.clone", takes="one"),
+    ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge", fields=_PURGE),
+    ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
+    ActionSpec("step_down_stream", "step_down_stream"),
+    _PULL,
+    _UNDO,
 )  # fmt: skip
 
 CONSUMER_ACTIONS = (
-    ActionSpec(
-        "pause_consumer",
-        (Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m."),),
-    ),
-    ActionSpec("resume_consumer"),
-    ActionSpec("reset_consumer", (_FROM,)),
-    ActionSpec(
-        "unpin_consumer",
-        (Field("group", "Group", "text", "", "The priority group to unpin."),),
-    ),
-    ActionSpec("step_down_consumer"),
-    ActionSpec("delete_consumer"),
+    ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "one"),
+    ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
+    ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one"),
+    ActionSpec("clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", takes="one"),
+    ActionSpec("pause_consumer", "pause_consumer", fields=_PAUSE),
+    ActionSpec("resume_consumer", "resume_consumer"),
+    ActionSpec("reset_consumer", "reset_consumer", fields=(_FROM,)),
+    ActionSpec("unpin_consumer", "unpin_consumer", fields=_GROUP),
+    ActionSpec("step_down_consumer", "step_down_consumer"),
+    ActionSpec("delete_consumer", "delete_consumer", "ctrl+d", "Delete", "consumer.delete"),
+    _PULL,
+    _UNDO,
 )  # fmt: skip
 
+PUBLISH = ActionSpec("publish", "publish", "w", "Publish", "msg.write", True, "one")
+PUBLISH_AGAIN = ActionSpec("publish-again", "publish", "R", "Re-publish", "msg.again", takes="one")
+PUBLISH_THIS = ActionSpec(
+    "publish-again", "publish", "R", "Re-publish", "message.again", True, "one"
+)
+PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", takes="one")
 DELETE_MESSAGE = ActionSpec(
     "delete_message",
-    (Field("seq", "Sequence", "count", "", "The message to delete."),),
-)  # fmt: skip
+    "delete_message",
+    "ctrl+d",
+    "Delete",
+    "msg.delete",
+    fields=(Field("seq", "Sequence", "count", "", "The message to delete."),),
+)
 
-SPECS = {spec.action: spec for spec in (*STREAM_ACTIONS, *CONSUMER_ACTIONS, DELETE_MESSAGE)}
+MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, PULL_NEXT, DELETE_MESSAGE)
+
+SPECS: Mapping[str, ActionSpec] = {
+    spec.name: spec for spec in (*STREAM_ACTIONS, *CONSUMER_ACTIONS, *MESSAGE_ACTIONS)
+}
+
+
+def manage_keys(kind: Literal["stream", "consumer"]) -> list[BindingType]:
+    """Return the keys of a screen whose rows are streams or consumers; the footer's come first."""
+    specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
+    keys = [spec.binding(f"manage('{spec.name}')") for spec in specs if spec.key]
+    more = Binding("x", f"actions('{kind}')", "Actions", id=f"{kind}.actions")
+    return [*(key for key in keys if key.show), more, *(key for key in keys if not key.show)]
 
 
 def word_to_type(spec: ActionSpec, targets: Sequence[Target], production: bool) -> str | None:

@@ -5,25 +5,7 @@ from __future__ import annotations
 from natstui.model.live.permissions import may_publish_some
 from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE
-from natstui.model.records.managing import JournalAction
-
-_OPENED_AS: dict[str, JournalAction] = {
-    "add-stream": "create_stream",
-    "clone-stream": "create_stream",
-    "edit-stream": "edit_stream",
-    "add-consumer": "create_consumer",
-    "clone-consumer": "create_consumer",
-    "edit-consumer": "edit_consumer",
-}
-"""What a form sends in the end."""
-
-VERBS: dict[str, str] = {
-    **{name: CATALOGUE[action].verb for name, action in _OPENED_AS.items()},
-    **{action: traits.verb for action, traits in CATALOGUE.items() if traits.verb},
-}
-"""What each thing to do sends in the end; the default prefix stands for every other one.
-
-A consumer with one filter has it behind its name, so that permissions may be for that filter."""
+from natstui.tui.frame.actions import SPECS
 
 
 def read_only(state: State) -> bool:
@@ -32,8 +14,15 @@ def read_only(state: State) -> bool:
 
 
 def allowed(state: State, what: str) -> bool:
-    """Tell whether something may be done; what sends nothing may be."""
-    verb = VERBS.get(what)
-    if verb is None:
+    """Tell whether something may be done; what sends nothing may be.
+
+    A consumer with one filter has it behind its name, so that permissions may be for that filter;
+    the default prefix stands for every other one.
+    """
+    spec = SPECS.get(what)
+    if spec is None or spec.sends is None:
         return True
-    return not read_only(state) and may_publish_some(state.permitted, f"$JS.API.{verb}")
+    verb = CATALOGUE[spec.sends].verb
+    return not read_only(state) and (
+        not verb or may_publish_some(state.permitted, f"$JS.API.{verb}")
+    )

@@ -1,46 +1,17 @@
-"""The keys that make and change things, the same on tables and details."""
+"""Screens with something to make and change: the same on tables and details."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from textual.binding import Binding, BindingType
-
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.state import State
-from natstui.tui.frame.actions import CONSUMER_ACTIONS, STREAM_ACTIONS, ActionSpec, Target
+from natstui.tui.frame.actions import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, ActionSpec, Target
 from natstui.tui.frame.allowed import allowed, read_only
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
-
-STREAM_KEYS: list[BindingType] = [
-    Binding("a", "manage('add-stream')", "Add", id="stream.add"),
-    Binding("e", "manage('edit-stream')", "Edit", id="stream.edit"),
-    Binding("m", "manage('messages')", "Messages", id="stream.messages"),
-    Binding("x", "actions('stream')", "Actions", id="stream.actions"),
-    Binding("A", "manage('clone-stream')", "Clone", show=False, id="stream.clone"),
-    Binding("P", "manage('purge_stream')", "Purge", show=False, id="stream.purge"),
-    Binding("ctrl+d", "manage('delete_stream')", "Delete", show=False, id="stream.delete"),
-    Binding("N", "manage('pull')", "Pull next", show=False, id="pull.next_of"),
-    Binding("u", "manage('undo')", "Undo", show=False, id="undo"),
-]
-
-CONSUMER_KEYS: list[BindingType] = [
-    Binding("a", "manage('add-consumer')", "Add", id="consumer.add"),
-    Binding("e", "manage('edit-consumer')", "Edit", id="consumer.edit"),
-    Binding("m", "manage('messages')", "Messages", id="consumer.messages"),
-    Binding("x", "actions('consumer')", "Actions", id="consumer.actions"),
-    Binding("A", "manage('clone-consumer')", "Clone", show=False, id="consumer.clone"),
-    Binding("ctrl+d", "manage('delete_consumer')", "Delete", show=False, id="consumer.delete"),
-    Binding("N", "manage('pull')", "Pull next", show=False, id="pull.next_of"),
-    Binding("u", "manage('undo')", "Undo", show=False, id="undo"),
-]
-
-_ONLY_ONE = {
-    "edit-stream", "edit-consumer", "clone-stream", "clone-consumer", "add-consumer", "messages",
-}  # fmt: skip
 
 
 def with_consumer(
@@ -107,11 +78,11 @@ class Manages(LiveScreen):
 
     def action_manage(self, what: str) -> None:
         """Open the screen that does it."""
-        found = self.targets()
-        if not found and what not in ("add-stream", "undo", "journal"):
+        found, takes = self.targets(), SPECS[what].takes
+        if not found and takes != "none":
             self.notify("there is nothing under the cursor", severity="warning", timeout=2)
             return
-        wanted = found[:1] if what in _ONLY_ONE else found
+        wanted = found[:1] if takes == "one" else found
         if what == "pull":
             stream, consumer, _ = found[0]
 
@@ -124,7 +95,8 @@ class Manages(LiveScreen):
 
     def action_actions(self, kind: str) -> None:
         """List everything that can be done, and do one of it."""
-        specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
+        rows = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
+        specs = [spec for spec in rows if spec.is_asked]
         words = [(spec.word, self._help_of(spec)) for spec in specs]
         targets = self.targets()
         if not targets:

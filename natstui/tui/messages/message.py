@@ -15,8 +15,8 @@ from textual.widgets import Static
 from natstui.errors import UsageError
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.paths import user_path
-from natstui.tui.frame.actions import Target
-from natstui.tui.frame.allowed import read_only
+from natstui.tui.frame.actions import PUBLISH_THIS, Target
+from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
 from natstui.tui.kit.prompt import Prompt
@@ -34,7 +34,7 @@ class MessageScreen(LiveScreen):
         Binding("v", "look", "As JSON/text/hex", id="message.look"),
         Binding("slash", "search", "Search", key_display="/", id="message.search"),
         Binding("ctrl+s", "save", "Save", id="message.save"),
-        Binding("R", "again", "Re-publish", id="message.again"),
+        PUBLISH_THIS.binding("again"),
         Binding("right_square_bracket", "step(1)", "Next", key_display="]", id="message.next"),
         Binding("left_square_bracket", "step(-1)", "Before", key_display="[", id="message.before"),
     ]
@@ -86,7 +86,7 @@ class MessageScreen(LiveScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey publishing when it is read-only."""
-        if action == "again" and read_only(self.state):
+        if action == "again" and not allowed(self.state, PUBLISH_THIS.name):
             return None
         return super().check_action(action, parameters)
 

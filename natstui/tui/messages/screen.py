@@ -11,24 +11,34 @@ from textual import getters
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from natstui.tui.frame.actions import Target
-from natstui.tui.frame.allowed import allowed, read_only
+from natstui.tui.frame.actions import (
+    DELETE_MESSAGE,
+    PUBLISH,
+    PUBLISH_AGAIN,
+    PULL_NEXT,
+    Target,
+)
+from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.manage_keys import with_consumer
 from natstui.tui.frame.messages import Manage
 from natstui.tui.messages.jumps import MessageJumps
 from natstui.tui.messages.pages import MessagePages
 
+_SENDING = {
+    "write": PUBLISH, "again": PUBLISH_AGAIN, "pull": PULL_NEXT, "delete": DELETE_MESSAGE,
+}  # fmt: skip
+
 
 class MessagesScreen(LiveScreen):
     """The browser of one stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("w", "write", "Publish", id="msg.write"),
-        Binding("R", "again", "Re-publish", show=False, id="msg.again"),
+        PUBLISH.binding("write"),
+        PUBLISH_AGAIN.binding("again"),
         Binding("T", "tail", "Tail", show=False, id="msg.tail"),
-        Binding("N", "pull", "Pull next", show=False, id="msg.pull"),
-        Binding("ctrl+d", "delete", "Delete", show=False, id="msg.delete"),
+        PULL_NEXT.binding("pull"),
+        DELETE_MESSAGE.binding("delete"),
     ]
 
     jumps = getters.query_one(MessageJumps)
@@ -58,9 +68,8 @@ class MessagesScreen(LiveScreen):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Grey what writes when it is read-only, and what the user may not do."""
-        if action in ("write", "again") and read_only(self.state):
-            return None
-        if not allowed(self.state, {"delete": "delete_message"}.get(action, action)):
+        spec = _SENDING.get(action)
+        if spec is not None and not allowed(self.state, spec.name):
             return None
         return super().check_action(action, parameters)
 

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.charts import stream_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.manage_keys import STREAM_KEYS, Manages
+from natstui.tui.frame.manage_keys import Manages
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.chart.chart import ChartData
@@ -23,7 +23,7 @@ class StreamDetail(DetailScreen, Manages):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "consumers", "Consumers", id="stream.consumers"),
-        *STREAM_KEYS,
+        *manage_keys("stream"),
     ]
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.manage_keys import STREAM_KEYS, Manages
+from natstui.tui.frame.manage_keys import Manages
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import StreamView
@@ -24,7 +24,7 @@ class StreamsScreen(SelectionScreen, Manages):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "open('stream')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
-        *STREAM_KEYS,
+        *manage_keys("stream"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"

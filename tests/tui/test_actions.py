@@ -1,0 +1,85 @@
+"""An action is one row: its key, its footer word, what it sends and what that needs."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+from textual.binding import Binding, BindingType
+
+from natstui.model.records.actions import CATALOGUE
+from natstui.tui.consumers.detail import ConsumerDetail
+from natstui.tui.consumers.screen import ConsumersScreen
+from natstui.tui.frame import actions
+from natstui.tui.frame.actions import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, ActionSpec
+from natstui.tui.streams.detail import StreamDetail
+from natstui.tui.streams.screen import StreamsScreen
+from tests.architecture.source import Module, modules
+
+ROWS = [value for value in vars(actions).values() if isinstance(value, ActionSpec)]
+SCREENS = (
+    (StreamsScreen, STREAM_ACTIONS),
+    (StreamDetail, STREAM_ACTIONS),
+    (ConsumersScreen, CONSUMER_ACTIONS),
+    (ConsumerDetail, CONSUMER_ACTIONS),
+)
+
+
+def keys(bindings: list[BindingType], prefix: str) -> dict[str, Binding]:
+    """Return a screen's bindings by the name of what they do."""
+    own = [one for one in bindings if isinstance(one, Binding) and one.action.startswith(prefix)]
+    return {one.action.removeprefix(prefix).removesuffix("')"): one for one in own}
+
+
+@pytest.mark.parametrize(("screen", "rows"), SCREENS)
+def test_the_keys_of_a_screen_are_those_of_the_rows(
+    screen: type[StreamsScreen], rows: tuple[ActionSpec, ...]
+) -> None:
+    found = keys(screen.BINDINGS, "manage('")
+    assert set(found) == {row.name for row in rows if row.key}
+    for row in rows:
+        if row.key:
+            it = found[row.name]
+            assert (it.key, it.description, it.show, it.id) == (
+                row.key, row.label, row.is_shown, row.id,
+            )  # fmt: skip
+
+
+def test_every_row_says_what_it_needs_permission_for() -> None:
+    reads = {name for name, row in SPECS.items() if row.sends is None}
+    assert reads == {"messages", "undo"}
+    assert all(row.sends in CATALOGUE for row in SPECS.values() if row.sends)
+
+
+def strings(module: Module) -> set[str]:
+    """Return the strings of a module that are handed on as they are."""
+    return {
+        node.value
+        for node in module.nodes()
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    }
+
+
+def test_a_key_that_changes_something_is_written_in_the_rows_alone() -> None:
+    calls = [row for row in (*STREAM_ACTIONS, *CONSUMER_ACTIONS, *ROWS) if row.key]
+    ids = {row.id for row in calls}
+    assert len(ids) > 12
+    for module in modules():
+        if module.name != actions.__name__:
+            assert ids & strings(module) <= {"undo"}, module.name
+            assert not re.search(r"Binding\([^)]*manage\(", module.text), module.name
+
+
+def test_what_an_action_sends_is_written_in_the_rows_and_the_catalogue_alone() -> None:
+    forms = {row.name for row in SPECS.values() if row.sends and not row.is_asked} - set(CATALOGUE)
+    assert forms >= {"add-stream", "edit-stream", "clone-consumer", "publish-again"}
+    pairs = {
+        module.name
+        for module in modules()
+        for node in module.nodes()
+        if isinstance(node, ast.Dict)
+        for key in node.keys
+        if isinstance(key, ast.Constant) and key.value in forms
+    }
+    assert pairs == set()

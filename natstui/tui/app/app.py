@@ -33,9 +33,9 @@ from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.events.screen import EventsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
+    Announced,
     Asked,
     CameIntoView,
-    ChangeRecording,
     Export,
     LeaveReplay,
     Manage,
@@ -188,8 +188,9 @@ class NatstuiApp(GuardedApp):
                 parts.replay.leave()
             case Export():
                 parts.exporter.ask_format(message)
-            case ChangeRecording():
-                parts.announcements.expect(message.command.command_id, "recordings")
+            case Announced():
+                command_id = message.command.command_id
+                parts.announcements.expect(command_id, message.title, message.refused)
                 parts.engines.send(message.command)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:

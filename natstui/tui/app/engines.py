@@ -61,28 +61,46 @@ class Announcements:
 
     def __init__(self, app: App[int]) -> None:
         self._app = app
-        self._titles: dict[int, str] = {}
-        """Commands whose answer is shown as a toast → its title."""
+        self._titles: dict[int, str | None] = {}
+        """Commands whose answer is awaited → the title of its toast, if it is shown as one."""
+        self._refused: dict[int, Callable[[str], None]] = {}
 
-    def expect(self, command_id: int, title: str) -> None:
-        """Show the answer to this command when it comes, whatever screen is in view then."""
+    def expect(
+        self,
+        command_id: int,
+        title: str | None,
+        refused: Callable[[str], None] | None = None,
+    ) -> None:
+        """Show the answer to this command when it comes, whatever screen is in view then.
+
+        `refused` is told why it cannot be done, if that is the answer.
+        """
         self._titles[command_id] = title
+        if refused is not None:
+            self._refused[command_id] = refused
 
     def show(self, record: Record, *, of_replay: bool) -> None:
         """Show a record as a toast if somebody waits for it or should know."""
         match record:
             case RecordingChanged(reason=str() as reason):
                 self._app.notify(safe_copy(reason), title="recording", severity="warning")
-            case Outcome() if self._titles.pop(record.command_id, None) is not None:
-                self._app.notify(safe_copy(record.text), severity=_severity(record))
-            case Answered() if (title := self._titles.pop(record.command_id, None)) is not None:
-                self._app.notify(
-                    safe_copy(record.text), title=title, severity=_severity(record), timeout=15
-                )
+            case Outcome() | Answered() if record.command_id in self._titles:
+                self._show_awaited(record)
             case Answered(status="refused" | "failed") if of_replay:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
             case _:
                 pass
+
+    def _show_awaited(self, answer: Answered | Outcome) -> None:
+        title = self._titles.pop(answer.command_id)
+        refused = self._refused.pop(answer.command_id, None)
+        if refused is not None and answer.status != "done":
+            refused(answer.text)
+        elif title is not None:
+            timeout = 15 if isinstance(answer, Answered) else None
+            self._app.notify(
+                safe_copy(answer.text), title=title, severity=_severity(answer), timeout=timeout
+            )
 
 
 def _severity(answer: Answered | Outcome) -> SeverityLevel:

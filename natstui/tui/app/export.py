@@ -9,13 +9,13 @@ from textual.app import App
 from textual.binding import Binding, BindingType
 
 from natstui.model.records.recording import ExportSelection
-from natstui.tui.app.engines import Announcements, Engines
+from natstui.tui.app.engines import Engines
 from natstui.tui.app.part import Part
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.messages import Export, next_command_id
+from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.messages import Export
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.kit.pick import Pick
-from natstui.tui.kit.prompt import Prompt
 
 _FORMATS = (
     ("csv", "comma-separated values, for spreadsheets and databases"),
@@ -35,10 +35,9 @@ class Exporter(Part):
         Binding("E", "part('exporter', 'export')", "Export", show=False, id="export"),
     ]
 
-    def __init__(self, app: App[int], engines: Engines, announcements: Announcements) -> None:
+    def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app
         self._engines = engines
-        self._announcements = announcements
 
     def action_export(self) -> None:
         """Export what the screen in view shows, or say where else that can be done."""
@@ -65,16 +64,13 @@ class Exporter(Part):
             return
         question = f"Export {what} as {kind} into this new folder:"
         folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
-        self._app.push_screen(Prompt(question, folder), lambda to: self._export(message, kind, to))
-
-    def _export(self, message: Export, kind: str, folder: str | None) -> None:
-        if folder is None or not folder.strip():
-            return
         written: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
-        command_id = next_command_id()
-        self._announcements.expect(command_id, "export")
-        self._engines.send(
-            ExportSelection(
-                command_id, folder.strip(), written, message.streams, message.consumers
-            )
-        )
+
+        def command(number: int, to: str) -> ExportSelection | None:
+            streams, consumers = message.streams, message.consumers
+            wanted = ExportSelection(number, to.strip(), written, streams, consumers)
+            return wanted if wanted.folder else None
+
+        screen = self._app.screen
+        assert isinstance(screen, LiveScreen)
+        ask(screen, Question(question, command, title="export", text=folder))

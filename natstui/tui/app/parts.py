@@ -56,7 +56,7 @@ class Parts:
         return cls(
             engines,
             announcements,
-            Exporter(app, engines, announcements),
+            Exporter(app, engines),
             Polling(app, engines, started.interval_s),
             Recording(app, engines, announcements),
             ReplayControls(app, engines),

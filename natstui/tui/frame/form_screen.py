@@ -390,7 +390,7 @@ class FileForm(FormScreen):
         try:
             config = config_of_file(name)
         except UsageError as error:
-            self.app.push_screen(Prompt(f"{error}. {_WHICH_FILE}", name), self._load)
+            self.app.push_screen(Prompt(_WHICH_FILE, name, refused=str(error)), self._load)
             return
         await self.begin(config)
 

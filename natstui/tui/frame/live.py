@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from typing import ClassVar
 
@@ -15,14 +15,24 @@ from textual.widget import Widget
 
 from natstui.defects import contained
 from natstui.model.live.state import State
-from natstui.model.records.record import Watch
+from natstui.model.records.record import Command, Watch
 from natstui.tui.frame.actions import Target
-from natstui.tui.frame.messages import Asked, CameIntoView, LeaveReplay, StateChanged, Typed
+from natstui.tui.frame.messages import (
+    Announced,
+    Asked,
+    CameIntoView,
+    LeaveReplay,
+    StateChanged,
+    Typed,
+    next_command_id,
+)
 from natstui.tui.frame.status_strip import AssetNote, StatusStrip
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.key_footer import KeyFooter
 from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.text import safe_copy
 from natstui.tui.kit.too_small import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
@@ -31,7 +41,25 @@ _KEEP_OR_DROP = (
     ("keep", "go back to it"),
     ("drop", "close it; what was typed is lost"),
 )
+_ASKED_AGAIN_S = 0.25
+"""So often is looked whether a question may come back."""
 _OF_A_SERVER = {"manage", "actions", "raw", "pick", "stop", "again", "rate", "add", "kill"}
+
+
+@dataclass(frozen=True)
+class Question:
+    """Asks for a text that becomes a command for the engine."""
+
+    words: str
+    command: Callable[[int, str], Command | None]
+    """Makes the command of its number and the text; None: there is nothing to do."""
+    title: str | None = None
+    """Of the toast with the answer; None: the screen that asks shows the answer."""
+    refusal: Callable[[str], str] | None = None
+    """Returns why a text is not taken; empty: it is taken."""
+    text: str = ""
+    refused: str = ""
+    """Why the engine refused the text."""
 
 
 class LiveScreen(TerminalSized, Screen[None]):
@@ -169,3 +197,43 @@ def only_moved(before: State, after: State) -> bool:
 def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
     """Tell whether a key of a screen asks something only a live server can answer."""
     return action in _OF_A_SERVER or (action, parameters) == ("open", ("raw",))
+
+
+def ask(asker: LiveScreen, question: Question) -> None:
+    """Ask for the text of a command, and again with the reason when the engine refuses it."""
+    app = asker.app
+
+    def answered(text: str | None) -> None:
+        number = next_command_id()
+        if text is None or (command := question.command(number, text)) is None:
+            return
+
+        def refused(reason: str) -> None:
+            _ask_again(asker, replace(question, text=text, refused=reason), first=True)
+
+        # Not from the screen, which may be closed when it is asked again.
+        app.post_message(Announced(command, question.title, refused))
+
+    prompt = Prompt(
+        question.words, question.text, refusal=question.refusal, refused=question.refused
+    )
+    app.push_screen(prompt, answered)
+
+
+def _ask_again(asker: LiveScreen, question: Question, *, first: bool = False) -> None:
+    """Ask when nothing else is typed; what only the asking screen can show is left with it."""
+    app = asker.app
+    if _may_ask_again(asker, question):
+        ask(asker, question)
+    elif question.title is not None or asker.is_attached:
+        if first and question.title is not None:
+            text = safe_copy(question.refused)
+            app.notify(text, title=question.title, severity="error", timeout=15)
+        app.set_timer(_ASKED_AGAIN_S, partial(_ask_again, asker, question))
+
+
+def _may_ask_again(asker: LiveScreen, question: Question) -> bool:
+    screen = asker.app.screen
+    if not isinstance(screen, LiveScreen) or screen.command_line.is_open:
+        return False
+    return screen is asker or (question.title is not None and not screen.TYPING)

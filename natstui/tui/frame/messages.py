@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from textual.message import Message
@@ -10,7 +11,6 @@ from textual.message import Message
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
-from natstui.model.records.recording import ChangeSession
 from natstui.tui.frame.actions import Target
 
 
@@ -46,10 +46,14 @@ class Replay(ToApp):
 
 
 @dataclass
-class ChangeRecording(ToApp):
-    """The user wants a recording renamed, noted, packed or deleted, and the result shown."""
+class Announced(ToApp):
+    """A screen asks the engine for something whose answer reaches the user wherever he is then."""
 
-    command: ChangeSession
+    command: Command
+    title: str | None
+    """Of the toast with the answer; None: the screen shows the answer itself."""
+    refused: Callable[[str], None] | None = None
+    """Told why it cannot be done, instead of a toast."""
 
 
 @dataclass

@@ -68,6 +68,11 @@ class CommandLine(Horizontal):
         yield Label(":", markup=False)
         yield Input(compact=True, select_on_focus=False)
 
+    @property
+    def is_open(self) -> bool:
+        """Somebody types into it."""
+        return self.has_class("-open")
+
     def open(self, prefix: str, text: str = "") -> None:
         """Show the line with a prefix and take the keys."""
         self.prefix = prefix
@@ -90,7 +95,7 @@ class CommandLine(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Pass edits on, for filters that work while one types."""
         event.stop()
-        if self.has_class("-open"):
+        if self.is_open:
             self.post_message(self.Edited(self.prefix, event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
@@ -108,7 +113,7 @@ class CommandLine(Horizontal):
 
     def on_descendant_blur(self, _event: events.DescendantBlur) -> None:
         """Close when the focus goes elsewhere, as by a click."""
-        if self.has_class("-open"):
+        if self.is_open:
             self._remember()
         self.remove_class("-open")
 

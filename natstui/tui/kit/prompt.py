@@ -41,14 +41,16 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
         *,
         word: str | None = None,
         refusal: Callable[[str], str] | None = None,
+        refused: str = "",
     ) -> None:
         """`word` is the only answer that is taken, when there is one.
 
         `refusal` returns why an answer is not taken; empty: it is taken.
+        `refused` is why `text`, which was typed before, could not be used.
         """
         super().__init__()
         self._question, self._text, self._word = question, text, word
-        self._refusal = refusal
+        self._refusal, self._refused = refusal, refused
         self._kept = ""
         """The text that the next escape drops."""
 
@@ -58,18 +60,25 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
             yield Static(safe(self._question), id="question", markup=False)
             yield Input(self._text, compact=True, select_on_focus=False)
 
+    def on_mount(self) -> None:
+        """Say why it is asked again."""
+        if self._refused:
+            self._tell_refused(self._refused)
+
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:
         if reason := self._why_not(event.value):
-            self._tell(f"{reason} {self._question}", "$text-error")
+            self._tell_refused(reason)
         else:
             self.dismiss(event.value)
 
     def _why_not(self, text: str) -> str:
         if self._word is not None and text != self._word:
-            return f"That is not {self._word}: nothing was done."
-        reason = self._refusal(text) if self._refusal is not None else ""
-        return f"{reason}." if reason else ""
+            return f"That is not {self._word}: nothing was done"
+        return self._refusal(text) if self._refusal is not None else ""
+
+    def _tell_refused(self, reason: str) -> None:
+        self._tell(f"{reason.rstrip('.')}. {self._question}", "$text-error")
 
     def _tell(self, text: str, look: str) -> None:
         self.query_one("#question", Static).update(safe(text, look))
@@ -77,8 +86,9 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
     def action_cancel(self) -> None:
         """Leave without an answer; typed text is dropped only when escape is pressed twice."""
         typed = self.query_one(Input).value
+        offered = "" if self._refused else self._text
         # The name that confirms something is no work to type again.
-        if self._word is not None or typed in ("", self._text, self._kept):
+        if self._word is not None or typed in ("", offered, self._kept):
             self.dismiss(None)
             return
         self._kept = typed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import ClassVar
 
 import msgspec
@@ -11,8 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
-from natstui.model.records.messages import CountSubjects
-from natstui.tui.frame.live import LiveScreen
+from natstui.model.records.messages import BrowseMessages, CountSubjects
+from natstui.tui.frame.live import LiveScreen, Question, ask
 from natstui.tui.frame.manage_keys import with_consumer
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.pick import Pick
@@ -57,44 +57,33 @@ class MessageJumps(Vertical):
             else:
                 self._pick_subject(_counts.decode(answer.body_json))
 
-    def prompt(
-        self,
-        question: str,
-        then: Callable[[str], None],
-        text: str = "",
-        refusal: Callable[[str], str] | None = None,
-    ) -> None:
-        """Ask for a text, and do something with it unless it is cancelled."""
-
-        def answered(typed: str | None) -> None:
-            if typed is not None:
-                then(typed.strip())
-
-        self.app.push_screen(Prompt(question, text, refusal=refusal), answered)
-
     def action_sequence(self) -> None:
         """Go to a sequence."""
 
-        def go(text: str) -> None:
-            self.pages.read(from_seq=int(text), newer=True)
+        def go(number: int, text: str) -> BrowseMessages:
+            return self.pages.reading(number, from_seq=int(text), newer=True)
 
         def refusal(text: str) -> str:
             return "" if text.strip().isdecimal() else f"{text!r} is not a sequence"
 
-        self.prompt("From which sequence on?", go, refusal=refusal)
+        ask(self._live, Question("From which sequence on?", go, refusal=refusal))
 
     def action_time(self) -> None:
         """Go to a time."""
-        question = "From which time on? As 2026-01-31T12:00:00Z"
-        self.prompt(question, lambda text: self.pages.read(from_time=text))
+
+        def go(number: int, text: str) -> BrowseMessages:
+            return self.pages.reading(number, from_time=text.strip())
+
+        ask(self._live, Question("From which time on? As 2026-01-31T12:00:00Z", go))
 
     def action_subject(self) -> None:
         """Show only messages of a subject or filter."""
-        self.prompt(
-            "Only which subjects? Empty is all",
-            lambda text: self.pages.read(filter_subject=text or None),
-            self.pages.asked.filter_subject or "",
-        )
+
+        def go(number: int, text: str) -> BrowseMessages:
+            return self.pages.reading(number, filter_subject=text.strip() or None)
+
+        text = self.pages.asked.filter_subject or ""
+        ask(self._live, Question("Only which subjects? Empty is all", go, text=text))
 
     def action_subjects(self) -> None:
         """Count the subjects, and pick one."""
@@ -134,14 +123,24 @@ class MessageJumps(Vertical):
 
     def action_find(self) -> None:
         """Go to the next message on this page that holds a text."""
-        self.prompt("Find in the messages shown", self._find)
 
-    def _find(self, text: str) -> None:
-        start = (self.pages.list.highlighted or 0) + 1
-        order = [*range(start, len(self.pages.shown)), *range(start)]
-        for at in order:
-            message = self.pages.shown[at]
-            if text.encode() in payload_of(message) or text in message.subject:
+        def refusal(text: str) -> str:
+            found = self._place_of(text.strip())
+            return f"{text!r} is not in the messages shown" if found is None else ""
+
+        def go(text: str | None) -> None:
+            at = None if text is None else self._place_of(text.strip())
+            if at is not None:
                 self.pages.list.highlighted = at
-                return
-        self.notify(f"{text!r} is not in the messages shown", severity="warning", markup=False)
+
+        self.app.push_screen(Prompt("Find in the messages shown", refusal=refusal), go)
+
+    def _place_of(self, text: str) -> int | None:
+        """Return where the next message is that holds a text."""
+        start = (self.pages.list.highlighted or 0) + 1
+        order: list[int] = [*range(start, len(self.pages.shown)), *range(start)]
+        for place in order:
+            message = self.pages.shown[place]
+            if text.encode() in payload_of(message) or text in message.subject:
+                return place
+        return None

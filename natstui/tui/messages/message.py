@@ -112,10 +112,10 @@ class MessageScreen(LiveScreen):
 
     def action_save(self) -> None:
         """Write the payload, byte by byte, to a file."""
-        self._ask_name("Save the payload as", f"{self.stream}-{self.seq}.bin")
+        self._ask_name(f"{self.stream}-{self.seq}.bin")
 
-    def _ask_name(self, question: str, name: str) -> None:
-        self.app.push_screen(Prompt(question, name), self._save)
+    def _ask_name(self, name: str, refused: str = "") -> None:
+        self.app.push_screen(Prompt("Save the payload as", name, refused=refused), self._save)
 
     def _save(self, name: str | None) -> None:
         if not name or self.message is None:
@@ -124,7 +124,7 @@ class MessageScreen(LiveScreen):
             user_path(name).write_bytes(payload_of(self.message))
         except (OSError, UsageError) as error:
             reason = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
-            self._ask_name(f"{reason}. Save the payload as", name)
+            self._ask_name(name, reason)
             return
         self.notify(f"saved {self.message.payload_bytes:,} bytes as {name}", markup=False)
 

@@ -80,18 +80,27 @@ class MessagePages(Vertical):
 
     def read(self, **changes: object) -> None:
         """Ask for another page, the filter kept."""
+        self.post_message(Asked(self.reading(next_command_id(), **changes)))
+
+    def reading(self, number: int, **changes: object) -> BrowseMessages:
+        """Return the command with this number that asks for another page, and await its answer."""
         fresh = BrowseMessages(-1, self.stream, filter_subject=self.asked.filter_subject)
         self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "$text-muted"))
         self._live.note.open_anew()
-        self._ask(self.asked)
+        return self._awaited(number, self.asked)
 
     def _ask(self, asked: BrowseMessages, *, renewing: bool = False) -> None:
-        self._ask_id = next_command_id()
+        self.post_message(Asked(self._awaited(next_command_id(), asked, renewing=renewing)))
+
+    def _awaited(
+        self, number: int, asked: BrowseMessages, *, renewing: bool = False
+    ) -> BrowseMessages:
+        self._ask_id = number
         self._waiting, self._renewing = True, renewing
         self._asked_s = monotonic()
         self._place_asked = self._place()
-        self.post_message(Asked(replace(asked, command_id=self._ask_id)))
+        return replace(asked, command_id=number)
 
     def _place(self) -> tuple[object, ...] | None:
         """Return the stream's counters: while they stay, so do its messages."""

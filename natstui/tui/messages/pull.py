@@ -14,7 +14,7 @@ from textual.widgets import Static
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
 from natstui.tui.frame.actions import Target
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.live import LiveScreen, Question, ask
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.prompt import Prompt
@@ -141,47 +141,36 @@ class PullScreen(LiveScreen):
 
     def action_answer(self, how: Answer) -> None:
         """Answer the message."""
-        self._answer(how)
+        if (command := self._answer(next_command_id(), how)) is not None:
+            self.post_message(Asked(command))
 
     def _answer(
-        self, how: Answer, delay_s: float | None = None, reason: str | None = None
-    ) -> None:
+        self, number: int, how: Answer, delay_s: float | None = None, reason: str | None = None
+    ) -> AnswerMessage | None:
+        """Return the command that answers the message, if there is one."""
         if self.pulled is None:
             self._say("there is no message to answer: enter takes one", "$text-warning")
-            return
-        self._answer_id = next_command_id()
-        self.post_message(
-            Asked(
-                AnswerMessage(
-                    self._answer_id,
-                    self.consumer,
-                    self.pulled.reply,
-                    how,
-                    delay_s,
-                    reason,
-                    self._confirmed,
-                )
-            )
-        )
+            return None
+        self._answer_id = number
+        reply = self.pulled.reply
+        return AnswerMessage(number, self.consumer, reply, how, delay_s, reason, self._confirmed)
 
     def action_delay(self) -> None:
         """Give it back, to be delivered again later."""
 
-        def later(text: str | None) -> None:
-            if text is not None:
-                self._answer("nak", parsed_delay_s(text))
+        def later(number: int, text: str) -> AnswerMessage | None:
+            return self._answer(number, "nak", parsed_delay_s(text))
 
-        question = "Deliver it again after, as 5s or 1m30s"
-        self.app.push_screen(Prompt(question, refusal=_delay_refusal), later)
+        words = "Deliver it again after, as 5s or 1m30s"
+        ask(self, Question(words, later, refusal=_delay_refusal))
 
     def action_term(self) -> None:
         """Terminate it, with a reason."""
 
-        def end(reason: str | None) -> None:
-            if reason is not None:
-                self._answer("term", reason=reason or None)
+        def end(number: int, reason: str) -> AnswerMessage | None:
+            return self._answer(number, "term", reason=reason or None)
 
-        self.app.push_screen(Prompt("Why is it never delivered again?"), end)
+        ask(self, Question("Why is it never delivered again?", end))
 
 
 def _delay_refusal(text: str) -> str:

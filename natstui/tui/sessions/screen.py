@@ -18,13 +18,16 @@ from natstui.model.records.recording import (
     SessionSummary,
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.messages import Asked, ChangeRecording, Replay, answer_to, next_command_id
+from natstui.tui.frame.live import Question, ask
+from natstui.tui.frame.messages import Announced, Asked, Replay, answer_to, next_command_id
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.sessions.cells import SESSION_COLUMNS, SessionView
 from natstui.units import bytes_text
+
+_TITLE = "recordings"
 
 PACKS = {
     "as it is": "every name and text that was recorded",
@@ -126,7 +129,8 @@ class SessionsScreen(TableScreen):
         """Ask for the text, then do it."""
         if it := self._chosen():
             question, text = asked_text(action, it)
-            self.app.push_screen(Prompt(question, text), partial(self._change, action, it))
+            command = partial(self._command, action, it)
+            ask(self, Question(question, command, title=_TITLE, text=text))
 
     def action_pack(self) -> None:
         """Make one file of a recording, to send to somebody."""
@@ -142,10 +146,19 @@ class SessionsScreen(TableScreen):
         """Delete a recording, once its name is typed."""
         if it := self._chosen():
             prompt = Prompt(delete_text(it), word=word_to_type(it))
-            self.app.push_screen(prompt, partial(self._change, "delete", it))
 
-    def _change(self, action: SessionAction, it: SessionSummary, text: str | None) -> None:
-        if text is not None and text.strip():
-            self._changing_id = next_command_id()
-            command = ChangeSession(self._changing_id, action, it.folder, text)
-            self.post_message(ChangeRecording(command))
+            def delete(word: str | None) -> None:
+                if word is not None and (
+                    command := self._command("delete", it, next_command_id(), word)
+                ):
+                    self.post_message(Announced(command, _TITLE))
+
+            self.app.push_screen(prompt, delete)
+
+    def _command(
+        self, action: SessionAction, it: SessionSummary, number: int, text: str
+    ) -> ChangeSession | None:
+        if not text.strip():
+            return None
+        self._changing_id = number
+        return ChangeSession(number, action, it.folder, text)

@@ -13,9 +13,8 @@ from natstui.model.assets.templates import BUILT_IN, started
 from natstui.model.records.managing import SaveTemplate
 from natstui.tui.frame.form_screen import FileForm
 from natstui.tui.frame.form_text import Subject
-from natstui.tui.frame.messages import Asked, next_command_id
+from natstui.tui.frame.live import Question, ask
 from natstui.tui.kit.pick import Pick
-from natstui.tui.kit.prompt import Prompt
 
 
 class StreamForm(FileForm):
@@ -64,10 +63,9 @@ class StreamForm(FileForm):
 
     def action_keep(self) -> None:
         """Keep the present configuration as an own template."""
-        self.app.push_screen(Prompt("Name of the template"), self._keep)
+        config_json = json.dumps(without_server_metadata(self.draft.config))
 
-    def _keep(self, name: str | None) -> None:
-        if name:
-            config = without_server_metadata(self.draft.config)
-            self.post_message(Asked(SaveTemplate(next_command_id(), name, json.dumps(config))))
-            self.notify(f"kept as template {name}", markup=False)
+        def command(number: int, name: str) -> SaveTemplate | None:
+            return SaveTemplate(number, name, config_json) if name else None
+
+        ask(self, Question("Name of the template", command, title="template"))

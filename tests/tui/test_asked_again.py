@@ -1,0 +1,205 @@
+"""A question comes back, with the text and the reason, when the engine refuses its answer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from textual.widgets import Input
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.session.files.folder import folder_name
+from natstui.session.files.info import read_info
+from natstui.session.library import session_folders
+from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.messages.pull import PullScreen
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.test_forms import asked, connected, fill, on_form, on_streams, own_state, toasts
+from tests.tui.viewer import Viewer, frozen, viewing
+
+__all__ = ["own_state"]
+
+WIDE = (160, 40)
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only recording of the library."""
+    sessions = tmp_path / "sessions"
+    scenario = Scenario(streams=2, consumers=2)
+    made(sessions, [*scenario.beginning(), *scenario.records(0, 3)])
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(sessions))
+    (found,) = session_folders(sessions)
+    return found
+
+
+def line(viewer: Viewer) -> Input:
+    assert isinstance(viewer.app.screen, Prompt)
+    return viewer.app.screen.query_one(Input)
+
+
+def form(viewer: Viewer) -> FormScreen:
+    assert isinstance(viewer.app.screen, FormScreen), viewer.text
+    return viewer.app.screen
+
+
+async def answer(viewer: Viewer, text: str, *before: str) -> None:
+    """Write into the line that asks after these keys, and enter it."""
+    await viewer.press(*before)
+    await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the question")
+    line(viewer).value = text
+    await viewer.press("enter")
+
+
+async def comes_back(viewer: Viewer, text: str, reason: str) -> None:
+    def asks_again() -> bool:
+        screen = viewer.app.screen
+        return isinstance(screen, Prompt) and reason in viewer.text
+
+    await viewer.until(asks_again, f"the question again, because {reason!r}")
+    assert line(viewer).value == text
+
+
+async def closed(viewer: Viewer) -> None:
+    await viewer.until(lambda: not isinstance(viewer.app.screen, Prompt), "no question")
+
+
+async def test_what_cannot_be_done_to_a_recording_is_asked_again(
+    nats_server: Broker, folder: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    there.touch()
+    folder.with_name(folder_name(read_info(folder).started_at_us, "taken")).mkdir()
+    async with viewing(nats_server.url, size=WIDE) as viewer:
+        await viewer.type_command("sessions")
+        await viewer.until(lambda: "complete" in viewer.text, "the list")
+        await answer(viewer, "taken", "e")
+        await comes_back(viewer, "taken", "there is already a session")
+        assert "New name of" in viewer.text
+        await viewer.press("escape")
+        assert "Escape again drops it" in viewer.text
+        await viewer.press("escape")
+        await closed(viewer)
+        for keys in (("enter",), ("down", "enter")):
+            await viewer.press("w")
+            await viewer.until(lambda: "pseudonyms" in viewer.text, "how to pack")
+            await answer(viewer, str(there), *keys)
+            await comes_back(viewer, str(there), "exists already")
+            await viewer.press(*"er", "enter")
+            packed = there.with_name("thereer")
+            await viewer.until(packed.exists, "the pack under another name")
+            await viewer.until(lambda: "packed into" in toasts(viewer), "it is said")
+            packed.unlink()
+            viewer.app.clear_notifications()
+
+
+async def test_the_folder_of_an_export_is_asked_again(nats_server: Broker, tmp_path: Path) -> None:
+    full = tmp_path / "full"
+    (full / "of").mkdir(parents=True)
+    async with connected(nats_server.url) as nc, viewing(nats_server.url, size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("E")
+        await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats")
+        await answer(viewer, str(full), "down", "enter")
+        await comes_back(viewer, str(full), "is not empty")
+        await viewer.press(*"er", "enter")
+        await viewer.until((tmp_path / "fuller" / "stream_sample.jsonl").exists, "as picked")
+        await viewer.until(lambda: "exported 1 of stream" in toasts(viewer), "it is said")
+
+
+async def test_the_name_of_a_template_is_asked_again_over_the_form(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=WIDE) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="S")
+        await answer(viewer, "a/b", "ctrl+e")
+        await comes_back(viewer, "a/b", "'a/b' cannot name a template")
+        assert "kept" not in toasts(viewer)
+        await answer(viewer, "ab")
+        await viewer.until(lambda: "ab.toml" in toasts(viewer), "kept")
+        await viewer.press("escape", "down", "enter")
+        await on_streams(viewer)
+
+
+async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
+    nats_server: Broker,
+) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await nc.request("s", b"found by its time")
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        await viewer.until(lambda: "found by its time" in viewer.text, "the messages")
+        await answer(viewer, "yesterday", "t")
+        await comes_back(viewer, "yesterday", "yesterday")
+        await answer(viewer, "2026-01-31T12:00:00Z")
+        await closed(viewer)
+        await viewer.until(lambda: "found by its time" in viewer.text, "from that time on")
+        await answer(viewer, "nowhere", "f")
+        await comes_back(viewer, "nowhere", "'nowhere' is not in the messages shown")
+        await answer(viewer, "found")
+        await closed(viewer)
+        # On its way while one leaves: the place is of no use any more.
+        with frozen(viewer):
+            await answer(viewer, "tomorrow", "t")
+            await viewer.press("escape")
+            await on_streams(viewer)
+        await viewer.pilot.pause(2)
+        await on_streams(viewer)
+
+
+async def test_the_reason_of_a_refused_answer_is_asked_again(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    config = """
+    authorization { users: [
+        { user: a, password: a },
+        { user: b, password: b, permissions: { publish: { deny: ["$JS.ACK.>"] } } }
+    ] }
+    """
+    server = nats_server_factory(config)
+    admin, denied = (server.url.replace("://", f"://{one}:{one}@") for one in "ab")
+    async with connected(admin) as nc, viewing(denied, size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        body = {"stream_name": "S", "config": {"durable_name": "A", "ack_policy": "explicit"}}
+        await asked(nc, "CONSUMER.CREATE.S.A", body)
+        await nc.request("s", b"x")
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.app.push_screen(PullScreen("S", "A"))
+        await viewer.press("enter")
+        await viewer.until(lambda: "not answered yet" in viewer.text, "the message")
+        for key, text in (("t", "a broken order"), ("D", "1m30s")):
+            await answer(viewer, text, key)
+            await comes_back(viewer, text, "permission")
+            await viewer.press("escape", "escape")
+            await closed(viewer)
+
+
+async def test_a_question_waits_while_something_else_is_typed(
+    nats_server: Broker, folder: Path, tmp_path: Path
+) -> None:
+    there = tmp_path / "there"
+    there.touch()
+    async with viewing(nats_server.url, size=WIDE) as viewer:
+        await viewer.type_command("sessions")
+        await viewer.until(lambda: "complete" in viewer.text, "the list")
+        await viewer.press("w")
+        await viewer.until(lambda: "pseudonyms" in viewer.text, "how to pack")
+        with frozen(viewer):
+            await answer(viewer, str(there), "enter")
+            await viewer.press("1", "a")
+            await on_form(viewer)
+            await fill(viewer, name="TY")
+        await viewer.until(lambda: "exists already" in toasts(viewer), "the reason at once")
+        await viewer.pilot.pause(1)
+        await viewer.press("P")
+        assert form(viewer).texts == {"name": "TYP"}
+        await viewer.press("escape", "down", "enter")
+        await comes_back(viewer, str(there), "exists already")
+        await viewer.press("escape", "escape")
+        await on_streams(viewer)

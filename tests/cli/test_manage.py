@@ -17,7 +17,7 @@ from natstui.cli.manage.options import read_config_file
 from natstui.cli.root import root
 from natstui.errors import NatstuiError, UsageError
 from natstui.jetstream.testbed.broker import Broker
-from natstui.tui.frame.form_text import config_of_file
+from natstui.tui.frame.form.text import config_of_file
 from tests.cli.rewriting import speaking
 
 

@@ -23,7 +23,7 @@ from natstui.model.assets.names_in_use import NamesInUse
 from natstui.model.assets.rules import Problem
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.stream_rules import stream_problems
-from natstui.tui.frame.form_text import Subject, drafted
+from natstui.tui.frame.form.text import Subject, drafted
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
 

@@ -36,7 +36,7 @@ def keys(bindings: list[BindingType], prefix: str) -> dict[str, Binding]:
 def test_the_keys_of_a_screen_are_those_of_the_rows(
     screen: type[StreamsScreen], rows: tuple[ActionSpec, ...]
 ) -> None:
-    found = keys(screen.BINDINGS, "manage('")
+    found = keys(screen.BINDINGS, "part('managing', 'manage', '")
     assert set(found) == {row.name for row in rows if row.key}
     for row in rows:
         if row.key:
@@ -68,7 +68,7 @@ def test_a_key_that_changes_something_is_written_in_the_rows_alone() -> None:
     for module in modules():
         if module.name != actions.__name__:
             assert ids & strings(module) <= {"undo"}, module.name
-            assert not re.search(r"Binding\([^)]*manage\(", module.text), module.name
+            assert not re.search(r"Binding\([^)]*'manage'", module.text), module.name
 
 
 def test_what_an_action_sends_is_written_in_the_rows_and_the_catalogue_alone() -> None:

@@ -12,7 +12,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.session.files.folder import folder_name
 from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
-from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.pull import PullScreen
 from tests.session.making import made

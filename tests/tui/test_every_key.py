@@ -139,7 +139,8 @@ def can_be_done(viewer: Viewer, active: ActiveBinding) -> bool:
     _, action, arguments = parse(active.binding.action)
     if action == "part":
         part, name, *_ = arguments
-        return hasattr(getattr(viewer.app.parts, part), f"action_{name}")
+        holder = viewer.app.parts if active.node is viewer.app else active.node
+        return hasattr(getattr(holder, part), f"action_{name}")
     owners = (active.node, viewer.app.screen, viewer.app)
     return any(hasattr(owner, f"action_{action}") for owner in owners)
 
@@ -164,6 +165,9 @@ async def press_all(viewer: Viewer, name: str, come: Callable[[], Awaitable[None
     """Press every key the footer names, coming back to the screen when one led away."""
     home, mode, pressed = viewer.app.screen, viewer.app.current_mode, 0
     assert KNOWN.get(name, set()) <= {active.binding.key for active in named(viewer)}
+    for active in home.active_bindings.values():
+        if active.node is home and parse(active.binding.action)[1] == "part":
+            assert can_be_done(viewer, active), (name, active.binding.key)
     for active in named(viewer):
         key = active.binding.key
         if key in LEAVES or (name, key) in ELSEWHERE:

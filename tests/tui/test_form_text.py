@@ -14,7 +14,7 @@ from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview
 from natstui.model.records.record import Permitted
 from natstui.tui.frame.allowed import allowed
-from natstui.tui.frame.form_text import (
+from natstui.tui.frame.form.text import (
     Subject,
     config_of_file,
     delivery_text,

@@ -15,7 +15,8 @@ from textual.widgets import Static
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.frame.columns import Order
+from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
@@ -263,7 +264,7 @@ async def test_several_consumers_are_deleted_with_one_confirmation(nats_server: 
             await asked(nc, f"CONSUMER.CREATE.S.{name}", body)
         await viewer.press("2")
         await viewer.until(lambda: set(viewer.rows()) == {"A", "B", "C"})
-        viewer.table.order = viewer.table.order.__class__("name")
+        viewer.table.ordering.order = Order("name")
         await viewer.press("home", "space", "down", "space", "ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
         await viewer.until(lambda: "press enter to do it" in viewer.text, "what goes is counted")

@@ -64,7 +64,7 @@ async def test_any_column_sorts_both_ways_and_the_next_run_remembers(
         for spec in viewer.table.SPECS:
             await viewer.press("greater_than_sign")
             assert sorted(shown(viewer)) == ["ALPHA", "BETA", "GAMMA"], spec.id
-        while viewer.table.order.column != "msgs":
+        while viewer.table.ordering.order.column != "msgs":
             await viewer.press("greater_than_sign")
         assert shown(viewer) == ["GAMMA", "BETA", "ALPHA"]
         await viewer.press("r")

@@ -8,7 +8,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.screens import go_to
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
-from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt

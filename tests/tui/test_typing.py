@@ -6,7 +6,7 @@ from textual.events import Key, Paste
 from textual.keys import _character_to_key
 
 from natstui.jetstream.testbed.broker import Broker
-from natstui.tui.frame.form_screen import FormScreen
+from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.screen import MessagesScreen

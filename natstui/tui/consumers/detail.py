@@ -11,17 +11,21 @@ from natstui.tui.consumers.detail_text import consumer_sections
 from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.charts import consumer_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.manage_keys import Manages
+from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import Section
 
 
-class ConsumerDetail(DetailScreen, Manages):
+class ConsumerDetail(DetailScreen):
     """Status with evidence, state, cluster, configuration and charts of one consumer."""
 
     BINDINGS: ClassVar[list[BindingType]] = manage_keys("consumer")
     CHARTS: ClassVar[int] = 4
+
+    def __init__(self, stream: str, consumer: str) -> None:
+        super().__init__(stream, consumer)
+        self.managing = Managing(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
         """Return text and charts of the consumer with this name, if there is one."""

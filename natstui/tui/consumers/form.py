@@ -9,8 +9,8 @@ import msgspec
 from natstui.model.assets.consumer_fields import NEW_CONSUMER
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery
-from natstui.tui.frame.form_screen import FileForm
-from natstui.tui.frame.form_text import Subject, delivery_text
+from natstui.tui.frame.form.screen import FileForm
+from natstui.tui.frame.form.text import Subject, delivery_text
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 
 _decoder = msgspec.json.Decoder(DeliveryPreview)

@@ -11,14 +11,14 @@ from textual.binding import Binding, BindingType
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.manage_keys import Manages
+from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
 
-class ConsumersScreen(SelectionScreen, Manages):
+class ConsumersScreen(SelectionScreen):
     """The consumers table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -33,6 +33,7 @@ class ConsumersScreen(SelectionScreen, Manages):
     def __init__(self, stream: str | None = None) -> None:
         super().__init__()
         self.stream = stream
+        self.managing = Managing(self, self.targets)
 
     def asset(self) -> Target | None:
         """Return the stream whose consumers are shown, if it is one."""

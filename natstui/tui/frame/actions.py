@@ -135,8 +135,10 @@ SPECS: Mapping[str, ActionSpec] = {
 def manage_keys(kind: Literal["stream", "consumer"]) -> list[BindingType]:
     """Return the keys of a screen whose rows are streams or consumers; the footer's come first."""
     specs = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
-    keys = [spec.binding(f"manage('{spec.name}')") for spec in specs if spec.key]
-    more = Binding("x", f"actions('{kind}')", "Actions", id=f"{kind}.actions")
+    keys = [
+        spec.binding(f"part('managing', 'manage', '{spec.name}')") for spec in specs if spec.key
+    ]
+    more = Binding("x", f"part('managing', 'actions', '{kind}')", "Actions", id=f"{kind}.actions")
     return [*(key for key in keys if key.show), more, *(key for key in keys if not key.show)]
 
 

@@ -26,6 +26,7 @@ from natstui.tui.frame.messages import (
     Typed,
     next_command_id,
 )
+from natstui.tui.frame.screen_part import part_of
 from natstui.tui.frame.status_strip import AssetNote, StatusStrip
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
@@ -43,7 +44,7 @@ _KEEP_OR_DROP = (
 )
 _ASKED_AGAIN_S = 0.25
 """So often is looked whether a question may come back."""
-_OF_A_SERVER = {"manage", "actions", "raw", "pick", "stop", "again", "rate", "add", "kill"}
+_OF_A_SERVER = {"raw", "pick", "stop", "again", "rate", "add", "kill"}
 
 
 @dataclass(frozen=True)
@@ -144,11 +145,18 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer no command line where letters are typed, and in a replay nothing of a server."""
+        if action == "part":
+            part, name, *arguments = parameters
+            return part_of(self, part).may(str(name), tuple(arguments))
         if action == "command":
             return not self.TYPING
         if self.state.replay is not None and needs_server(action, parameters):
             return False
         return super().check_action(action, parameters)
+
+    def action_part(self, part: str, action: str, *arguments: object) -> None:
+        """Let a part of the screen do what one of its keys says."""
+        getattr(part_of(self, part), f"action_{action}")(*arguments)
 
     def action_command(self) -> None:
         """Open the command line."""

@@ -1,4 +1,4 @@
-"""Screens with something to make and change: the same on tables and details."""
+"""What the keys of the actions do, the same on tables and details."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from natstui.tui.frame.actions import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, A
 from natstui.tui.frame.allowed import allowed, read_only
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 
@@ -63,44 +64,45 @@ def _is_pushed(config: ConsumerConfiguration | None) -> bool:
     return config is not None and config.deliver_subject is not None
 
 
-class Manages(LiveScreen):
-    """A screen with something under the cursor, or several marked."""
+class Managing(ScreenPart):
+    """Does something to the targets of a screen: those marked, else the one under the cursor."""
 
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey what the user may not do: read-only, or without the permission."""
-        if action == "manage" and parameters and not allowed(self.state, str(parameters[0])):
+    def __init__(self, screen: LiveScreen, targets: Callable[[], list[Target]]) -> None:
+        self._screen = screen
+        self._targets = targets
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Grey what the user may not do, read-only or without the permission; none in a replay."""
+        state = self._screen.state
+        if action == "manage" and arguments and not allowed(state, str(arguments[0])):
             return None
-        return super().check_action(action, parameters)
-
-    def targets(self) -> list[Target]:
-        """Return what is marked, else what is under the cursor."""
-        return []
+        return state.replay is None
 
     def action_manage(self, what: str) -> None:
         """Open the screen that does it."""
-        found, takes = self.targets(), SPECS[what].takes
+        found, takes = self._targets(), SPECS[what].takes
         if not found and takes != "none":
-            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self._screen.notify("there is nothing under the cursor", severity="warning", timeout=2)
             return
         wanted = found[:1] if takes == "one" else found
         if what == "pull":
             stream, consumer, _ = found[0]
 
             def go(name: str) -> None:
-                self.post_message(Manage("pull", (Target(stream, name),)))
+                self._screen.post_message(Manage("pull", (Target(stream, name),)))
 
-            with_consumer(self, stream, consumer, go, pulled=True)
+            with_consumer(self._screen, stream, consumer, go, pulled=True)
         else:
-            self.post_message(Manage(what, tuple(wanted)))
+            self._screen.post_message(Manage(what, tuple(wanted)))
 
     def action_actions(self, kind: str) -> None:
         """List everything that can be done, and do one of it."""
         rows = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
         specs = [spec for spec in rows if spec.is_asked]
         words = [(spec.word, self._help_of(spec)) for spec in specs]
-        targets = self.targets()
+        targets = self._targets()
         if not targets:
-            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            self._screen.notify("there is nothing under the cursor", severity="warning", timeout=2)
             return
         stream, consumer, _ = targets[0]
         one = f"{stream} › {consumer}" if consumer else stream
@@ -110,14 +112,14 @@ class Manages(LiveScreen):
             spec: ActionSpec | None = next((one for one in specs if one.word == word), None)
             if spec is None:
                 return
-            if allowed(self.state, spec.action):
+            if allowed(self._screen.state, spec.action):
                 self.action_manage(spec.action)
             else:
-                self.notify(f"{spec.word}: {self._help_of(spec)}", severity="warning")
+                self._screen.notify(f"{spec.word}: {self._help_of(spec)}", severity="warning")
 
-        self.app.push_screen(Pick(title, words), do)
+        self._screen.app.push_screen(Pick(title, words), do)
 
     def _help_of(self, spec: ActionSpec) -> str:
-        if allowed(self.state, spec.action):
+        if allowed(self._screen.state, spec.action):
             return spec.help
-        return "read-only" if read_only(self.state) else "you have no permission for it"
+        return "read-only" if read_only(self._screen.state) else "you have no permission for it"

@@ -3,65 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, ClassVar
 
 import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 
-from natstui.clean import clean_line
 from natstui.model.records.recording import (
-    ChangeSession,
     ListSessions,
-    SessionAction,
     SessionSummary,
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import Question, ask
-from natstui.tui.frame.messages import Announced, Asked, Replay, answer_to, next_command_id
+from natstui.tui.frame.messages import Asked, Replay, answer_to, next_command_id
 from natstui.tui.frame.table_screen import TableScreen
-from natstui.tui.kit.pick import Pick
-from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.sessions.cells import SESSION_COLUMNS, SessionView
-from natstui.units import bytes_text
-
-_TITLE = "recordings"
-
-PACKS = {
-    "as it is": "every name and text that was recorded",
-    "redacted": "pseudonyms instead of names, and no text",
-}
-"""How a recording can be packed, by the word to pick."""
-
-
-def title(it: SessionSummary) -> str:
-    """Return what people call it: its name, else its folder."""
-    return clean_line(it.name or it.id)
-
-
-def word_to_type(it: SessionSummary) -> str:
-    """Return what has to be typed before it is deleted: its name, if it has one."""
-    typable = it.name.isascii() and it.name.isprintable() and it.name == it.name.strip()
-    return it.name if it.name and typable else "delete"
-
-
-def delete_text(it: SessionSummary) -> str:
-    """Return the question before it is deleted."""
-    what = f"{clean_line(it.id)} ({bytes_text(it.size_bytes)})"
-    return f"Delete {what}? This cannot be undone. To do it, type {word_to_type(it)}"
-
-
-def asked_text(action: SessionAction, it: SessionSummary) -> tuple[str, str]:
-    """Return the question for an action, and what stands in its line at first."""
-    if action == "rename":
-        return f"New name of {title(it)}:", it.name
-    if action == "note":
-        return f"Note about the whole recording {title(it)}:", ""
-    name = "redacted" if action == "pack redacted" else it.id
-    return f"Pack {title(it)} into this new file:", f"~/{name}.natstui"
-
+from natstui.tui.sessions.changes import RecordingChanges
 
 _decoder = msgspec.json.Decoder(tuple[SessionSummary, ...])
 
@@ -71,10 +28,7 @@ class SessionsScreen(TableScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="sessions.refresh"),
-        Binding("e", "change('rename')", "Rename", id="sessions.rename"),
-        Binding("n", "change('note')", "Note", id="sessions.note"),
-        Binding("w", "pack", "Pack", id="sessions.pack"),
-        Binding("ctrl+d", "delete", "Delete", id="sessions.delete"),
+        *RecordingChanges.BINDINGS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SESSION_COLUMNS
     NOUN = "sessions"
@@ -84,7 +38,8 @@ class SessionsScreen(TableScreen):
         super().__init__()
         self._found: tuple[SessionSummary, ...] | None = None
         """None until the first list came."""
-        self._asked_id = self._changing_id = -1
+        self._asked_id = -1
+        self.changing = RecordingChanges(self, self._chosen)
 
     def on_mount(self) -> None:
         """Ask for the list."""
@@ -100,8 +55,7 @@ class SessionsScreen(TableScreen):
         if answer := answer_to(self.state, self._asked_id):
             self._asked_id = -1
             self._found = _decoder.decode(answer.body_json or "[]")
-        if answer_to(self.state, self._changing_id):
-            self._changing_id = -1
+        if self.changing.has_answer(self.state):
             self.action_ask()
         return SessionView(self._found or ())
 
@@ -124,41 +78,3 @@ class SessionsScreen(TableScreen):
         if found is None:
             self.notify("there is no recording under the cursor", severity="warning", timeout=2)
         return found
-
-    def action_change(self, action: SessionAction) -> None:
-        """Ask for the text, then do it."""
-        if it := self._chosen():
-            question, text = asked_text(action, it)
-            command = partial(self._command, action, it)
-            ask(self, Question(question, command, title=_TITLE, text=text))
-
-    def action_pack(self) -> None:
-        """Make one file of a recording, to send to somebody."""
-        if it := self._chosen():
-
-            def do(word: str | None) -> None:
-                if word is not None:
-                    self.action_change("pack redacted" if word == "redacted" else "pack")
-
-            self.app.push_screen(Pick(f"Pack {title(it)}", list(PACKS.items())), do)
-
-    def action_delete(self) -> None:
-        """Delete a recording, once its name is typed."""
-        if it := self._chosen():
-            prompt = Prompt(delete_text(it), word=word_to_type(it))
-
-            def delete(word: str | None) -> None:
-                if word is not None and (
-                    command := self._command("delete", it, next_command_id(), word)
-                ):
-                    self.post_message(Announced(command, _TITLE))
-
-            self.app.push_screen(prompt, delete)
-
-    def _command(
-        self, action: SessionAction, it: SessionSummary, number: int, text: str
-    ) -> ChangeSession | None:
-        if not text.strip():
-            return None
-        self._changing_id = number
-        return ChangeSession(number, action, it.folder, text)

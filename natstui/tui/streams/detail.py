@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.charts import stream_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.manage_keys import Manages
+from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.chart.chart import ChartData
@@ -18,13 +18,17 @@ from natstui.tui.kit.sections import Section
 from natstui.tui.streams.detail_text import stream_sections
 
 
-class StreamDetail(DetailScreen, Manages):
+class StreamDetail(DetailScreen):
     """State, limits, cluster, configuration and charts of one stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("enter", "consumers", "Consumers", id="stream.consumers"),
         *manage_keys("stream"),
     ]
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self.managing = Managing(self, self.targets)
 
     def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
         """Return text and charts of the stream with this name, if there is one."""

@@ -11,8 +11,8 @@ from natstui.model.assets.fields import Config, text_at, without_server_metadata
 from natstui.model.assets.stream_fields import NEW_STREAM
 from natstui.model.assets.templates import BUILT_IN, started
 from natstui.model.records.managing import SaveTemplate
-from natstui.tui.frame.form_screen import FileForm
-from natstui.tui.frame.form_text import Subject
+from natstui.tui.frame.form.screen import FileForm
+from natstui.tui.frame.form.text import Subject
 from natstui.tui.frame.live import Question, ask
 from natstui.tui.kit.pick import Pick
 

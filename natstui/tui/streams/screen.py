@@ -10,7 +10,7 @@ from textual.binding import Binding, BindingType
 
 from natstui.tui.frame.actions import Target, manage_keys
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.manage_keys import Manages
+from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import StreamView
@@ -18,7 +18,7 @@ from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
 
 
-class StreamsScreen(SelectionScreen, Manages):
+class StreamsScreen(SelectionScreen):
     """The streams table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -29,6 +29,10 @@ class StreamsScreen(SelectionScreen, Manages):
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS
     NOUN = "streams"
     START = Order("name")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.managing = Managing(self, self.targets)
 
     def view(self) -> StreamView:
         """Return the streams of the present state."""

@@ -20,7 +20,7 @@ from natstui.model.assets.names_in_use import NamesInUse
 from natstui.model.records.managing import Action, Change, Preview, PreviewChange, ReadNamesInUse
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.actions import Target
-from natstui.tui.frame.form_text import (
+from natstui.tui.frame.form.text import (
     Subject,
     config_of_file,
     conflict_text,

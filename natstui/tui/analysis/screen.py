@@ -117,7 +117,7 @@ class AnalysisScreen(LiveScreen):
     def on_mount(self) -> None:
         """Have the engine begin."""
         self.caption.update(safe("Analysis  ·  starting …"))
-        self.post_message(Asked(StartAnalysis(self.run_id, self.session)))
+        self.app.post_message(Asked(StartAnalysis(self.run_id, self.session)))
         self.set_interval(1.0, self._draw_progress)
 
     @property
@@ -210,7 +210,7 @@ class AnalysisScreen(LiveScreen):
         running = self.run is not None and self.run.running is not None
         if running and not self._stop_asked:
             self._stop_asked = True
-            self.post_message(Asked(StopAnalysis(next_command_id())))
+            self.app.post_message(Asked(StopAnalysis(next_command_id())))
             self._draw_progress()
         else:
             super().action_back()

@@ -48,7 +48,7 @@ class RunsScreen(LiveScreen):
     def on_mount(self) -> None:
         """Ask the engine what there is."""
         self._listed_id = next_command_id()
-        self.post_message(Asked(ListBenchmarks(self._listed_id)))
+        self.app.post_message(Asked(ListBenchmarks(self._listed_id)))
 
     def refresh_state(self) -> None:
         """Take the answers when they came."""
@@ -90,4 +90,4 @@ class RunsScreen(LiveScreen):
 
     def _ask(self, names: tuple[str, ...]) -> None:
         self._compared_id = next_command_id()
-        self.post_message(Asked(CompareRuns(self._compared_id, names)))
+        self.app.post_message(Asked(CompareRuns(self._compared_id, names)))

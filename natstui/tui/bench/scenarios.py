@@ -57,7 +57,7 @@ class ScenariosScreen(LiveScreen):
     def on_mount(self) -> None:
         """Ask the engine what there is."""
         self._asked_id = next_command_id()
-        self.post_message(Asked(ListBenchmarks(self._asked_id)))
+        self.app.post_message(Asked(ListBenchmarks(self._asked_id)))
 
     def refresh_state(self) -> None:
         """Take the answer when it came."""
@@ -110,8 +110,8 @@ class ScenariosScreen(LiveScreen):
 
     @on(OptionList.OptionSelected)
     def _run_ready(self, message: OptionList.OptionSelected) -> None:
-        self.post_message(RunScenario(str(message.option_id)))
+        self.app.post_message(RunScenario(str(message.option_id)))
 
     def action_run(self) -> None:
         """Run the text in the editor."""
-        self.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))
+        self.app.post_message(RunScenario(self.editor.text.rstrip("\n") + "\n"))

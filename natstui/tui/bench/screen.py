@@ -174,11 +174,11 @@ class BenchmarkScreen(LiveScreen):
     def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
         """Run a scenario: its name, or the text of a file."""
         self._last = StartBenchmark(next_command_id(), scenario, overrides or {})
-        self.post_message(Asked(self._last))
+        self.app.post_message(Asked(self._last))
 
     def action_pick(self) -> None:
         """Pick or write a scenario."""
-        self.post_message(Open("scenarios", ""))
+        self.app.post_message(Open("scenarios", ""))
 
     def action_stop(self) -> None:
         """End the run now; its result is marked partial."""
@@ -210,7 +210,7 @@ class BenchmarkScreen(LiveScreen):
         if self.state.replay is None and (view.planned is None or view.finished is not None):
             self.notify("no benchmark runs: b picks a scenario", severity="warning")
         else:
-            self.post_message(Asked(command))
+            self.app.post_message(Asked(command))
 
 
 def _steered(state: State) -> str:

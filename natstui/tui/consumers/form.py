@@ -33,7 +33,7 @@ class ConsumerForm(FileForm):
         if wanted != self._previewed:
             self._previewed = wanted
             self._preview_id = next_command_id()
-            self.post_message(
+            self.app.post_message(
                 Asked(PreviewDelivery(self._preview_id, self.subject.stream, wanted))
             )
 

@@ -63,7 +63,7 @@ class ConsumersScreen(SelectionScreen):
     def action_open(self, what: str) -> None:
         """Go to what belongs to the consumer under the cursor."""
         if isinstance(key := self.table.cursor_key, tuple):
-            self.post_message(Open(what, str(key[0]), str(key[1])))
+            self.app.post_message(Open(what, str(key[0]), str(key[1])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:

@@ -33,9 +33,9 @@ class EventsScreen(TableScreen):
         elif (event.stream, event.consumer) in {
             key[:2] for key in self.state.consumers.roster.keys
         }:
-            self.post_message(Open("consumer", event.stream, event.consumer))
+            self.app.post_message(Open("consumer", event.stream, event.consumer))
         elif event.stream in {key[0] for key in self.state.streams.roster.keys}:
-            self.post_message(Open("stream", event.stream))
+            self.app.post_message(Open("stream", event.stream))
         else:
             self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
 

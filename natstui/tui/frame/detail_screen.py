@@ -107,11 +107,11 @@ class DetailScreen(LiveScreen):
 
     def action_raw(self) -> None:
         """Show the INFO as the server writes it."""
-        self.post_message(Open("raw", self.stream, self.consumer))
+        self.app.post_message(Open("raw", self.stream, self.consumer))
 
     def action_export(self) -> None:
         """Write the one shown as flat tables."""
         if self.consumer is None:
-            self.post_message(Export((self.stream,), ()))
+            self.app.post_message(Export((self.stream,), ()))
         else:
-            self.post_message(Export((), ((self.stream, self.consumer),)))
+            self.app.post_message(Export((), ((self.stream, self.consumer),)))

@@ -110,7 +110,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def on_screen_resume(self) -> None:
         """Catch up with the newest state."""
-        self.post_message(CameIntoView())
+        self.app.post_message(CameIntoView())
 
     def on_state_changed(self, message: StateChanged) -> None:
         """Take the newer state and show it."""
@@ -141,7 +141,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def watch_rows(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
         """Ask the engine to poll these first."""
-        self.post_message(Asked(Watch(0, streams, consumers)))
+        self.app.post_message(Asked(Watch(0, streams, consumers)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer no command line where letters are typed, and in a replay nothing of a server."""
@@ -183,12 +183,12 @@ class LiveScreen(TerminalSized, Screen[None]):
         if len(self.app.screen_stack) > 1:
             self.dismiss()
         else:
-            self.post_message(LeaveReplay())
+            self.app.post_message(LeaveReplay())
 
     @on(CommandLine.Entered)
     def _entered(self, message: CommandLine.Entered) -> None:
         if message.prefix == ":":
-            self.post_message(Typed(message.text))
+            self.app.post_message(Typed(message.text))
 
 
 def only_moved(before: State, after: State) -> bool:

@@ -30,7 +30,11 @@ class StateChanged(Message):
 
 
 class ToApp(Message):
-    """A screen wants something of the app: each kind of it below."""
+    """A screen wants something of the app: each kind of it below.
+
+    It is posted to the app itself: what a part of a screen posts, while the screen handles another
+    message, bubbles no further than that screen.
+    """
 
 
 @dataclass

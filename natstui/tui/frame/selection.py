@@ -24,7 +24,7 @@ class SelectionScreen(TableScreen):
         in_view = [rows.key(row) for row in rows.order] if rows is not None else []
         streams, consumers = selected(in_view, self.table.marks)
         if streams or consumers:
-            self.post_message(Export(streams, consumers))
+            self.app.post_message(Export(streams, consumers))
         else:
             self.notify("there is nothing in view to export", severity="warning", timeout=2)
 

@@ -154,4 +154,4 @@ class Timeline(Static):
         if replay is not None and event.y == 1:
             length = bar_length(self.size.width)
             at_us = moment_at(event.x - _CLOCK_CELLS, replay, length)
-            self.post_message(Asked(SeekTo(0, at_us)))
+            self.app.post_message(Asked(SeekTo(0, at_us)))

@@ -125,7 +125,7 @@ class ActionScreen(LiveScreen):
                 json.dumps(body),
                 target.created_at_us,
             )
-            self.post_message(Asked(asked))
+            self.app.post_message(Asked(asked))
 
     def _take_preview(self, target: Target, answer: Answered) -> None:
         """Keep and say what one target loses."""
@@ -172,7 +172,7 @@ class ActionScreen(LiveScreen):
                 created_at_us=seen.created_at_us if seen else target.created_at_us,
                 previewed_msgs=seen.most_msgs if seen else None,
             )
-            self.post_message(Asked(change))
+            self.app.post_message(Asked(change))
         self.effect.update(safe("sending …"))
 
     def _is_counted(self) -> bool:

@@ -68,7 +68,7 @@ class JournalScreen(LiveScreen):
     def action_ask(self) -> None:
         """Read the journal anew."""
         self._asked_id = next_command_id()
-        self.post_message(Asked(ReadJournal(self._asked_id)))
+        self.app.post_message(Asked(ReadJournal(self._asked_id)))
 
     def refresh_state(self) -> None:
         """Take answers when they come."""
@@ -122,7 +122,7 @@ class JournalScreen(LiveScreen):
             return
         self._undoing = entry.entry
         self._preview_id = next_command_id()
-        self.post_message(Asked(PreviewUndo(self._preview_id, entry.entry)))
+        self.app.post_message(Asked(PreviewUndo(self._preview_id, entry.entry)))
 
     def _confirm(self, preview: Preview) -> None:
         """Say what taking the entry back does and removes, and ask for the name."""
@@ -131,7 +131,7 @@ class JournalScreen(LiveScreen):
         def send(typed: str | None) -> None:
             if typed is not None:
                 self._undo_id = next_command_id()
-                self.post_message(Asked(Undo(self._undo_id, entry, typed, told)))
+                self.app.post_message(Asked(Undo(self._undo_id, entry, typed, told)))
 
         question = f"{preview.question[:1].upper()}{preview.question[1:]}"
         text = f"{question}. Type {preview.name} to do it"

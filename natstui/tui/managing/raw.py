@@ -65,7 +65,7 @@ class RawScreen(LiveScreen):
         """Ask the engine for the INFO."""
         self.note.open_anew()
         self._asked_id = next_command_id()
-        self.post_message(Asked(Describe(self._asked_id, self.stream, self.consumer)))
+        self.app.post_message(Asked(Describe(self._asked_id, self.stream, self.consumer)))
 
     def refresh_state(self) -> None:
         """Take the answer when it came."""

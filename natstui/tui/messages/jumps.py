@@ -88,7 +88,7 @@ class MessageJumps(Vertical):
     def action_subjects(self) -> None:
         """Count the subjects, and pick one."""
         self._subjects_id = next_command_id()
-        self.post_message(Asked(CountSubjects(self._subjects_id, self.stream)))
+        self.app.post_message(Asked(CountSubjects(self._subjects_id, self.stream)))
 
     def _pick_subject(self, counted: dict[str, int]) -> None:
         most = sorted(counted.items(), key=lambda pair: -pair[1])[:1000]

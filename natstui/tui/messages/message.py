@@ -66,7 +66,7 @@ class MessageScreen(LiveScreen):
 
     def _read(self) -> None:
         self._asked_id = next_command_id()
-        self.post_message(Asked(ReadMessage(self._asked_id, self.stream, self.seq)))
+        self.app.post_message(Asked(ReadMessage(self._asked_id, self.stream, self.seq)))
 
     def refresh_state(self) -> None:
         """Take the message when it comes."""
@@ -135,4 +135,4 @@ class MessageScreen(LiveScreen):
 
     def action_again(self) -> None:
         """Publish this message elsewhere."""
-        self.post_message(Manage("publish", (Target(self.stream, str(self.seq)),)))
+        self.app.post_message(Manage("publish", (Target(self.stream, str(self.seq)),)))

@@ -80,7 +80,7 @@ class MessagePages(Vertical):
 
     def read(self, **changes: object) -> None:
         """Ask for another page, the filter kept."""
-        self.post_message(Asked(self.reading(next_command_id(), **changes)))
+        self.app.post_message(Asked(self.reading(next_command_id(), **changes)))
 
     def reading(self, number: int, **changes: object) -> BrowseMessages:
         """Return the command with this number that asks for another page, and await its answer."""
@@ -91,7 +91,7 @@ class MessagePages(Vertical):
         return self._awaited(number, self.asked)
 
     def _ask(self, asked: BrowseMessages, *, renewing: bool = False) -> None:
-        self.post_message(Asked(self._awaited(next_command_id(), asked, renewing=renewing)))
+        self.app.post_message(Asked(self._awaited(next_command_id(), asked, renewing=renewing)))
 
     def _awaited(
         self, number: int, asked: BrowseMessages, *, renewing: bool = False

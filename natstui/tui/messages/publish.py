@@ -126,7 +126,7 @@ class PublishScreen(LiveScreen):
         self.set_focus(self.query(FieldRow).first().editor)
         if self.seq is not None:
             self._read_id = next_command_id()
-            self.post_message(Asked(ReadMessage(self._read_id, self.stream, self.seq)))
+            self.app.post_message(Asked(ReadMessage(self._read_id, self.stream, self.seq)))
 
     @on(FieldRow.Edited)
     def _edited(self, message: FieldRow.Edited) -> None:
@@ -211,4 +211,4 @@ class PublishScreen(LiveScreen):
         self._sent_id = number
         self._sending = set(self._typed)
         self.answer.update(safe("sending …"))
-        self.post_message(Asked(command))
+        self.app.post_message(Asked(command))

@@ -137,12 +137,12 @@ class PullScreen(LiveScreen):
         self._pull_id = next_command_id()
         asked = PullNext(self._pull_id, self.stream, self.consumer, confirmed=self._confirmed)
         self._say("pulling …")
-        self.post_message(Asked(asked))
+        self.app.post_message(Asked(asked))
 
     def action_answer(self, how: Answer) -> None:
         """Answer the message."""
         if (command := self._answer(next_command_id(), how)) is not None:
-            self.post_message(Asked(command))
+            self.app.post_message(Asked(command))
 
     def _answer(
         self, number: int, how: Answer, delay_s: float | None = None, reason: str | None = None

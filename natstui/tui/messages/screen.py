@@ -75,24 +75,24 @@ class MessagesScreen(LiveScreen):
 
     def action_write(self) -> None:
         """Publish a message."""
-        self.post_message(Manage("publish", (Target(self.stream),)))
+        self.app.post_message(Manage("publish", (Target(self.stream),)))
 
     def action_again(self) -> None:
         """Publish the message under the cursor elsewhere."""
         message = self.pages.message
         if message is not None and message.stream_seq is not None:
             sequence = str(message.stream_seq)
-            self.post_message(Manage("publish", (Target(self.stream, sequence),)))
+            self.app.post_message(Manage("publish", (Target(self.stream, sequence),)))
 
     def action_tail(self) -> None:
         """Follow what arrives."""
-        self.post_message(Manage("tail", (Target(self.stream),)))
+        self.app.post_message(Manage("tail", (Target(self.stream),)))
 
     def action_pull(self) -> None:
         """Take the next message of a consumer."""
 
         def go(consumer: str) -> None:
-            self.post_message(Manage("pull", (Target(self.stream, consumer),)))
+            self.app.post_message(Manage("pull", (Target(self.stream, consumer),)))
 
         with_consumer(self, self.stream, self.consumer, go, pulled=True)
 
@@ -103,4 +103,4 @@ class MessagesScreen(LiveScreen):
             self.notify(became, severity="error")
         elif message is not None and page is not None:
             target = Target(self.stream, None, page.created_at_us)
-            self.post_message(Manage(f"delete_message {message.stream_seq}", (target,)))
+            self.app.post_message(Manage(f"delete_message {message.stream_seq}", (target,)))

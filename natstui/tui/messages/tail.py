@@ -67,7 +67,7 @@ class TailScreen(LiveScreen):
         """Begin to follow."""
         self.list.focus()
         self.caption.update(safe(f"tail of {', '.join(self.subjects)}  ·  waiting"))
-        self.post_message(Asked(StartTail(self.number, self.subjects)))
+        self.app.post_message(Asked(StartTail(self.number, self.subjects)))
 
     def on_unmount(self) -> None:
         """Follow no longer."""

@@ -102,7 +102,7 @@ class RecordingChanges(ScreenPart):
                 if word is not None and (
                     command := self._command("delete", it, next_command_id(), word)
                 ):
-                    self._screen.post_message(Announced(command, _TITLE))
+                    self._screen.app.post_message(Announced(command, _TITLE))
 
             self._screen.app.push_screen(prompt, delete)
 

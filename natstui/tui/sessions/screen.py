@@ -48,7 +48,7 @@ class SessionsScreen(TableScreen):
     def action_ask(self) -> None:
         """Look what there is now."""
         self._asked_id = next_command_id()
-        self.post_message(Asked(ListSessions(self._asked_id)))
+        self.app.post_message(Asked(ListSessions(self._asked_id)))
 
     def view(self) -> SessionView:
         """Return the recordings, as far as they are known."""
@@ -68,7 +68,7 @@ class SessionsScreen(TableScreen):
     @on(RowSelected)
     def _replay(self) -> None:
         if isinstance(key := self.table.cursor_key, tuple):
-            self.post_message(Replay(str(key[0])))
+            self.app.post_message(Replay(str(key[0])))
 
     def _chosen(self) -> SessionSummary | None:
         """Return the recording under the cursor."""

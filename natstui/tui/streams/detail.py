@@ -51,4 +51,4 @@ class StreamDetail(DetailScreen):
 
     def action_consumers(self) -> None:
         """Go to the stream's consumers."""
-        self.post_message(Open("consumers", self.stream))
+        self.app.post_message(Open("consumers", self.stream))

@@ -51,7 +51,7 @@ class StreamsScreen(SelectionScreen):
     def action_open(self, what: str) -> None:
         """Go to what belongs to the stream under the cursor."""
         if isinstance(key := self.table.cursor_key, tuple):
-            self.post_message(Open(what, str(key[0])))
+            self.app.post_message(Open(what, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:

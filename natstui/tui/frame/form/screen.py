@@ -107,7 +107,7 @@ class FormScreen(LiveScreen):
         await self.build()
         self._asked_id = next_command_id()
         stream = self.subject.stream or None
-        self.post_message(Asked(ReadNamesInUse(self._asked_id, stream)))
+        self.app.post_message(Asked(ReadNamesInUse(self._asked_id, stream)))
 
     async def build(self) -> None:
         """Make the fields anew for the present subject, the texts kept."""
@@ -265,7 +265,7 @@ class FormScreen(LiveScreen):
         action: Action = "edit_consumer" if consumer is not None else "edit_stream"
         made = subject.created_at_us
         asked = PreviewChange(self._weigh_id, action, subject.stream, consumer, config, made)
-        self.post_message(Asked(asked))
+        self.app.post_message(Asked(asked))
 
     def _take_weight(self, answer: Answered) -> None:
         """Show what the edit removes, and go on with sending it."""
@@ -316,7 +316,7 @@ class FormScreen(LiveScreen):
             previewed_msgs,
         )
         self._caption("sending …")
-        self.post_message(Asked(change))
+        self.app.post_message(Asked(change))
 
     def _go_to(self, path: str) -> None:
         for section in self.query(FormSection):

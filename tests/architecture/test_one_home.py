@@ -76,4 +76,6 @@ def test_whether_a_limit_of_bytes_is_reached_is_decided_in_one_module_and_one_qu
     assert users(r"FULL_SHARE \*") == {LIMITS, CAPACITY}
     assert users(r"FULL_SHARE = ") == {LIMITS}
     assert users(r"0\.98\b") == {LIMITS}
+    assert users(r"NEAR_SHARE") == {LIMITS}
+    assert users(r"\b0\.[89]\d? \* (config|limit|columns)|percent >= \d") == set()
     assert users(r"def (time_to_full|time_to_drain)_s") == {LIMITS}

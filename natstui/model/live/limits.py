@@ -12,6 +12,14 @@ from dataclasses import dataclass
 FULL_SHARE = 0.98
 """From this share of a limit of bytes on, a stream that loses messages is held there by it."""
 
+NEAR_SHARE = 0.8
+"""From this share of a limit on, a level is near it: worth a look before it is reached."""
+
+
+def is_near(level: float, limit: float | None) -> bool:
+    """Tell whether a level is near its limit or beyond it; never without a limit."""
+    return limit is not None and limit > 0 and level >= NEAR_SHARE * limit
+
 
 @dataclass(frozen=True, slots=True)
 class Fill:

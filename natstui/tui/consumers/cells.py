@@ -9,7 +9,7 @@ from operator import attrgetter
 from natstui.clean import clean_line
 from natstui.model.findings.consumer import statuses
 from natstui.model.live.age import consumer_lag
-from natstui.model.live.limits import time_to_drain_s
+from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import rate_column, trend_column
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import ConsumerView
@@ -68,7 +68,8 @@ def ack_pending(view: ConsumerView, row: int) -> Cell:
     limit = config.max_ack_pending_msgs if config else None
     if not limit or (config and config.ack_policy == "none"):
         return Cell(count_text(count), "" if count else "dim")
-    look = "bad" if count >= limit else "warn" if count >= 0.8 * limit else "" if count else "dim"
+    calm = "" if count else "dim"
+    look = "bad" if count >= limit else "warn" if is_near(count, limit) else calm
     return Cell(f"{count_text(count)}/{count_text(limit)}", look)
 
 

@@ -15,6 +15,7 @@ from natstui.model.live.age import (
     stream_is_stale,
 )
 from natstui.model.live.history import Point
+from natstui.model.live.limits import is_near
 from natstui.model.live.rates import StreamRates, counter_per_s, stream_rates, trend_per_s
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
@@ -110,8 +111,8 @@ class StreamView(View):
             return True
         if any(upstream.error for upstream in columns.upstreams[row]):
             return True
-        full = config and config.max_bytes and columns.stored_bytes[row] > 0.9 * config.max_bytes
-        return bool(full and config and config.discard == "new")
+        near = config is not None and is_near(columns.stored_bytes[row], config.max_bytes)
+        return near and config is not None and config.discard == "new"
 
     def search_text(self, row: int) -> str:
         """Return what a filter looks at: name and subjects."""

@@ -8,7 +8,7 @@ from operator import attrgetter
 
 from natstui.clean import clean_line
 from natstui.model.live.history import Point
-from natstui.model.live.limits import Fill
+from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import StreamView, subjects_text
@@ -139,13 +139,13 @@ def limit_percents(view: StreamView, row: int) -> dict[str, float]:
     return {which: 100 * used / limit for which, (used, limit) in pairs.items() if limit}
 
 
-def _used(view: StreamView, row: int, which: str, warn_at_percent: float = 80) -> Cell:
+def _used(view: StreamView, row: int, which: str, *, warns: bool = True) -> Cell:
     if view.config(row) is None:
         return Cell(UNKNOWN, "dim")
     percent = limit_percents(view, row).get(which)
     if percent is None:
         return Cell("∞", "dim")
-    return Cell(f"{percent:.0f}%", "warn" if percent >= warn_at_percent else "")
+    return Cell(f"{percent:.0f}%", "warn" if warns and is_near(percent, 100) else "")
 
 
 def msgs_used(view: StreamView, row: int) -> Cell:
@@ -160,7 +160,7 @@ def bytes_used(view: StreamView, row: int) -> Cell:
 
 def age_used(view: StreamView, row: int) -> Cell:
     """Age of the first message in % of the age limit; ∞ without one."""
-    return _used(view, row, "age", warn_at_percent=1000)
+    return _used(view, row, "age", warns=False)
 
 
 def full_s(view: StreamView, row: int) -> float | None:

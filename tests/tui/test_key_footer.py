@@ -5,6 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app.help import HelpScreen
+from natstui.tui.kit.command_line import CommandLine
+from natstui.tui.kit.key_footer import KeyFooter
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -67,3 +70,21 @@ async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew(nats_server: 
         await viewer.pilot.resize_terminal(exact - 1, 24)
         expected = " ".join(keys[:-1]) + " …"
         await viewer.until(lambda: last_line(viewer) == expected, "one less")
+
+
+async def test_the_mouse_presses_the_keys_and_they_are_one_widget(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=(120, 24)) as viewer:
+        await viewer.until(lambda: "/ Filter" in last_line(viewer))
+        footer = viewer.app.screen.query_one(KeyFooter)
+        # Widgets for each key, made anew with every dialog, cost more than all else together.
+        assert not list(footer.children)
+        for word in ("Filter", "Help"):
+            line = viewer.app.screen.query_one(CommandLine)
+            assert not line.has_class("-open")
+            x = last_line(viewer).index(word)
+            await viewer.pilot.hover(KeyFooter, offset=(x, 0))
+            await viewer.pilot.click(KeyFooter, offset=(x, 0))
+            if word == "Filter":
+                await viewer.until(lambda line=line: line.has_class("-open"), "the filter")
+                await viewer.press("escape")
+        await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen), "the help")

@@ -61,3 +61,18 @@ async def test_two_sizes_are_not_told_in_turn_for_ever(made: object) -> None:
         await pilot.resize_terminal(45, 14)
         await pilot.pause()
         assert screen.size == Size(45, 14)
+
+
+async def test_the_notice_goes_alone_and_closes_nothing_that_lies_on_it() -> None:
+    app = GuardedApp()
+    async with app.run_test(size=(50, 15)) as pilot:
+        await app.push_screen(TooSmall())
+        pick = Pick("?", [("word", "what it means")])
+        await app.push_screen(pick)
+        for width in (100, 110):
+            await pilot.resize_terminal(width, 30)
+            await pilot.pause()
+            assert app.screen is pick
+        await pilot.press("escape")
+        await pilot.pause()
+        assert not any(isinstance(screen, TooSmall) for screen in app.screen_stack)

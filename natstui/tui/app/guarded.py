@@ -13,7 +13,7 @@ from rich.console import RenderableType
 from textual import events
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.command import CommandPalette
+from textual.command import CommandList, CommandPalette
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -33,6 +33,11 @@ _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 class Palette(TerminalSized, CommandPalette):
     """Textual's palette, on a terminal of any size."""
+
+    def _action_command_list(self, action: str) -> None:
+        # While it is not to be seen it has no pages, and Textual (8.2) fails.
+        if self.query_one(CommandList).scrollable_content_region:
+            super()._action_command_list(action)
 
 
 class GuardedApp(App[int]):

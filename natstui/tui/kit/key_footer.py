@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from rich.cells import cell_len
 from textual import events
-from textual.app import ComposeResult
+from textual.content import Content
+from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.widget import Widget
-from textual.widgets import Footer, Static
+
+from natstui.tui.kit.text import safe
 
 _MORE = "…"
 _OWN = "own"
@@ -19,56 +22,129 @@ _ORDER = (
 """The help, where all keys are told; what only this screen has; what all of them have."""
 
 
-class KeyFooter(Footer):
-    """Half a word at the edge helps nobody: what does not fit stands in the help alone."""
+class _Key(NamedTuple):
+    """One key and what it does, in a word."""
 
+    rank: int
+    key: str
+    shown: str
+    word: str
+    enabled: bool
+
+    @property
+    def width(self) -> int:
+        """How many cells it takes, with the gap behind it."""
+        return cell_len(f"{self.shown} {self.word} ")
+
+    def text(self, *, pointed_at: bool) -> Content:
+        """Return it as it is drawn; one that cannot be pressed now is dim."""
+        ground = "$block-hover-background" if pointed_at else "$footer-background"
+        dim = "" if self.enabled else "dim "
+        key = safe(self.shown, f"{dim}bold $footer-key-foreground on {ground}")
+        return Content.assemble(
+            key, safe(f" {self.word}", f"{dim}$footer-description-foreground on {ground}")
+        )
+
+
+class KeyFooter(Widget, can_focus=False):
+    """Half a word at the edge helps nobody: what does not fit stands in the help alone.
+
+    One widget draws all keys. Textual's footer has one for each, and makes all of them anew
+    with every dialog, every list and every move of the focus: that was dearer than the rest.
+    """
+
+    ALLOW_SELECT = False
     DEFAULT_CSS = """
-    KeyFooter > #more { width: auto; color: $text-muted; }
+    KeyFooter {
+        dock: bottom; height: 1; text-wrap: nowrap;
+        color: $footer-foreground; background: $footer-background;
+    }
     """
 
     def __init__(self) -> None:
-        super().__init__(show_command_palette=False, compact=True)
-        self._composed_for = 0
-        """The width the keys were chosen for, in cells."""
+        super().__init__()
+        self._keys: list[_Key] | None = None
+        """None: they have to be looked up."""
+        self._pointed_at: _Key | None = None
 
-    async def recompose(self) -> None:
-        """Make the keys anew, and drop the old ones from those to be told of a change.
+    def on_mount(self) -> None:
+        """Learn when other keys work."""
+        self.screen.bindings_updated_signal.subscribe(self, self._look_up)
 
-        Textual keeps every key it ever showed: about a megabyte for each dialog opened.
-        """
-        await super().recompose()
-        # Whoever is told of a change is first checked for being there still.
-        self.mutate_reactive(Footer.compact)
+    def _look_up(self, screen: Screen[object]) -> None:
+        # In a window without the focus no key works; those of before stay.
+        if screen.app.app_focus:
+            self._keys = None
+            self.refresh()
 
-    def compose(self) -> ComposeResult:
-        """Yield keys while there is room."""
-        self._composed_for = self.size.width
-        keys = self._in_order(super().compose())
-        fits = sum(map(_width, keys)) <= self.size.width + 1
-        room = self.size.width + 1 if fits else self.size.width - len(_MORE)
-        for key in keys:
-            room -= _width(key)
-            if room < 0:
-                yield Static(_MORE, id="more")
-                return
-            yield key
+    def render(self) -> Content:
+        """Return keys while there is room."""
+        line = Content()
+        for key in self._fitting():
+            gap = " " if line else ""
+            line = Content.assemble(line, gap, key.text(pointed_at=key == self._pointed_at))
+        if len(self._fitting()) < len(self._all()):
+            line = Content.assemble(line, " ", safe(_MORE, "$text-muted"))
+        return line
 
-    def _in_order(self, keys: Iterable[Widget]) -> list[Widget]:
-        """Return the keys so that those are left out which the user knows from other screens."""
-        ranks: dict[str, int] = {}
-        for node, binding, *_ in self.screen.active_bindings.values():
-            if binding.id in _ORDER:
-                ranks[binding.key] = _ORDER.index(binding.id)
-            elif node is not self.app:
-                ranks[binding.key] = _ORDER.index(_OWN)
-        return sorted(keys, key=lambda key: ranks.get(getattr(key, "key", ""), len(_ORDER)))
+    def _all(self) -> list[_Key]:
+        """Return what can be pressed, the keys first which the user knows from no other screen."""
+        if self._keys is None:
+            one_each: dict[str, _Key] = {}
+            for key, action in self._found():
+                one_each.setdefault(action, key)
+            self._keys = sorted(one_each.values(), key=lambda one: one.rank)
+        return self._keys
 
-    async def on_resize(self, event: events.Resize) -> None:
-        """Choose again when there is more room, or less."""
-        if event.size.width != self._composed_for and self.is_attached:
-            await self.recompose()
+    def _found(self) -> Iterator[tuple[_Key, str]]:
+        for node, binding, enabled, _tooltip in self.screen.active_bindings.values():
+            if binding.show:
+                shown = self.app.get_key_display(binding)
+                rank = self._rank(node, binding.id)
+                yield _Key(rank, binding.key, shown, binding.description, enabled), binding.action
+
+    def _rank(self, node: DOMNode, binding_id: str | None) -> int:
+        if binding_id in _ORDER:
+            return _ORDER.index(binding_id)
+        return len(_ORDER) if node is self.app else _ORDER.index(_OWN)
+
+    def _fitting(self) -> list[_Key]:
+        """Return the keys there is room for; behind the last one needs no gap."""
+        keys, room = self._all(), self.size.width + 1
+        if _width(keys) <= room:
+            return keys
+        room -= len(_MORE)
+        return [key for at, key in enumerate(keys) if _width(keys[: at + 1]) <= room]
+
+    def _at(self, x: int) -> _Key | None:
+        """Return the key that is drawn in a column."""
+        for key in self._fitting():
+            if 0 <= x < key.width - 1:
+                return key
+            x -= key.width
+        return None
+
+    def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Press the key that was clicked."""
+        key = self._at(event.x)
+        if key is not None and key.enabled:
+            self.app.simulate_key(key.key)
+        elif key is not None:
+            self.app.bell()
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Show which key the pointer is on."""
+        self._point_at(self._at(event.x))
+
+    def on_leave(self) -> None:
+        """The pointer is on no key any more."""
+        self._point_at(None)
+
+    def _point_at(self, key: _Key | None) -> None:
+        if key != self._pointed_at:
+            self._pointed_at = key
+            self.refresh()
 
 
-def _width(key: Any) -> int:
-    """Return how many cells a key takes, with the gap behind it."""
-    return cell_len(f"{key.key_display} {key.description} ")
+def _width(keys: Iterable[_Key]) -> int:
+    return sum(key.width for key in keys)

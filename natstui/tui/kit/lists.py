@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from textual.binding import Binding, BindingType
 from textual.widgets import OptionList, SelectionList
@@ -14,13 +14,29 @@ _MOVES: list[BindingType] = [
 ]
 
 
-class KeyList(OptionList):
+class _Paged:
+    """Moves by pages once it has one: Textual (8.2) fails where no line has any room."""
+
+    def action_page_up(self) -> None:
+        """Move a page up."""
+        it = cast("OptionList", super())
+        if it.scrollable_content_region:
+            it.action_page_up()  # type: ignore[no-untyped-call]
+
+    def action_page_down(self) -> None:
+        """Move a page down."""
+        it = cast("OptionList", super())
+        if it.scrollable_content_region:
+            it.action_page_down()  # type: ignore[no-untyped-call]
+
+
+class KeyList(_Paged, OptionList):
     """Lines of which one is chosen."""
 
     BINDINGS: ClassVar[list[BindingType]] = _MOVES
 
 
-class MarkList(SelectionList[SelectionType]):
+class MarkList(_Paged, SelectionList[SelectionType]):
     """Lines of which several are marked."""
 
     BINDINGS: ClassVar[list[BindingType]] = _MOVES

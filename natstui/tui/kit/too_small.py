@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.geometry import Size
+from textual.geometry import Offset, Size
 from textual.message_pump import MessagePump
-from textual.screen import ModalScreen
+from textual.screen import ModalScreen, Screen
+from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.tui.kit.text import safe_lines
@@ -35,6 +36,16 @@ class TerminalSized(MessagePump):
             event.stop()
             event.prevent_default()
 
+    def get_widget_and_offset_at(self, x: int, y: int) -> tuple[Widget | None, Offset | None]:
+        """Return what a click is on; nothing, when that was removed and is only still drawn.
+
+        Textual (8.2) would begin to select text in the parent it no longer has, and crash.
+        """
+        widget, offset = cast("Screen[Any]", super()).get_widget_and_offset_at(x, y)
+        if widget is None or not widget.is_attached:
+            return None, None
+        return widget, offset
+
 
 class TooSmall(TerminalSized, ModalScreen[None]):
     """Says how large the terminal must be, and goes when it is."""
@@ -50,9 +61,17 @@ class TooSmall(TerminalSized, ModalScreen[None]):
 
     def on_resize(self) -> None:
         """Say the present size, or give the screen back."""
+        self._look()
+
+    def on_screen_resume(self) -> None:
+        """Go when the terminal has become large enough below another screen."""
+        self._look()
+
+    def _look(self) -> None:
         size = self.app.size
         if not too_small(size):
-            if self in self.app.screen_stack and self.is_current:
+            # Textual closes what lies on top: below a dialog this would close the dialog.
+            if self.app.screen_stack and self.app.screen is self:
                 self.dismiss()
         else:
             least = f"{LEAST.width}×{LEAST.height}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 
 from rich.segment import Segment
@@ -24,6 +24,33 @@ _WHOLE = {"header", "cursor", "blurred", "hover", "marked"}
 _KEPT_ROWS = 1_000
 _TOLD_AGAIN_S = 60.0
 """A row that cannot be shown is said this often."""
+
+
+class DrawnCells:
+    """The cells of the rows drawn last; each row is asked for once until newer data comes."""
+
+    def __init__(self, report: Callable[[str], None]) -> None:
+        """`report` says a sentence about a row that cannot be shown."""
+        self._report = report
+        self._known: dict[int, Sequence[Cell]] = {}
+
+    def of(self, source: RowSource, row: int, columns_count: int) -> Sequence[Cell]:
+        """Return the cells of a row; one that cannot be shown says so in every cell."""
+        if row not in self._known:
+            cells: Sequence[Cell] = [Cell("defect", "bad")] * columns_count
+            with contained("showing a row", self._report, again_s=_TOLD_AGAIN_S):
+                cells = source.cells(row)
+            self._known[row] = cells
+        return self._known[row]
+
+    def forget(self) -> None:
+        """Ask for every row again."""
+        self._known.clear()
+
+    def forget_if_many(self) -> None:
+        """Keep no more rows than a user soon comes back to."""
+        if len(self._known) > _KEPT_ROWS:
+            self._known.clear()
 
 
 class TableLines(ScrollView, can_focus=True):
@@ -52,7 +79,7 @@ class TableLines(ScrollView, can_focus=True):
         self._painter = Painter(partial(_style_of, self))
         self._painted: dict[int, Look | None] = {}
         self._layout: tuple[int, Layout] | None = None
-        self._cells: dict[int, Sequence[Cell]] = {}
+        self._cells = DrawnCells(partial(self.notify, severity="error", timeout=15))
 
     @property
     def page(self) -> int:
@@ -89,22 +116,12 @@ class TableLines(ScrollView, can_focus=True):
             return None
         row = order[position]
         marked = bool(self.marks) and self.source.key(row) in self.marks
-        cells = self._cells.get(row)
-        if cells is None:
-            cells = self._cells[row] = self._cells_of(row)
+        cells = self._cells.of(self.source, row, len(self.columns))
         return Look(cells, position == self.cursor, position == self._hover, marked)
-
-    def _cells_of(self, row: int) -> Sequence[Cell]:
-        """Return the cells of a row; one that cannot be shown says so in every cell."""
-        cells: Sequence[Cell] | None = None
-        with contained("showing a row", partial(_report_defect, self), again_s=_TOLD_AGAIN_S):
-            cells = self.source.cells(row)
-        return [Cell("defect", "bad")] * len(self.columns) if cells is None else cells
 
     def repaint_changed(self) -> None:
         """Repaint the lines that would not look as they did; the rest costs no output."""
-        if len(self._cells) > _KEPT_ROWS:
-            self._cells.clear()
+        self._cells.forget_if_many()
         width = self.size.width
         for y in range(1, self.size.height):
             if y not in self._painted or self._look(y) != self._painted[y]:
@@ -120,10 +137,6 @@ class TableLines(ScrollView, can_focus=True):
         """Forget the styles of the old theme."""
         super().notify_style_update()
         self._painter.forget()
-
-
-def _report_defect(table: Widget, sentence: str) -> None:
-    table.notify(sentence, severity="error", timeout=15)
 
 
 def _style_of(table: Widget, look: str) -> Style:

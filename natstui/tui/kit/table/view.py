@@ -30,13 +30,6 @@ class TableView(TableLines):
         order = self.source.order
         return self.source.key(order[self.cursor]) if self.cursor < len(order) else None
 
-    @property
-    def visible_keys(self) -> tuple[Hashable, ...]:
-        """Return the keys of the rows on the screen, from the top."""
-        top = round(self.scroll_y)
-        order, key = self.source.order, self.source.key
-        return tuple(key(order[at]) for at in range(top, min(len(order), top + self.page)))
-
     def show(
         self, source: RowSource, *, sort: Sort | None = None, columns: Sequence[Column] = ()
     ) -> None:
@@ -52,7 +45,7 @@ class TableView(TableLines):
         # The row is gone: the cursor keeps its place.
         position = self.cursor if found is None else found
         self.source = source
-        self._cells.clear()
+        self._cells.forget()
         self._adopt(sort, tuple(columns) or self.columns)
         self.resize_content()
         self._put(position)
@@ -134,10 +127,17 @@ class VisibleRows:
 
     def _look(self) -> None:
         self._timer = None
-        keys = self._table.visible_keys
+        keys = self._keys()
         if keys != self._reported:
             self._reported = keys
             self._table.post_message(VisibleChanged(self._table, keys))
+
+    def _keys(self) -> tuple[Hashable, ...]:
+        """Return the keys of the rows on the screen, from the top."""
+        top = round(self._table.scroll_y)
+        order, key = self._table.source.order, self._table.source.key
+        end = min(len(order), top + self._table.page)
+        return tuple(key(order[at]) for at in range(top, end))
 
 
 class TableMessage(Message, bubble=True, namespace="big_table"):

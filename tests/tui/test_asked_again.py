@@ -198,7 +198,7 @@ async def test_a_question_waits_while_something_else_is_typed(
         await viewer.until(lambda: "exists already" in toasts(viewer), "the reason at once")
         await viewer.pilot.pause(1)
         await viewer.press("P")
-        assert form(viewer).texts == {"name": "TYP"}
+        assert form(viewer).entries.texts == {"name": "TYP"}
         await viewer.press("escape", "down", "enter")
         await comes_back(viewer, str(there), "exists already")
         await viewer.press("escape", "escape")

@@ -64,12 +64,12 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
             await asks(viewer)
             assert "the new stream HALF is not sent" in viewer.text
             await viewer.press(stays)
-            assert form(viewer).texts == {"name": "HALF", "description": "long to type"}
+            assert form(viewer).entries.texts == {"name": "HALF", "description": "long to type"}
         await viewer.press("ctrl+q")
         await asks(viewer)
         await viewer.press("escape")
         await go_to(viewer.app, "streams")
-        assert form(viewer).texts["name"] == "HALF"
+        assert form(viewer).entries.texts["name"] == "HALF"
         await viewer.press("escape", "down", "enter")
         await on_streams(viewer)
         await viewer.press("m", "w")
@@ -96,13 +96,13 @@ async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
         await on_form(viewer)
         jump_to(viewer, "description")
         await viewer.press("a", "ctrl+o", "b", "escape", "c", "ctrl+o", "ctrl+o", "d")
-        assert form(viewer).texts == {"description": "acd"}
+        assert form(viewer).entries.texts == {"description": "acd"}
         assert row(viewer, "max_msgs").text == "unlimited"
         jump_to(viewer, "max_msgs")
         await viewer.press("5")
-        assert form(viewer).texts["max_msgs"] == "5"
+        assert form(viewer).entries.texts["max_msgs"] == "5"
         await viewer.press("backspace")
-        assert "max_msgs" not in form(viewer).texts
+        assert "max_msgs" not in form(viewer).entries.texts
         theirs = {**made["config"], "max_msgs": 77, "max_bytes": 1 << 20}
         assert "error" not in await asked(nc, "STREAM.UPDATE.S", theirs)
         await viewer.press("ctrl+s")
@@ -114,7 +114,7 @@ async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
             "1MB",
             "acd",
         ]
-        assert form(viewer).texts == {"description": "acd"}
+        assert form(viewer).entries.texts == {"description": "acd"}
         await viewer.press("ctrl+s")
         await on_streams(viewer)
         config = (await asked(nc, "STREAM.INFO.S"))["config"]
@@ -129,8 +129,10 @@ async def test_a_template_leaves_what_was_typed(nats_server: Broker) -> None:
         await viewer.press("ctrl+t")
         await asks(viewer)
         await viewer.press("j", "j", "j", "j", "enter")
-        await viewer.until(lambda: form(viewer).draft.config.get("max_msgs_per_subject") == 1)
-        assert form(viewer).draft.config["name"] == "MINE"
+        await viewer.until(
+            lambda: form(viewer).entries.draft.config.get("max_msgs_per_subject") == 1
+        )
+        assert form(viewer).entries.draft.config["name"] == "MINE"
         assert row(viewer, "name").text == "MINE"
 
 
@@ -193,20 +195,20 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         jump_to(viewer, "description")
         with frozen(viewer):
             await viewer.press("ctrl+s", "t")
-            assert form(viewer).texts["description"] == "onet"
+            assert form(viewer).entries.texts["description"] == "onet"
         await viewer.until(lambda: "typed meanwhile is not sent" in toasts(viewer), "it is said")
-        assert form(viewer).texts["description"] == "onet"
+        assert form(viewer).entries.texts["description"] == "onet"
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["description"] == "one"
         await viewer.until(lambda: "Edit stream S" in viewer.text, "the form of an edit")
         editor = row(viewer, "max_msgs").editor
         assert isinstance(editor, Input)
         editor.value = "7"
-        await viewer.until(lambda: form(viewer).texts.get("max_msgs") == "7", "taken")
+        await viewer.until(lambda: form(viewer).entries.texts.get("max_msgs") == "7", "taken")
         # Not by keys: the engine must not stand still for so long that its requests time out.
         with frozen(viewer):
-            form(viewer).action_send()
+            form(viewer).sending.action_send()
             editor.value = "77"
-            await viewer.until(lambda: form(viewer).texts["max_msgs"] == "77", "taken")
+            await viewer.until(lambda: form(viewer).entries.texts["max_msgs"] == "77", "taken")
         await viewer.until(lambda: "not sent: you typed meanwhile" in toasts(viewer), "and again")
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == -1
         await viewer.press("ctrl+s")

@@ -115,6 +115,6 @@ async def test_typing_goes_on_when_a_screen_is_removed_under_it(nats_server: Bro
 
         def filled() -> bool:
             screen = viewer.app.screen
-            return isinstance(screen, FormScreen) and screen.texts == {"name": "X"}
+            return isinstance(screen, FormScreen) and screen.entries.texts == {"name": "X"}
 
         await viewer.until(filled, "the last form")

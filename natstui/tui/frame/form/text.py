@@ -187,6 +187,23 @@ def delivery_text(preview: DeliveryPreview) -> str:
     return f"would deliver message {first.stream_seq} ({first.subject}) first{more}"
 
 
+def caption_text(
+    subject: Subject, draft: Drafted, said: str, style: str = "", *, narrow: bool
+) -> Content:
+    """Return the line above a form: what it makes, and what is said or whether it can be sent."""
+    verb = "Edit" if subject.editing else "New"
+    name = text_at(draft.config, "name")
+    place = f" on {subject.stream}" if subject.kind == "consumer" else ""
+    parts = [f"{verb} {subject.kind} {name}{place}".strip()]
+    count = len(draft.problems)
+    parts += [said] if said else [f"{count} to correct" if count else "ready: ctrl+s sends it"]
+    warned = len(draft.warnings)
+    if warned and not said and narrow:
+        parts.append(f"{warned} {'warning' if warned == 1 else 'warnings'}: ctrl+o")
+    style = style or ("$text-error" if count else "$text-warning" if warned else "")
+    return safe("  ·  ".join(parts), style)
+
+
 def preview(subject: Subject, draft: Drafted, loses: Sequence[str] = ()) -> Content:
     """Return the preview of a form; `loses` is what goes for good with it."""
     parts: list[Content] = []

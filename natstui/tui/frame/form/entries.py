@@ -1,0 +1,60 @@
+"""What was typed into a form so far, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from natstui.model.assets.fields import Field, text_at
+from natstui.model.assets.names_in_use import NamesInUse
+from natstui.tui.frame.form.text import Subject, drafted, start_text, text_at_start
+
+
+class Entries:
+    """Keeps what was typed apart from what the form starts with, which may change below it."""
+
+    def __init__(self, subject: Subject) -> None:
+        self.subject = subject
+        self.texts: dict[str, str] = {}
+        """What was typed, by field; nothing of a field that shows what it did at first."""
+        self.estimate = ""
+        self.in_use = NamesInUse()
+        self.notes: tuple[str, ...] = ()
+        self.draft = drafted(subject, {}, self.in_use)
+        """What the texts meant when that was found out last."""
+
+    @property
+    def name(self) -> str:
+        """The name that the stream or consumer will have."""
+        return text_at(self.draft.config, "name")
+
+    def text_of(self, field: Field) -> str:
+        """Return what a field shows."""
+        return self.texts.get(field.path, start_text(self.subject, field))
+
+    def is_changed(self, field: Field) -> bool:
+        """Tell whether a field shows another text than at first."""
+        start = start_text(self.subject, field) if field.path else ""
+        return self.texts.get(field.path, start) != start
+
+    def put(self, path: str, text: str) -> None:
+        """Keep what was typed into a field; without a path it is the estimate."""
+        if path == "":
+            self.estimate = text
+        elif text == text_at_start(self.subject, path):
+            self.texts.pop(path, None)
+        else:
+            self.texts[path] = text
+
+    def start_from(self, base: Mapping[str, object]) -> None:
+        """Begin with another configuration; what was typed stays, on top of it."""
+        self.subject = replace(self.subject, base=base)
+
+    def redraft(self) -> None:
+        """Find out what the texts mean now."""
+        self.draft = drafted(self.subject, self.texts, self.in_use, self.estimate, self.notes)
+
+    def unsent(self) -> str:
+        """Return what was typed and not sent, in a few words; empty: none."""
+        verb = "edit of" if self.subject.editing else "new"
+        return f"the {verb} {self.subject.kind} {self.name}".strip() if self.texts else ""

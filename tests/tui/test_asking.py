@@ -35,6 +35,6 @@ async def test_no_screen_asks_under_a_number_of_another() -> None:
         shown: tuple[LiveScreen, ...] = (*screens, benchmark)
         for screen in shown:
             await app.push_screen(screen)
-        benchmark.start("quick")
+        benchmark.steering.start("quick")
         await pilot.pause()
     assert app.numbers == [first + 1, first + 2, first + 3, first + 4]

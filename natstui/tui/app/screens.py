@@ -108,7 +108,7 @@ def _start_scenario(app: App[int], scenario: str) -> None:
     from natstui.tui.bench.screen import BenchmarkScreen
 
     if isinstance(app.screen, BenchmarkScreen):
-        app.screen.start(scenario)
+        app.screen.steering.start(scenario)
 
 
 def _managing_screen(message: Manage, state: State) -> LiveScreen:

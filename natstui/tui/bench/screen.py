@@ -7,7 +7,7 @@ from time import monotonic
 from typing import ClassVar
 
 from textual import getters
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
 from textual.timer import Timer
@@ -15,21 +15,12 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.bench.view import BenchmarkView
-from natstui.model.live.state import State
-from natstui.model.records.benchmark import (
-    AddWorker,
-    BenchmarkLog,
-    BenchmarkSummed,
-    ChangeRate,
-    KillWorker,
-    StartBenchmark,
-    StopBenchmark,
-)
+from natstui.model.records.benchmark import BenchmarkLog, BenchmarkSummed
 from natstui.tui.bench import text as present
 from natstui.tui.bench import text as sections
+from natstui.tui.bench.steering import Steering
 from natstui.tui.bench.text import hanging
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, Open, next_command_id
 from natstui.tui.kit.chart.chart import Chart, Plotter
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.strip_chart import StripChart
@@ -63,22 +54,13 @@ def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
     return Content.assemble(safe(sentence, "$text-error" if summed.failed else ""), body)
 
 
-FASTER, SLOWER = 1.25, 0.8
 STRIPS_EVERY_S, TEXTS_EVERY_S = 0.095, 0.5
 
 
 class BenchmarkScreen(LiveScreen):
     """Workers at the left; throughput, latencies, messages and the log at the right."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("b,enter", "pick", "Pick", key_display="b", id="bench.pick"),
-        Binding("s", "stop", "Stop", id="bench.stop"),
-        Binding("r", "again", "Again", id="bench.again"),
-        Binding("plus,equals_sign", "rate(1)", "Faster", key_display="+", id="bench.faster"),
-        Binding("minus", "rate(-1)", "Slower", key_display="-", id="bench.slower"),
-        Binding("a", "add", "Add", id="bench.add"),
-        Binding("k", "kill", "Kill", id="bench.kill"),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = Steering.BINDINGS
 
     caption = getters.query_one("#caption", Static)
     crew = getters.query_one("#workers", SectionText)
@@ -93,7 +75,7 @@ class BenchmarkScreen(LiveScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._last: StartBenchmark | None = None
+        self.steering = Steering(self)
         self._strips_at_s = self._texts_at_s = 0.0
         self._log: tuple[BenchmarkLog, ...] = ()
         self._later: Timer | None = None
@@ -170,50 +152,3 @@ class BenchmarkScreen(LiveScreen):
         """Wrap the summary and the workers for the new width, without waiting for their turn."""
         self._texts_at_s = 0.0
         self.call_after_refresh(self.refresh_state)
-
-    def start(self, scenario: str, overrides: dict[str, str] | None = None) -> None:
-        """Run a scenario: its name, or the text of a file."""
-        self._last = StartBenchmark(next_command_id(), scenario, overrides or {})
-        self.app.post_message(Asked(self._last))
-
-    def action_pick(self) -> None:
-        """Pick or write a scenario."""
-        self.app.post_message(Open("scenarios", ""))
-
-    def action_stop(self) -> None:
-        """End the run now; its result is marked partial."""
-        self._steer(StopBenchmark(next_command_id()))
-
-    def action_again(self) -> None:
-        """Run the last scenario again."""
-        if self._last is None:
-            self.notify("no benchmark has run yet: b picks a scenario", severity="warning")
-        else:
-            self.start(self._last.scenario, dict(self._last.overrides))
-
-    def action_rate(self, direction: int) -> None:
-        """Let the senders send a quarter more, or a fifth less."""
-        factor = FASTER if direction > 0 else SLOWER
-        self._steer(ChangeRate(next_command_id(), factor_ratio=factor))
-
-    def action_add(self) -> None:
-        """Start one more worker of the role that receives, else of the first."""
-        self._steer(AddWorker(next_command_id(), _steered(self.state)))
-
-    def action_kill(self) -> None:
-        """Kill the last worker of the role that receives, else of the first, as in a crash."""
-        self._steer(KillWorker(next_command_id(), _steered(self.state)))
-
-    def _steer(self, command: StopBenchmark | ChangeRate | AddWorker | KillWorker) -> None:
-        """Ask for it, or say that there is nothing to steer; of a replay the app says it."""
-        view = self.state.benchmark or BenchmarkView()
-        if self.state.replay is None and (view.planned is None or view.finished is not None):
-            self.notify("no benchmark runs: b picks a scenario", severity="warning")
-        else:
-            self.app.post_message(Asked(command))
-
-
-def _steered(state: State) -> str:
-    """Return the role whose workers are added and killed; empty before any run."""
-    planned = state.benchmark.planned if state.benchmark else None
-    return (present.steered_role(planned.plan) or "") if planned else ""

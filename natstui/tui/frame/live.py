@@ -44,7 +44,7 @@ _KEEP_OR_DROP = (
 )
 _ASKED_AGAIN_S = 0.25
 """So often is looked whether a question may come back."""
-_OF_A_SERVER = {"raw", "pick", "stop", "again", "rate", "add", "kill"}
+_OF_A_SERVER = {"raw", "again"}
 
 
 @dataclass(frozen=True)

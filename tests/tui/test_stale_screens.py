@@ -77,6 +77,23 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 5
 
 
+async def test_a_closing_screen_still_knows_what_became_of_its_stream(
+    nats_server: Broker,
+) -> None:
+    """A timer of its message list may ask while the widgets are already gone."""
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        await viewer.until(lambda: "no messages here" in viewer.text, "the page")
+        screen = viewer.app.screen
+        assert isinstance(screen, MessagesScreen)
+        await viewer.press("escape")
+        await viewer.until(lambda: not screen.is_attached, "closed")
+        assert screen.note.became == ""
+
+
 async def test_the_message_list_shows_its_age_and_follows_the_stream(nats_server: Broker) -> None:
     url = nats_server.url
     async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:

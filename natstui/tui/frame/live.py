@@ -82,7 +82,6 @@ class LiveScreen(TerminalSized, Screen[None]):
     """Letters are typed here: the app's own letter keys are not offered."""
 
     strip = getters.query_one(StatusStrip)
-    note = getters.query_one(AssetNote)
     command_line = getters.query_one(CommandLine)
     timeline = getters.query_one(Timeline)
 
@@ -90,11 +89,13 @@ class LiveScreen(TerminalSized, Screen[None]):
         super().__init__()
         self.state = State()
         self.late_us = 0
+        # Not by a query: a timer may ask it while the screen closes and has no widgets any more.
+        self.note = AssetNote(self.asset, lambda: self.state)
 
     def compose(self) -> ComposeResult:
         """Lay out the frame around the body."""
         yield StatusStrip()
-        yield AssetNote(self.asset, lambda: self.state)
+        yield self.note
         yield from self.body()
         yield Timeline()
         yield CommandLine()

@@ -203,6 +203,25 @@ def test_an_ordered_receiver_is_owed_the_whole_stream_but_what_was_gone_before_i
     more = receiver(ORDERED, range(20))
     assert account([more], 10, 3).expected_msgs == 13
     assert account([one], None, 3).expected_msgs is None
+    nothing = replace(receiver(ORDERED, ()), gone_before_msgs=13)
+    assert account([nothing], 10, 3).expected_msgs == 0
+
+
+def test_a_shared_consumer_owes_what_its_readers_should_get_and_not_the_stream() -> None:
+    ends = span(figures(0, 4, 2), figures(8, 0, 0))
+    books = account([receiver(CONSUME, range(8))], 10, 3, ends)
+    assert (books.expected_msgs, books.lost_msgs) == (16, 8)
+
+
+def test_a_subscriber_is_owed_what_every_sender_sent_from_its_first_message_on() -> None:
+    other = sender(5, publisher=1)
+    heard = replace(receiver(SUBSCRIBE, range(10)), due_from={0: 0})
+    books = account([sender(10), other, heard], None, None)
+    assert (books.expected_msgs, books.lost_msgs) == (15, 5)
+    late = replace(receiver(SUBSCRIBE, range(1, 10)), due_from={0: 0})
+    assert account([sender(10), late], None, None).lost_msgs == 1
+    without_word = replace(late, due_from={})
+    assert account([sender(10), without_word], None, None).lost_msgs == 1
 
 
 def test_a_subscriber_is_owed_what_was_sent_since_it_heard_and_what_it_got_before() -> None:

@@ -30,7 +30,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
 from natstui.model.records.managing import Action, Change, JournalAction, PreviewChange
 from natstui.model.records.messages import PublishMessage, RequestReply
-from natstui.tui.frame.actions import SPECS
+from natstui.tui.frame.action_keys import SPECS
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
 

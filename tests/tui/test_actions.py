@@ -11,13 +11,13 @@ from textual.binding import Binding, BindingType
 from natstui.model.records.actions import CATALOGUE
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.frame import actions
-from natstui.tui.frame.actions import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, ActionSpec
+from natstui.tui.frame import action_keys
+from natstui.tui.frame.action_keys import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, ActionSpec
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
 from tests.architecture.source import Module, modules
 
-ROWS = [value for value in vars(actions).values() if isinstance(value, ActionSpec)]
+ROWS = [value for value in vars(action_keys).values() if isinstance(value, ActionSpec)]
 SCREENS = (
     (StreamsScreen, STREAM_ACTIONS),
     (StreamDetail, STREAM_ACTIONS),
@@ -66,7 +66,7 @@ def test_a_key_that_changes_something_is_written_in_the_rows_alone() -> None:
     ids = {row.id for row in calls}
     assert len(ids) > 12
     for module in modules():
-        if module.name != actions.__name__:
+        if module.name != action_keys.__name__:
             assert ids & strings(module) <= {"undo"}, module.name
             assert not re.search(r"Binding\([^)]*'manage'", module.text), module.name
 

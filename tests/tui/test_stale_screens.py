@@ -9,8 +9,8 @@ from pathlib import Path
 import natstui.tui
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.analysis.text import titles_of
+from natstui.tui.frame.action_runner import consumers_of
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.manage_keys import consumers_of
 from natstui.tui.kit.pick import Pick
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.message import MessageScreen

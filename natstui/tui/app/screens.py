@@ -16,7 +16,7 @@ from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.state import State
 from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.frame.actions import SPECS, Target
+from natstui.tui.frame.action_keys import SPECS, Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
 

@@ -8,10 +8,10 @@ from typing import ClassVar
 from textual.binding import BindingType
 
 from natstui.tui.consumers.detail_text import consumer_sections
-from natstui.tui.frame.actions import Target, manage_keys
+from natstui.tui.frame.action_keys import Target, manage_keys
+from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.charts import consumer_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import Section

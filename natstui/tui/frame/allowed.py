@@ -5,7 +5,7 @@ from __future__ import annotations
 from natstui.model.live.permissions import may_publish_some
 from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE
-from natstui.tui.frame.actions import SPECS
+from natstui.tui.frame.action_keys import SPECS
 
 
 def read_only(state: State) -> bool:

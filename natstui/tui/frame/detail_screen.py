@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.live.history import WINDOWS_S
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter

@@ -16,7 +16,7 @@ from textual.widget import Widget
 from natstui.defects import contained
 from natstui.model.live.state import State
 from natstui.model.records.record import Command, Watch
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.messages import (
     Announced,
     Asked,

@@ -11,7 +11,7 @@ from textual.message import Message
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 
 
 @dataclass

@@ -14,7 +14,7 @@ from natstui.model.live.age import at_moment, is_stale, poll_interval_us, polls_
 from natstui.model.live.state import State, own_requests_per_s
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
-from natstui.tui.frame.actions import Target, fate_text, made_at_us
+from natstui.tui.frame.action_keys import Target, fate_text, made_at_us
 from natstui.tui.kit.looks import style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe

@@ -17,7 +17,7 @@ from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import Change, Preview, PreviewChange
 from natstui.model.records.messages import Answered
-from natstui.tui.frame.actions import (
+from natstui.tui.frame.action_keys import (
     ActionSpec,
     Target,
     arguments,

@@ -12,7 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.records.record import Describe, Outcome
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, next_command_id
 from natstui.tui.kit.command_line import CommandLine

@@ -12,8 +12,8 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from natstui.model.records.messages import BrowseMessages, CountSubjects
+from natstui.tui.frame.action_runner import with_consumer
 from natstui.tui.frame.live import LiveScreen, Question, ask
-from natstui.tui.frame.manage_keys import with_consumer
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt

@@ -15,7 +15,7 @@ from textual.widgets import Static
 from natstui.errors import UsageError
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.paths import user_path
-from natstui.tui.frame.actions import PUBLISH_THIS, Target
+from natstui.tui.frame.action_keys import PUBLISH_THIS, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id

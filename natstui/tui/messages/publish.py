@@ -18,7 +18,7 @@ from natstui.errors import UsageError
 from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parsed
 from natstui.model.records.messages import PublishMessage, ReadMessage, RequestReply, StoredMessage
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.fields import FieldRow

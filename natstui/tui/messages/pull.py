@@ -13,7 +13,7 @@ from textual.widgets import Static
 
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen, Question, ask
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.view import ConsumerView

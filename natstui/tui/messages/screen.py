@@ -11,16 +11,16 @@ from textual import getters
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 
-from natstui.tui.frame.actions import (
+from natstui.tui.frame.action_keys import (
     DELETE_MESSAGE,
     PUBLISH,
     PUBLISH_AGAIN,
     PULL_NEXT,
     Target,
 )
+from natstui.tui.frame.action_runner import with_consumer
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.manage_keys import with_consumer
 from natstui.tui.frame.messages import Manage
 from natstui.tui.messages.jumps import MessageJumps
 from natstui.tui.messages.pages import MessagePages

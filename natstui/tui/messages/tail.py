@@ -13,7 +13,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from natstui.model.records.messages import StartTail, StopTail, StoredMessage, Tailed
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.lists import KeyList

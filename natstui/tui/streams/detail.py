@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
-from natstui.tui.frame.actions import Target, manage_keys
+from natstui.tui.frame.action_keys import Target, manage_keys
+from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.charts import stream_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.chart.chart import ChartData

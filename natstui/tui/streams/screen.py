@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from natstui.tui.frame.actions import Target, manage_keys
+from natstui.tui.frame.action_keys import Target, manage_keys
+from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.manage_keys import Managing
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import StreamView

@@ -18,7 +18,7 @@ from natstui.model.assets.fields import Config, text_at
 from natstui.model.assets.names_in_use import NamesInUse
 from natstui.model.records.managing import ReadNamesInUse
 from natstui.model.records.messages import Answered
-from natstui.tui.frame.actions import Target
+from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.fields import FormFields
 from natstui.tui.frame.form.file import FileToBeginWith

@@ -6,7 +6,13 @@ from collections.abc import Callable
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.state import State
-from natstui.tui.frame.actions import CONSUMER_ACTIONS, SPECS, STREAM_ACTIONS, ActionSpec, Target
+from natstui.tui.frame.action_keys import (
+    CONSUMER_ACTIONS,
+    SPECS,
+    STREAM_ACTIONS,
+    ActionSpec,
+    Target,
+)
 from natstui.tui.frame.allowed import allowed, read_only
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage

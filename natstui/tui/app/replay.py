@@ -24,6 +24,7 @@ from natstui.tui.app.part import Part
 from natstui.tui.app.screens import close_covering
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import next_command_id
+from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
 from natstui.tui.sessions.seeking import moment_us
 
 _REPORTED_WITHIN_S = 1.0
@@ -31,31 +32,24 @@ SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _NO_SPEED_ASKED = (1.0, float("-inf"))
 
 
-def _key(
-    name: str, key: str, action: str, text: str, shown: str, *, footer: bool = False
-) -> Binding:
+def _binding(one: ReplayKey) -> Binding:
     """Return a key that takes priority over those of the screen, which may use it otherwise."""
-    action = f"part('replay', {action})"
+    action = f"part('replay', {one.action})"
     return Binding(
-        key, action, text, key_display=shown, show=footer, priority=True, id=f"replay.{name}"
+        one.key,
+        action,
+        one.label,
+        key_display=one.shown,
+        show=one.is_in_footer,
+        priority=True,
+        id=f"replay.{one.name}",
     )
 
 
 class ReplayControls(Part):
     """Moves through a recording, and compares two of its moments."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        _key("play", "space", "'play'", "Play/pause", "space", footer=True),
-        _key("step_back", "left_square_bracket", "'step', -1", "Step back", "["),
-        _key("step", "right_square_bracket", "'step', 1", "Step", "]"),
-        _key("event_before", "left_curly_bracket", "'event', False", "Event before", "{"),
-        _key("event_next", "right_curly_bracket", "'event', True", "Next event", "}"),
-        _key("slower", "comma", "'speed', -1", "Slower", ","),
-        _key("faster", "full_stop", "'speed', 1", "Faster", "."),
-        _key("seek", "S", "'seek'", "Seek", "S", footer=True),
-        _key("mark", "a", "'mark_a'", "Mark A", "a", footer=True),
-        _key("compare", "equals_sign", "'compare'", "Compare", "=", footer=True),
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = [_binding(one) for one in REPLAY_KEYS]
 
     def __init__(self, app: App[int], engines: Engines) -> None:
         self._app = app

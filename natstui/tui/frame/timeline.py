@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Sequence
+from itertools import groupby
+from typing import NamedTuple
 
 from textual import events
 from textual.content import Content
@@ -31,7 +33,43 @@ MARKS: dict[MarkKind, tuple[str, str]] = {
 }
 """Letter and look of a mark; where marks fall on one cell, the first of these is shown."""
 
-KEYS = "space play  [ ] step  { } event  , . speed  S seek  a mark  = compare"
+
+class ReplayKey(NamedTuple):
+    """A key of a replay: what it does, what the footer calls it, and the word of the hint."""
+
+    name: str
+    key: str
+    shown: str
+    action: str
+    label: str
+    hint: str
+    """Neighbours of one hint are shown together."""
+    is_in_footer: bool = False
+
+
+REPLAY_KEYS = (
+    ReplayKey("play", "space", "space", "'play'", "Play/pause", "play", True),
+    ReplayKey("step_back", "left_square_bracket", "[", "'step', -1", "Step back", "step"),
+    ReplayKey("step", "right_square_bracket", "]", "'step', 1", "Step", "step"),
+    ReplayKey(
+        "event_before", "left_curly_bracket", "{", "'event', False", "Event before", "event"
+    ),
+    ReplayKey("event_next", "right_curly_bracket", "}", "'event', True", "Next event", "event"),
+    ReplayKey("slower", "comma", ",", "'speed', -1", "Slower", "speed"),
+    ReplayKey("faster", "full_stop", ".", "'speed', 1", "Faster", "speed"),
+    ReplayKey("seek", "S", "S", "'seek'", "Seek", "seek", True),
+    ReplayKey("mark", "a", "a", "'mark_a'", "Mark A", "mark", True),
+    ReplayKey("compare", "equals_sign", "=", "'compare'", "Compare", "compare", True),
+)
+
+
+def _hint() -> str:
+    """Return the keys in one line: `space play  [ ] step  …`."""
+    groups = groupby(REPLAY_KEYS, key=lambda one: one.hint)
+    return "  ".join(f"{' '.join(one.shown for one in keys)} {hint}" for hint, keys in groups)
+
+
+KEYS = _hint()
 _RANK = {kind: rank for rank, kind in enumerate(MARKS)}
 _SAID_FOR_US = 60_000_000
 

@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -27,6 +28,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.hook.pytest_deselected(items=[it for it in items if it not in set(chosen)])
     items[:] = chosen
 
+
+# A busy machine may take long for an example: that is no failure.
+settings.register_profile("any machine", deadline=None)
+settings.load_profile("any machine")
 
 # Spark's jobs of tests are trivial: most of their time would go into compiling them well.
 os.environ.setdefault(

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.bench.job.digits import read_digits, write_digits
@@ -12,7 +12,6 @@ from natstui.bench.job.tally import Recorder, buckets_of
 from natstui.model.bench import latency
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**18), min_size=1))
 def test_digits_come_back(numbers: list[int]) -> None:
     columns = np.zeros((len(numbers), 19), np.uint8)
@@ -43,7 +42,6 @@ def test_a_small_payload_has_a_short_stamp_or_none() -> None:
     assert (stamps.due_ns[0], stamps.sent_ns) == (5, None)
 
 
-@settings(deadline=None)
 @given(st.lists(st.lists(st.integers(0, 200_000), min_size=1)))
 def test_a_seen_set_is_a_set(batches: list[list[int]]) -> None:
     seen, truth = SeenSeqs(), set()
@@ -70,7 +68,6 @@ def test_repeats_and_wrong_order_are_found_by_publisher() -> None:
     assert (together[0].seen_count, together[1].seen_count) == (4, 1)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(-5, 2**52), min_size=1))
 def test_array_buckets_are_those_of_the_model(values: list[int]) -> None:
     assert buckets_of(np.array(values)).tolist() == [latency.bucket_of(v) for v in values]

@@ -1,7 +1,7 @@
 """Due times are a pure function of the plan."""
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.bench.job.schedule import Schedule, segment_at
@@ -50,7 +50,6 @@ def test_steps_follow_each_other() -> None:
     assert schedule.due_ns(10, 2).tolist() == [SECOND, SECOND + SECOND // 100]
 
 
-@settings(deadline=None)
 @given(_segments, st.floats(0, 1))
 def test_what_is_due_agrees_with_the_due_times(segments: list[RateSegment], part: float) -> None:
     schedule = Schedule(segments)

@@ -31,7 +31,6 @@ Step = tuple[str, object]
 
 _BOUNDED = settings(
     max_examples=120,
-    deadline=None,
     derandomize=True,
     database=None,
     phases=(Phase.generate, Phase.shrink),

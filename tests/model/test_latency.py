@@ -6,13 +6,12 @@ import random
 import struct
 import zlib
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.model.bench import latency
 
 
-@settings(deadline=None)
 @given(st.integers(0, 2**55))
 def test_a_latency_comes_back_within_one_percent(latency_ns: int) -> None:
     bucket = latency.bucket_of(latency_ns)
@@ -20,7 +19,6 @@ def test_a_latency_comes_back_within_one_percent(latency_ns: int) -> None:
     assert abs(latency.bucket_middle_ns(bucket) - latency_ns) <= max(latency_ns * 0.01, 0)
 
 
-@settings(deadline=None)
 @given(st.lists(st.integers(0, 10**12)), st.lists(st.integers(0, 10**12)))
 def test_merging_is_the_histogram_of_all(left: list[int], right: list[int]) -> None:
     merged = latency.merge([latency.from_latencies(left), latency.from_latencies(right)])
@@ -73,7 +71,6 @@ def _read_back(encoded: str) -> dict[int, int]:
     return counts
 
 
-@settings(deadline=None)
 @given(st.dictionaries(st.integers(0, 6000), st.integers(1, 2**40), max_size=60))
 def test_the_hdr_form_holds_every_bucket(counts: dict[int, int]) -> None:
     assert _read_back(latency.hdr_base64(latency.from_counts(counts))) == counts

@@ -27,7 +27,7 @@ from tests.session.any_record import KINDS, any_record, fields_of
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
-SLOW = settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+SLOW = settings(max_examples=25, suppress_health_check=list(HealthCheck))
 
 
 def tells_no_loss(record: Record) -> bool:
@@ -46,7 +46,7 @@ def test_records_of_every_kind_come_back_the_same(
 
 
 @pytest.mark.parametrize("cls", KINDS)
-@settings(deadline=None, max_examples=5, suppress_health_check=list(HealthCheck))
+@settings(max_examples=5, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_every_kind_can_be_told_apart_without_decoding(cls: Any, data: st.DataObject) -> None:
     record = data.draw(fields_of(cls))

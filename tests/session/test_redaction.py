@@ -128,7 +128,7 @@ def test_every_text_of_a_record_is_replaced_and_every_number_is_kept(cls: Any) -
             assert after == before and type(after) is type(before), field
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, suppress_health_check=list(HealthCheck))
 @given(any_record())
 def test_any_redacted_record_can_be_read_and_holds_no_text_of_its_own(record: Record) -> None:
     redacted = Pseudonyms().value(record)

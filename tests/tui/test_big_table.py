@@ -177,9 +177,7 @@ order_steps = st.lists(
 )
 
 
-@settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(order_steps)
 async def test_the_cursor_follows_its_key_through_any_sorting_adding_and_removing(
     steps: list[tuple[list[int], int, int]],

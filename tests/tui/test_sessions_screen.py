@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
+from time import monotonic
 
 import pytest
 from textual.widgets import Input
@@ -12,8 +16,11 @@ from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.pack import unpack
+from natstui.tui.app.link import STOP_TIMEOUT_S
+from natstui.tui.bench.screen import BenchmarkScreen
 from tests.session.making import made
 from tests.session.scenario import Scenario
+from tests.tui.test_forms import asked, connected, toasts
 from tests.tui.viewer import Viewer, frozen, replaying, viewing
 
 
@@ -122,26 +129,78 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes(
         "runs": "reading the saved runs",
         "journal": "reading the journal",
     }
-    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=(160, 40)) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+
+        async def says(what: str) -> None:
+            await viewer.until(lambda: what in viewer.text, what)
+            empty = ("nothing to show", "no recordings", "no messages here")
+            assert not any(words in viewer.text for words in empty)
+
         with frozen(viewer):
             for command, said in lists.items():
                 await viewer.type_command(command)
-                await viewer.until(lambda said=said: said in viewer.text, command)
-                assert "nothing to show" not in viewer.text
-                assert "no recordings" not in viewer.text
+                await says(said)
                 await viewer.press("escape")
+            await viewer.press("m")
+            await says("S  ·  reading")
+            await viewer.press("escape", "b")
+            await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
+            await viewer.press("b")
+            await says("reading the scenarios")
+        await viewer.until(lambda: "enter runs a scenario" in viewer.text, "the scenarios")
+        await viewer.press("1", "m")
+        await viewer.until(lambda: "no messages here" in viewer.text, "the messages")
         await listed(viewer)
 
 
-async def test_a_replay_that_does_not_end_holds_nothing_up(
-    nats_server: Broker, library: Path
+@asynccontextmanager
+async def ticking() -> AsyncIterator[Callable[[], float]]:
+    """Tick on the viewer's loop, and tell the longest time in seconds that it stood still."""
+    longest_s = 0.0
+
+    async def tick() -> None:
+        nonlocal longest_s
+        last_s = monotonic()
+        while True:
+            await asyncio.sleep(0.01)
+            now_s = monotonic()
+            longest_s, last_s = max(longest_s, now_s - last_s), now_s
+
+    task = asyncio.create_task(tick())
+    try:
+        yield lambda: longest_s
+    finally:
+        task.cancel()
+
+
+async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_viewer_up(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Its engine does not end before the export, and is killed after three seconds."""
+    scenario, polls_count = Scenario(streams=300, consumers=2), 300
+    made(tmp_path, [*scenario.beginning(), *scenario.records(0, polls_count)])
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
+    written = tmp_path / "out" / "stream_sample.csv"
     async with viewing(nats_server.url, size=(160, 40)) as viewer:
         await listed(viewer)
         await viewer.press("enter")
         await viewer.until(lambda: viewer.app.state.replay, "the replay")
+        await viewer.type_command("seek +20s")
+        await viewer.until(lambda: len(viewer.rows()) == 300, "every stream")
+        await viewer.press("E")
+        await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats")
+        await viewer.press("enter")
+        await answer(viewer, str(written.parent))
+        await viewer.until(lambda: written.exists() and written.stat().st_size, "the export")
+        # However quick the machine is: the export is not over when the replay is left.
         with frozen(viewer) as engine:
-            viewer.app.parts.engines.close_replay()
-            assert engine.poll() is None, "waited for the engine of the replay"
-            await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
-        await viewer.until(lambda: engine.poll() is not None, "ended")
+            assert len(written.read_bytes().splitlines()) < 300 * polls_count
+            async with ticking() as longest_s:
+                await viewer.type_command("live")
+                await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
+                await viewer.until(lambda: engine.poll() is not None, "killed")
+                assert longest_s() < STOP_TIMEOUT_S / 2
+        assert "exported" not in toasts(viewer)

@@ -39,14 +39,19 @@ os.environ.setdefault(
 )
 
 
+def keep_apart(environ: pytest.MonkeyPatch, folders: Path) -> None:
+    """Let everything that is started keep its files below a folder."""
+    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
+        environ.setenv(f"XDG_{kind}_HOME", str(folders / kind.lower()))
+    for name in [name for name in os.environ if name.startswith(("NATS_", "NATSTUI_"))]:
+        if name != "NATS_SERVER":
+            environ.delenv(name)
+
+
 @pytest.fixture(autouse=True)
 def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Settings, journals and what the viewer remembers are the test's, not the developer's."""
-    for kind in ("CONFIG", "STATE", "DATA", "CACHE"):
-        monkeypatch.setenv(f"XDG_{kind}_HOME", str(tmp_path / "folders" / kind.lower()))
-    for name in [name for name in os.environ if name.startswith(("NATS_", "NATSTUI_"))]:
-        if name != "NATS_SERVER":
-            monkeypatch.delenv(name)
+    keep_apart(monkeypatch, tmp_path / "folders")
 
 
 @pytest.fixture

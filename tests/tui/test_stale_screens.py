@@ -16,10 +16,9 @@ from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
-from tests.tui.test_forms import asked, connected, own_state, toasts
+from tests.tui.shared import Shared, on_the_files_loop
+from tests.tui.test_forms import asked, connected, toasts
 from tests.tui.viewer import Viewer, viewing
-
-__all__ = ["own_state"]
 
 WIDE = (120, 40)
 
@@ -35,12 +34,13 @@ def listed(viewer: Viewer) -> list[int | None]:
     return [one.stream_seq for one in screen.pages.shown]
 
 
+@on_the_files_loop
 async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_it_is_deleted(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
-    url = nats_server.url
+    url = shared.url
     stream = {"name": "S", "subjects": ["s"]}
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+    async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", stream)
         for number in range(3):
             await nc.request("s", b"%d" % number)
@@ -77,12 +77,11 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         assert (await asked(nc, "STREAM.INFO.S"))["state"]["messages"] == 5
 
 
-async def test_a_closing_screen_still_knows_what_became_of_its_stream(
-    nats_server: Broker,
-) -> None:
+@on_the_files_loop
+async def test_a_closing_screen_still_knows_what_became_of_its_stream(shared: Shared) -> None:
     """A timer of its message list may ask while the widgets are already gone."""
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=WIDE) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
@@ -94,9 +93,10 @@ async def test_a_closing_screen_still_knows_what_became_of_its_stream(
         assert screen.note.became == ""
 
 
-async def test_the_message_list_shows_its_age_and_follows_the_stream(nats_server: Broker) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+@on_the_files_loop
+async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
         await asked(nc, "STREAM.CREATE.W", queue)
         body = {"stream_name": "W", "config": {"durable_name": "C", "ack_policy": "explicit"}}
@@ -125,8 +125,9 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(nats_server
         assert screen.pages._ask_id == number, "a stream that rests is not read again"
 
 
+@on_the_files_loop
 async def test_the_next_message_is_taken_from_the_consumer_there_is_or_one_picked(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
     async def ready(count: int) -> None:
         def known() -> bool:
@@ -136,8 +137,8 @@ async def test_the_next_message_is_taken_from_the_consumer_there_is_or_one_picke
 
         await viewer.until(known, f"{count} consumers")
 
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("N")

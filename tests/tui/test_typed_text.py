@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from textual.widgets import Input, TextArea
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.screens import go_to
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
@@ -15,6 +14,7 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
+from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.test_forms import (
     SMALL,
     asked,
@@ -23,12 +23,9 @@ from tests.tui.test_forms import (
     jump_to,
     on_form,
     on_streams,
-    own_state,
     toasts,
 )
-from tests.tui.viewer import Viewer, frozen, viewing
-
-__all__ = ["own_state"]
+from tests.tui.viewer import Viewer, frozen
 
 
 def form(viewer: Viewer) -> FormScreen:
@@ -45,11 +42,12 @@ async def asks(viewer: Viewer) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
 
 
+@on_the_files_loop
 async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("a")
@@ -85,11 +83,12 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         assert not isinstance(viewer.app.screen, PublishScreen | Pick)
 
 
+@on_the_files_loop
 async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         made = await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("e")
@@ -121,8 +120,9 @@ async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
         assert (config["max_msgs"], config["description"]) == (77, "acd")
 
 
-async def test_a_template_leaves_what_was_typed(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=SMALL) as viewer:
+@on_the_files_loop
+async def test_a_template_leaves_what_was_typed(shared: Shared) -> None:
+    async with shared.as_new(SMALL) as viewer:
         await viewer.press("a")
         await on_form(viewer)
         await fill(viewer, name="MINE")
@@ -136,7 +136,8 @@ async def test_a_template_leaves_what_was_typed(nats_server: Broker) -> None:
         assert row(viewer, "name").text == "MINE"
 
 
-async def test_an_edited_scenario_outlives_the_list_and_an_error(nats_server: Broker) -> None:
+@on_the_files_loop
+async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared) -> None:
     def editor() -> TextArea:
         return viewer.app.screen.query_one(TextArea)
 
@@ -145,7 +146,7 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(nats_server: Br
         await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
         await viewer.until(lambda: editor().text, "the scenarios")
 
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with shared.as_new((120, 40)) as viewer:
         await viewer.press("b")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
         await opened()
@@ -164,9 +165,10 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(nats_server: Br
     ScenariosScreen.drafts.clear()
 
 
-async def test_a_digit_goes_to_the_list_itself(nats_server: Broker) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
+@on_the_files_loop
+async def test_a_digit_goes_to_the_list_itself(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new((120, 40)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("d", "y", "1")
@@ -184,11 +186,12 @@ async def test_a_digit_goes_to_the_list_itself(nats_server: Broker) -> None:
         assert "not sent" not in toasts(viewer)
 
 
+@on_the_files_loop
 async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_lost(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await viewer.press("a")
         await on_form(viewer)
         await fill(viewer, name="S", description="one")
@@ -216,15 +219,16 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_msgs"] == 77
 
 
+@on_the_files_loop
 async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
     def line() -> Input:
         assert isinstance(viewer.app.screen, Prompt)
         return viewer.app.screen.query_one(Input)
 
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m", "s", *"12x", "enter")

@@ -11,12 +11,11 @@ from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.sessions.screen import SessionsScreen
+from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.terminals import OnTerminal
-from tests.tui.test_forms import asked, connected, jump_to, on_form, on_streams, own_state
+from tests.tui.test_forms import asked, connected, jump_to, on_form, on_streams
 from tests.tui.test_viewer_process import MAIN
-from tests.tui.viewer import Viewer, viewing
-
-__all__ = ["own_state"]
+from tests.tui.viewer import Viewer
 
 NAMED = {"\r": "enter", "\t": "tab", "\x13": "ctrl+s", "\x1b": "escape", "\x15": "ctrl+u"}
 
@@ -36,8 +35,9 @@ async def names(url: str) -> list[str]:
         return list((await asked(nc, "STREAM.NAMES"))["streams"] or ())
 
 
-async def test_keys_right_behind_a_colon_belong_to_the_command_line(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+@on_the_files_loop
+async def test_keys_right_behind_a_colon_belong_to_the_command_line(shared: Shared) -> None:
+    async with shared.as_new((120, 40)) as viewer:
         for line in ("sessions", "note ABC", "nonsense"):
             burst(viewer, f":{line}\r")
             await viewer.until(lambda line=line: CommandLine.history[":"][-1:] == [line], line)
@@ -45,19 +45,21 @@ async def test_keys_right_behind_a_colon_belong_to_the_command_line(nats_server:
         await viewer.until(lambda: "no command :nonsense" in viewer.text)
 
 
+@on_the_files_loop
 async def test_a_form_takes_what_is_typed_while_it_opens_and_right_before_ctrl_s(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
-    async with viewing(nats_server.url, size=(100, 30)) as viewer:
+    async with shared.as_new((100, 30)) as viewer:
         for number in range(3):
             burst(viewer, f"aTYPED-AHEAD-{number}\x13")
             await viewer.until(lambda number=number: f"TYPED-AHEAD-{number}" in viewer.rows())
-    assert sorted(await names(nats_server.url)) == [f"TYPED-AHEAD-{n}" for n in range(3)]
+    assert sorted(await names(shared.url)) == [f"TYPED-AHEAD-{n}" for n in range(3)]
 
 
-async def test_an_edit_sends_the_last_letter_every_time(nats_server: Broker) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=(100, 30)) as viewer:
+@on_the_files_loop
+async def test_an_edit_sends_the_last_letter_every_time(shared: Shared) -> None:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new((100, 30)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
         for number in range(3):
@@ -77,11 +79,12 @@ async def test_an_edit_sends_the_last_letter_every_time(nats_server: Broker) -> 
             )
 
 
+@on_the_files_loop
 async def test_a_burst_goes_through_several_screens_and_a_paste_keeps_its_place(
-    nats_server: Broker,
+    shared: Shared,
 ) -> None:
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=(100, 30)) as viewer:
+    url = shared.url
+    async with connected(url) as nc, shared.as_new((100, 30)) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         burst(viewer, "mw\t")
@@ -108,9 +111,10 @@ async def test_a_real_terminal_loses_no_key_of_a_burst(nats_server: Broker) -> N
     assert await names(nats_server.url) == ["REALTYPED"]
 
 
-async def test_typing_goes_on_when_a_screen_is_removed_under_it(nats_server: Broker) -> None:
+@on_the_files_loop
+async def test_typing_goes_on_when_a_screen_is_removed_under_it(shared: Shared) -> None:
     """Inputs behind one that closes what has the keys are not held back."""
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+    async with shared.as_new((80, 24)) as viewer:
         burst(viewer, "a\x1ba\x1b:sessions\r\x1b:add\rX")
 
         def filled() -> bool:

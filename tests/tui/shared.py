@@ -1,0 +1,57 @@
+"""A server and a viewer that several tests use, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import pytest
+
+from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.kit.command_line import CommandLine
+from tests.tui.test_forms import asked, connected
+from tests.tui.viewer import Viewer
+
+on_the_files_loop = pytest.mark.asyncio(loop_scope="module")
+
+
+@dataclass
+class Shared:
+    """What one test left behind is gone before the next, also where it failed."""
+
+    url: str
+    _viewer: Viewer
+
+    @asynccontextmanager
+    async def as_new(self, size: tuple[int, int]) -> AsyncIterator[Viewer]:
+        """The viewer on its first screen, and no stream on the server."""
+        await self._close_screens()
+        async with connected(self.url) as nc:
+            for name in (await asked(nc, "STREAM.NAMES"))["streams"] or ():
+                await asked(nc, f"STREAM.DELETE.{name}")
+        viewer, app = self._viewer, self._viewer.app
+        await viewer.pilot.resize_terminal(*size)
+        await viewer.until(
+            lambda: (
+                not viewer.rows()
+                and not app.state.stream_configurations
+                and not app.state.consumer_configurations
+            ),
+            "nothing of the test before",
+        )
+        app.clear_notifications()
+        app._toasts.clear()
+        yield viewer
+
+    async def _close_screens(self) -> None:
+        app = self._viewer.app
+        for mode in [*app._screen_stacks]:
+            await app.switch_mode(mode)
+            while len(app.screen_stack) > 1:
+                await app.pop_screen()
+        await app.switch_mode("streams")
+        self._viewer.table.command_line.close()
+        for lines in CommandLine.history.values():
+            lines.clear()
+        ScenariosScreen.drafts.clear()

@@ -6,6 +6,8 @@ import ast
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 import natstui.tui
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.analysis.text import titles_of
@@ -13,12 +15,13 @@ from natstui.tui.frame.action_runner import consumers_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.managing.action import ActionScreen
+from natstui.tui.messages import pages
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.test_forms import asked, connected, toasts
-from tests.tui.viewer import Viewer, viewing
+from tests.tui.viewer import Viewer, frozen, viewing
 
 WIDE = (120, 40)
 
@@ -123,6 +126,45 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         await viewer.until(lambda: "2…4 of 2…4  ·  now" in viewer.text, "its age")
         await viewer.pilot.pause(4)
         assert screen.pages._ask_id == number, "a stream that rests is not read again"
+
+
+@on_the_files_loop
+async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engine(
+    shared: Shared,
+) -> None:
+    """A message goes no further than to who was at work when it was made, if that lies above."""
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
+        screen = viewer.app.screen
+        assert isinstance(screen, MessagesScreen)
+        # Otherwise the page may ask when its own time has come, and not when the screen has news.
+        for timer in screen.pages._timers:
+            timer.stop()
+        await nc.request("s", b"x")
+        await viewer.until(lambda: listed(viewer) == [1], "what was published")
+
+
+@on_the_files_loop
+async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
+    shared: Shared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pages, "_ANSWER_WITHIN_S", 2.0)
+    monkeypatch.setattr(pages, "RENEWED_AFTER_S", 1e9)
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("m")
+        await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
+        await nc.request("s", b"x")
+        await viewer.until(lambda: 1 in viewer.app.state.streams.columns.stored_msgs, "the poll")
+        with frozen(viewer) as engine:
+            await viewer.press("f5")
+            engine.kill()
+        monkeypatch.setattr(pages, "RENEWED_AFTER_S", 1.0)
+        await viewer.until(lambda: listed(viewer) == [1], "what was published")
 
 
 @on_the_files_loop

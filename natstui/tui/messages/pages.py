@@ -59,10 +59,11 @@ class MessagePages(Vertical):
         self.stream = stream
         self._live = live
         """Has the newest state, and knows whether the stream is still the same."""
-        self.asked = BrowseMessages(-1, stream)
+        self.asked = self._listed = BrowseMessages(-1, stream)
+        """What was asked for, and what of it is listed."""
         self.page: MessagePage | None = None
         self._ask_id = -1
-        self._waiting = self._renewing = False
+        self._waiting = self._renewing = self._failed = False
         self._asked_s = self._answered_s = self._checked_s = monotonic()
         self._place_asked: tuple[object, ...] | None = None
         """What the stream's counters were when the page was asked for."""
@@ -116,11 +117,19 @@ class MessagePages(Vertical):
         if answer is not None and self._waiting:
             self._waiting = False
             self._answered_s = monotonic()
+            self._failed = answer.body_json is None
             if answer.body_json is None:
-                self.caption.update(safe(answer.text, "$text-error"))
+                self._keep_page(answer.text)
             else:
                 self._take(_page.decode(answer.body_json))
         self._keep_up()
+
+    def _keep_page(self, reason: str) -> None:
+        """Say why no other page came; the one there is stays, and is read again."""
+        self.caption.update(safe(reason, "$text-error"))
+        self._place_asked = None
+        if self.page is not None:
+            self.asked = self._listed
 
     def _take(self, page: MessagePage) -> None:
         """Show a page; one read again keeps the cursor on its message."""
@@ -131,6 +140,7 @@ class MessagePages(Vertical):
             self._renew(page)
 
     def _draw(self, page: MessagePage) -> None:
+        self._listed = self.asked
         self._list(page)
         if page.messages:
             forwards = self.asked.newer or page.sought_seq is not None
@@ -161,8 +171,11 @@ class MessagePages(Vertical):
     def _keep_up(self) -> None:
         """Show how old the page is, and read it again when the stream moved since."""
         now_s, place = monotonic(), self._place()
-        if self._waiting and now_s - self._asked_s < _ANSWER_WITHIN_S:
-            return
+        if self._waiting:
+            if now_s - self._asked_s < _ANSWER_WITHIN_S:
+                return
+            # Its answer was lost, as with an engine that was killed: the page is an older one.
+            self._waiting, self._place_asked = False, None
         if self.page is None or self._live.note.became or self.app.screen is not self._live:
             return
         if place == self._place_asked:
@@ -172,7 +185,8 @@ class MessagePages(Vertical):
             sought = self.page.sought_seq
             stays = replace(self.asked, from_seq=sought, newer=True, jump=None, from_time=None)
             self._ask(self.asked if sought is None else stays, renewing=True)
-        self._tell()
+        if not self._failed:
+            self._tell()
 
     def _see_it_stands(self) -> None:
         """Take a poll that found the same counters as a check of the page."""

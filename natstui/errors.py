@@ -20,6 +20,7 @@ NatstuiError (1)
 ├── Interrupted (130, 143)    a signal ended a run early; without a result
 ├── BrokerFailed (1)          the embedded nats-server does not run
 ├── SessionError (6)          a recording cannot be read or written
+│   └── DamagedSession        not all of it: the command did its work with the rest
 └── AnalysisError (7)         Java, Spark or the data of an analysis
 """
 
@@ -165,6 +166,13 @@ class SessionError(NatstuiError):
     """A recording cannot be read or written."""
 
     exit_code = 6
+
+
+class DamagedSession(SessionError):
+    """Something of a recording cannot be read; what was asked was done with all the rest."""
+
+    def __init__(self, session: object, done: str) -> None:
+        super().__init__(f"{session} is damaged: {done}")
 
 
 class AnalysisError(NatstuiError):

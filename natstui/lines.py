@@ -16,18 +16,23 @@ import msgspec
 
 from natstui.errors import NatstuiError
 from natstui.model.bench.counts import LATENCY_FIELDS, Latencies
+from natstui.model.bench.latency import BUCKETS_COUNT
 from natstui.model.live.column_differences import SnapshotAsDifferences, from_differences
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS
 from natstui.model.live.past_polls import PastPolls
-from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.live.snapshot import (
+    ConsumerColumns,
+    Snapshot,
+    StreamColumns,
+    later_columns,
+)
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
-from natstui.model.records.record import Command, Record
+from natstui.model.records.record import Command, Record, kind_of
 
 SCHEMA_VERSION = 2
 """Of the records; a reader checks it before it reads. Version 1 had no polls with differences."""
 
 _SIGNED_MAX = 2**63 - 1
-_BUCKETS = 8192
 _LATER: dict[str, Any] = {
     column.name: ()
     if "Peer" in str(column.type) or "Upstream" in str(column.type)
@@ -36,7 +41,7 @@ _LATER: dict[str, Any] = {
     else False
     for table in (StreamColumns, ConsumerColumns)
     for column in fields(table)
-    if not str(column.type).startswith(("tuple[int,", "tuple[str,"))
+    if column.name in later_columns(table)
 }
 """Column → its value where it was not recorded yet; counters and names have no such value."""
 _STREAMS = tuple(field.name for field in fields(StreamColumns))
@@ -48,11 +53,6 @@ _STRING_OR_HUGE = re.compile(rb'"(?:[^"\\]|\\.)*"|-?\d{19,}')
 
 class BadLine(NatstuiError):
     """A line is not a record this version knows."""
-
-
-def _kind(cls: type) -> str:
-    """Return the kind of a class: `LinkChanged` → `link_changed`."""
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 def _may_hold_huge(value: Any) -> bool:
@@ -106,7 +106,7 @@ def _filled(table: Any, names: tuple[str, ...]) -> Any:
 def _impossible(latencies: Latencies) -> bool:
     """Tell whether a bucket stands for a latency that no 64-bit number holds."""
     histograms = (getattr(latencies, name) for name in LATENCY_FIELDS)
-    return any(not 0 <= bucket < _BUCKETS for each in histograms for bucket in each.buckets)
+    return any(not 0 <= bucket < BUCKETS_COUNT for each in histograms for bucket in each.buckets)
 
 
 def _histograms(latencies: Latencies) -> list[tuple[Any, tuple[str, ...]]]:
@@ -151,16 +151,12 @@ class Codec:
     """Encodes and decodes one closed union of dataclasses."""
 
     def __init__(self, union: Any) -> None:
-        self._heads = {cls: b'{"kind":"%s",' % _kind(cls).encode() for cls in get_args(union)}
-        self._heads[SnapshotAsDifferences] = b'{"kind":"%s",' % _kind(Snapshot).encode()
-        self._classes = {_kind(cls).encode(): cls for cls in get_args(union)}
+        self._heads = {cls: b'{"kind":"%s",' % kind_of(cls).encode() for cls in get_args(union)}
+        self._heads[SnapshotAsDifferences] = b'{"kind":"%s",' % kind_of(Snapshot).encode()
+        self._classes = {kind_of(cls).encode(): cls for cls in get_args(union)}
         # Made when first used: all of them at once would delay every start.
         self._decoders: dict[bytes, msgspec.json.Decoder[Any]] = {}
         self._encoder = msgspec.json.Encoder()
-
-    def kind_of(self, cls: type) -> str:
-        """Return the kind that stands first in the lines of a class."""
-        return _kind(cls)
 
     def encode(self, value: Any) -> bytes:
         """Return the line of a value, newline included."""

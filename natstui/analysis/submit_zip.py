@@ -20,11 +20,7 @@ _PARTS = (
     "paths.py",
     "units.py",
     "analysis/**/*",
-    "model/__init__.py",
-    "model/findings/__init__.py",
-    "model/findings/status.py",
-    "model/live/__init__.py",
-    "model/live/limits.py",
+    "model/**/*",
 )
 """What the zip holds, as globs below the package. A test imports the job from the zip alone."""
 

@@ -90,6 +90,7 @@ class ReplayProcess:
             self._send(iter([encode_record(self._first)]))
             self._send(self._player.marks())
             self._send(self._player.seek(self._player.at_us if at_us is None else at_us))
+            self._send(self._player.new_damage())
             self._send(iter([self._player.position()]))
             self._recording.warm_up()
             # So that the garbage collector does not scan the loaded recording again during a seek.
@@ -150,6 +151,7 @@ class ReplayProcess:
         player = self._player
         until_us = player.at_us + round(passed_s * 1e6 * player.speed_ratio)
         self._send(player.forward(until_us))
+        self._send(player.new_damage())
         if player.at_end() and not self._recording.is_recording:
             player.playing = False
         self._send(iter([player.position()]))
@@ -170,6 +172,7 @@ class ReplayProcess:
         except NatstuiError as error:
             status = "refused" if isinstance(error, Refused) else "failed"
             self._fail(command, status, str(error))
+        self._send(self._player.new_damage())
         # A seek that was interrupted leaves half a state; the newer one reports the position.
         if not self._waiting:
             self._send(iter([self._player.position()]))

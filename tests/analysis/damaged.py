@@ -28,7 +28,7 @@ def segments(spark: SparkSession, folder: Path) -> dict[str, dict[str, object]]:
     found = [source.folder for source in find_sources(spark, [str(folder)])]
     files = read_segments(spark, found)
     index = silver_index.index_lines(read_lines(spark, found, doubled_segments(files)))
-    rows = silver_index.segments(index, files).collect()
+    rows = silver_index.segments(index, files, silver_index.kinds(index)).collect()
     return {row["segment"]: row.asDict() for row in rows}
 
 

@@ -226,9 +226,15 @@ def account_capacity(session: str, records: list[Record]) -> list[Row]:
 
 
 def session_summary(
-    session: str, records: list[Record], folder: Path, damage: tuple[int, int, int]
+    session: str,
+    records: list[Record],
+    folder: Path,
+    damage: tuple[int, int, int, int, str | None],
 ) -> list[Row]:
-    """Return the row of a session; `damage`: corrupt segments, torn and unknown lines."""
+    """Return the row of a session.
+
+    `damage`: corrupt segments, torn, unfinished and unknown lines, and where they are.
+    """
     polls = polls_of(records)
     pauses = [b.taken_mono_us - a.taken_mono_us for a, b in itertools.pairwise(polls)]
     files = list(folder.glob("records-*"))
@@ -246,7 +252,9 @@ def session_summary(
             "segments_count": len(files),
             "corrupt_segments_count": damage[0],
             "torn_lines_count": damage[1],
-            "unknown_lines_count": damage[2],
+            "unfinished_lines_count": damage[2],
+            "unknown_lines_count": damage[3],
+            "damage": damage[4],
             "size_bytes": sum(file.stat().st_size for file in files),
         }
     ]

@@ -25,7 +25,10 @@ def verdict(gold: Gold) -> list[Row]:
         finding["weight_count"] *= 0.85 ** seen[finding["kind"]]
         seen[finding["kind"]] += 1
     by_weight.sort(key=lambda f: (-f["weight_count"], f["kind"], f["subject"]))
-    return [{**finding, "rank_count": place} for place, finding in enumerate(by_weight[:10], 1)]
+    sure = [finding for finding in by_weight if finding["kind"] == "recording"][:3]
+    others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
+    top = [finding for finding in by_weight if finding in sure or finding in others]
+    return [{**finding, "rank_count": place} for place, finding in enumerate(top, 1)]
 
 
 def _told(row: Row, kind: str, subject: str, weight: float, *words: str) -> Row:
@@ -147,9 +150,14 @@ def _rest(gold: Gold) -> Iterator[Row]:
                 f"between {row['low_change'] * 100:+.1f} and {row['high_change'] * 100:+.1f} %",
             )  # fmt: skip
     for row in gold["session"]:
-        if row["corrupt_segments_count"]:
-            yield _told(
-                row, "recording", row["session"], 50,
-                f"{row['corrupt_segments_count']} segments are damaged",
-                f"{row['torn_lines_count']} lines could not be read",
-            )  # fmt: skip
+        segments = row["corrupt_segments_count"]
+        lines = row["torn_lines_count"] - row["unfinished_lines_count"]
+        lines += row["unknown_lines_count"]
+        words = [f"{segments} segment{' is' if segments == 1 else 's are'} damaged"] * (
+            segments > 0
+        )
+        if lines:
+            are = " could not be read and is" if lines == 1 else "s could not be read and are"
+            words.append(f"{lines} line{are} left out")
+        if words:
+            yield _told(row, "recording", row["session"], 50, ", ".join(words), row["damage"])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -77,19 +78,25 @@ def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, t
 
 
 def test_the_sessions_are_what_their_folders_hold(analysed: Analysed) -> None:
-    planted = (CORRUPT_SEGMENTS_COUNT, TORN_LINES_COUNT, UNKNOWN_LINES_COUNT)
     expected = []
     for folder in analysed.folders:
-        damage = planted if folder.name == THIRD else (0, 0, 0)
+        damage = planted_damage(folder) if folder.name == THIRD else (0, 0, 0, 0, None)
         records = analysed.records[folder.name]
         expected += oracle_rates.session_summary(folder.name, records, folder, damage)
     assert_alike("session", found(analysed, "session"), expected)
 
 
+def planted_damage(folder: Path) -> tuple[int, int, int, int, str]:
+    (last,) = folder.glob("records-*.jsonl")
+    where = f"{last.name}: 2 lines; records-000099.jsonl.gz is damaged"
+    return CORRUPT_SEGMENTS_COUNT, TORN_LINES_COUNT, 1, UNKNOWN_LINES_COUNT, where
+
+
 def test_a_damaged_recording_is_a_finding(analysed: Analysed) -> None:
     (row,) = damaged(analysed.store.gold(SESSION_SUMMARY)).collect()
-    assert (row["session"], row["sentence"]) == (THIRD, "1 segments are damaged")
-    assert row["evidence"] == "2 lines could not be read"
+    told = "1 segment is damaged, 2 lines could not be read and are left out"
+    assert (row["session"], row["sentence"]) == (THIRD, told)
+    assert row["evidence"] == planted_damage(analysed.folders[2])[-1]
 
 
 def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:

@@ -81,16 +81,27 @@ def test_an_interrupt_while_spark_starts_cancels_too(sessions: Path, tmp_path: P
     child.stdout.close()
 
 
-def test_a_renamed_column_ends_the_command_with_a_sentence(sessions: Path, tmp_path: Path) -> None:
+def test_bad_lines_are_left_out_and_told_and_the_command_ends_as_for_any_damaged_session(
+    sessions: Path, tmp_path: Path
+) -> None:
     folder, out = small(sessions), tmp_path / "out"
-    rewritten(folder / "records-000005.jsonl", b'"stored_msgs":', b'"messages":')
-    ran = natstui("analyze", str(folder), "--out", str(out), "--master", "local[2]")
-    assert ran.returncode == 7
-    assert ran.stdout == ""
-    sentence = ran.stderr.strip().splitlines()[-1]
-    assert ": stored_msgs in session" in sentence
-    assert NAME in sentence
+    rewritten(folder / "records-000005.jsonl", b'"stored_msgs":', b'"messages":', once=True)
+    words = ("analyze", str(folder), "--out", str(out), "--master", "local[2]")
+    ran = natstui(*words)
+    assert ran.returncode == 6
+    sentence = f"natstui: {NAME} is damaged: only what can be read of it was analysed"
+    assert ran.stderr.splitlines()[-1] == sentence
+    assert "1 line could not be read and is left out" in ran.stdout
+    assert "records-000005.jsonl: 1 line" in ran.stdout
+    assert "natstui: reading again, because some lines cannot be read" in ran.stderr
     assert left_behind(out) == []
+    again = natstui(*words, "--json")
+    assert again.returncode == 6
+    result = json.loads(again.stdout)
+    assert result["read_sessions_count"] == 0
+    assert "reading" not in again.stderr
+    texts = [text for row in result["tables"]["verdict"]["rows"] for text in row]
+    assert "1 line could not be read and is left out" in texts
 
 
 def refused(

@@ -18,6 +18,7 @@ from natstui.model.bench import result as benchmark_result
 from natstui.model.live import snapshot
 from natstui.model.records import benchmark, recording
 from natstui.model.records import record as record_model
+from tests.session import any_record
 
 SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
 
@@ -81,13 +82,14 @@ def test_the_replicas_and_upstreams_have_the_fields_of_the_model(text: str, cls:
     assert read == {name: spark_text(hints[name]).removesuffix("?") for name in read}
 
 
-def kind_of(cls: type) -> str:
-    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+def test_every_kind_that_can_be_recorded_is_known() -> None:
+    recorded = {record_model.kind_of(cls) for cls in any_record.KINDS}
+    assert recorded | {"keyframe"} == set(schema.KINDS)
 
 
 def test_every_event_is_a_record_with_those_fields() -> None:
     members = (*vars(record_model).values(), *vars(recording).values())
-    classes = {kind_of(cls): cls for cls in members if isinstance(cls, type)}
+    classes = {record_model.kind_of(cls): cls for cls in members if isinstance(cls, type)}
     for kind, fields in schema.EVENTS.items():
         hints = typing.get_type_hints(classes[kind])
         assert fields == {name: spark_text(hints[name]) for name in fields}, kind

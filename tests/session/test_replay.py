@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from natstui.model.records.recording import (
 )
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
+from natstui.session.share.verify import verify
 from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts
@@ -218,3 +220,64 @@ def test_a_replay_tells_what_is_missing_on_its_timeline_and_at_its_end(
     assert sentence in [mark.text for mark in marks if mark.kind == "gap"]
     assert process.returncode == 6
     assert process.stderr.decode().strip().endswith(f"{folder} is damaged: {sentence}")
+
+
+def spoil(path: Path) -> None:
+    """Change a byte in the middle of a file, whose size stays the same."""
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    path.write_bytes(content)
+
+
+def test_a_spoiled_segment_is_played_through_and_told(
+    tmp_path: Path, records: list[Record]
+) -> None:
+    folder = made(tmp_path, records, polls_per_segment=40)
+    spoiled = segments(folder)[1].path
+    spoil(spoiled)
+    sentence = f"{spoiled.name} is damaged: only what can be read of it is shown"
+    replay = Replay(folder, "--paused")
+    start_us, end_us = replay.state.replay.start_at_us, replay.state.replay.end_at_us  # type: ignore[union-attr]
+    replay.ask(SetSpeed(1, 64))
+    replay.ask(SeekTo(2, start_us + 35_000_000))
+    position = replay.ask(Play(3))
+    while position.playing:
+        position = replay.until_position()
+    assert position.at_us == end_us
+    # Older polls and events of the spoiled segment are missing, and nothing else.
+    shown, told = without_replay(replay.state), live(records, end_us)
+    for kept in ("stream_history", "consumer_history", "costs", "happenings"):
+        del shown[kept], told[kept]
+    assert shown == told
+    assert replay.state.replay_marks is not None
+    assert sentence in [mark.text for mark in replay.state.replay_marks.marks]
+    # One also goes into it.
+    inside = replay.ask(SeekTo(4, start_us + 50_000_000))
+    assert inside.at_us == start_us + 50_000_000
+    assert not [record for record in replay.heard if isinstance(record, Answered)]
+    assert replay.close() == 6
+
+
+def test_a_spoiled_segment_is_opened_too_when_nothing_else_knows_what_is_in_it(
+    tmp_path: Path, records: list[Record]
+) -> None:
+    folder = made(tmp_path, records, polls_per_segment=40)
+    spoil(segments(folder)[0].path)
+    (folder / "index.jsonl").unlink()
+    replay = Replay(folder, "--paused")
+    end_us = replay.state.replay.end_at_us  # type: ignore[union-attr]
+    replay.ask(SeekTo(1, end_us))
+    assert len(replay.state.streams) == len(fold(records).streams)
+    assert replay.close() == 6
+
+
+def test_a_replay_says_how_many_lines_are_left_out(tmp_path: Path, records: list[Record]) -> None:
+    folder = made(tmp_path, records, polls_per_segment=10_000)
+    (file,) = segments(folder)
+    plain = file.path.with_suffix("")
+    plain.write_bytes(gzip.decompress(file.path.read_bytes()) + b"noise\n" * 3)
+    file.path.unlink()
+    replay = Replay(folder, "--paused")
+    assert replay.state.replay is not None
+    assert replay.state.replay.left_out_lines_count == verify(folder).unreadable_lines_count == 3
+    assert replay.close() == 6

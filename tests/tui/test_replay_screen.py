@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.state import State
 from natstui.model.records.recording import Gap
+from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
@@ -85,6 +87,16 @@ async def test_a_click_on_the_timeline_goes_there(folder: Path) -> None:
         await viewer.pilot.click("Timeline", offset=(40, 1))
         await viewer.until(lambda: 25 < at_s(viewer) < 35)
         assert isinstance(viewer.app.state, State)
+
+
+async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> None:
+    spoiled = made(tmp_path, Scenario(streams=2, consumers=4).records(0, 5))
+    (file,) = segments(spoiled)
+    plain = gzip.decompress(file.path.read_bytes())
+    file.path.with_suffix("").write_bytes(plain + b"noise\n" * 3)
+    file.path.unlink()
+    async with replaying(spoiled, size=(120, 40)) as viewer:
+        await viewer.until(lambda: "3 lines left out" in viewer.text)
 
 
 async def test_keys_pressed_in_a_row_all_count(folder: Path) -> None:

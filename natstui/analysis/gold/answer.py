@@ -12,6 +12,9 @@ from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver, Thresholds
 from natstui.analysis.tables import Table
 
+RECORDING = "recording"
+"""Kind of a finding about the recording itself: what it says bears on all the others."""
+
 
 @dataclass(frozen=True, slots=True)
 class Given:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.answer import RECORDING, Answer, finding
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
@@ -26,20 +26,30 @@ SESSION_SUMMARY = Table(
         ("segments_count", "bigint", "Files"),
         ("corrupt_segments_count", "bigint", "Sealed files that are cut off or damaged"),
         ("torn_lines_count", "bigint", "Lines left out because they were cut off or not readable"),
+        ("unfinished_lines_count", "bigint", "Of these, the end of an open file: being written"),
         ("unknown_lines_count", "bigint", "Lines left out because their kind is not known"),
         ("size_bytes", "bigint", "Size on disk"),
+        ("damage", "string", "Files not read whole, with the lines left out of each"),
     ),
 )
+
+_FILES_NAMED = 5
+"""More damaged files than these are counted, not named."""
 
 
 def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataFrame) -> DataFrame:
     """Return the table `session`."""
+    bad = unreadable_lines()
+    name = F.when(F.col("corrupt"), F.concat("segment", F.lit(" is damaged")))
+    left_out = F.when(bad > 0, F.concat("segment", F.lit(": "), counted(bad, "line")))
     files = silver.segment.groupBy("session").agg(
         F.count("*").alias("segments_count"),
         F.count_if("corrupt").alias("corrupt_segments_count"),
         F.sum("torn_lines_count").alias("torn_lines_count"),
+        F.sum("unfinished_lines_count").alias("unfinished_lines_count"),
         F.sum("unknown_lines_count").alias("unknown_lines_count"),
         F.sum("size_bytes").alias("size_bytes"),
+        _named(F.sort_array(F.collect_list(F.concat_ws(", ", name, left_out)))).alias("damage"),
     )
     polls = silver.poll.groupBy("session").agg(
         F.min("at_us").alias("start_at_us"),
@@ -63,12 +73,40 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
     return SESSION_SUMMARY.contract(rows.withColumn("duration_s", duration))
 
 
+def unreadable_lines() -> Column:
+    """Return how many lines are left out that ought to be readable, of a file or a session."""
+    torn = F.col("torn_lines_count") - F.col("unfinished_lines_count")
+    return torn + F.col("unknown_lines_count")
+
+
+def counted(count: Column, noun: str) -> Column:
+    """Return `1 line`, `3 lines`."""
+    return F.concat(count.cast("string"), F.when(count == 1, f" {noun}").otherwise(f" {noun}s"))
+
+
+def _named(texts: Column) -> Column:
+    """Return texts as one, without the empty ones; the last of many are counted."""
+    texts = F.array_remove(texts, "")
+    more = F.size(texts) - _FILES_NAMED
+    rest = F.when(more > 0, F.concat(F.lit(" and "), counted(more, "other file")))
+    joined = F.array_join(F.slice(texts, 1, _FILES_NAMED), "; ")
+    return F.when(F.size(texts) > 0, F.concat(joined, F.coalesce(rest, F.lit(""))))
+
+
 def damaged(sessions: DataFrame) -> DataFrame:
     """Return findings about recordings that could not be read whole."""
-    rows = sessions.where(F.col("corrupt_segments_count") > 0)
-    sentence = F.format_string("%d segments are damaged", "corrupt_segments_count")
-    evidence = F.format_string("%d lines could not be read", "torn_lines_count")
-    return finding(rows, "recording", F.col("session"), F.lit(50), (sentence, evidence))
+    segments, lines = F.col("corrupt_segments_count"), unreadable_lines()
+    rows = sessions.where((segments > 0) | (lines > 0))
+    are_damaged = F.when(segments == 1, " is damaged").otherwise(" are damaged")
+    are_left_out = F.when(lines == 1, " could not be read and is left out").otherwise(
+        " could not be read and are left out"
+    )
+    sentence = F.concat_ws(
+        ", ",
+        F.when(segments > 0, F.concat(counted(segments, "segment"), are_damaged)),
+        F.when(lines > 0, F.concat(counted(lines, "line"), are_left_out)),
+    )
+    return finding(rows, RECORDING, F.col("session"), F.lit(50), (sentence, F.col("damage")))
 
 
 ANSWERS = (
@@ -87,5 +125,7 @@ ANSWERS = (
             "No session.",
         ),
         sorted_by=("session",),
+        # Whoever shows the result says which sessions are damaged, however many there are.
+        least_rows_count=10_000,
     ),
 )  # fmt: skip

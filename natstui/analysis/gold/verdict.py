@@ -11,13 +11,15 @@ from functools import reduce
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given
+from natstui.analysis.gold.answer import RECORDING, Answer, Given
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 
 MOST_COUNT = 10
 _NEXT_OF_A_KIND = 0.85
 """Each further finding of the same kind counts for this much of the one before."""
+_SURE_COUNT = 3
+"""So many findings about the recordings are always among the ten, however light they are."""
 
 VERDICT = Table(
     "verdict",
@@ -62,7 +64,9 @@ def ranked(findings: DataFrame) -> DataFrame:
     of_kind = Window.partitionBy("kind").orderBy(F.col("weight").desc(), "subject", "start_at_us")
     place = F.row_number().over(of_kind) - 1
     weight = F.col("weight") * F.pow(F.lit(_NEXT_OF_A_KIND), place)
-    rows = findings.withColumn("weight_count", weight)
-    top = rows.orderBy(F.col("weight_count").desc(), "kind", "subject").limit(MOST_COUNT)
-    order = Window.orderBy(F.col("weight_count").desc(), "kind", "subject")
+    sure = (F.col("kind") == RECORDING) & (place < _SURE_COUNT)
+    rows = findings.withColumns({"weight_count": weight, "sure": sure})
+    heaviest = (F.col("weight_count").desc(), "kind", "subject")
+    top = rows.orderBy(F.col("sure").desc(), *heaviest).limit(MOST_COUNT)
+    order = Window.orderBy(*heaviest)
     return VERDICT.contract(top.withColumn("rank_count", F.row_number().over(order)))

@@ -75,6 +75,14 @@ def sections(result: Result) -> list[Shown]:
     return [one for one in filled if one.rows or not one.section.optional]
 
 
+def damaged_sessions(result: Result) -> list[str]:
+    """Return the sessions of which something could not be read, as clean text."""
+    table = result["tables"]["session"]
+    names = [column["name"] for column in table["columns"]]
+    session, damage = names.index("session"), names.index("damage")
+    return [clean_line(row[session]) for row in table["rows"] if row[damage] is not None]
+
+
 def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
     """Return (moments, values) of a column of the table `load` for one session."""
     table = result["tables"]["load"]

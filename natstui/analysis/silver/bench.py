@@ -6,7 +6,6 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import checked
 from natstui.analysis.silver.events import of_kind
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 
@@ -15,10 +14,8 @@ _RUN = ["session", "run_id"]
 
 def reports(index: DataFrame) -> DataFrame:
     """Return every worker's reports, with the phase the run was in."""
-    rows = of_kind(index, "benchmark_report", schema.BENCHMARK_REPORT).select(
-        "session", "line.*", checked(F.col("line.counts"), schema.COUNTS).alias("counted")
-    )
-    phases = of_kind(index, "benchmark_phase", schema.BENCHMARK_PHASE).select("session", "line.*")
+    rows = of_kind(index, "benchmark_report").select("session", "line.*")
+    phases = of_kind(index, "benchmark_phase").select("session", "line.*")
     phases = phases.groupBy(*_RUN).agg(F.collect_list(F.struct("at_us", "phase")).alias("phases"))
     rows = rows.join(F.broadcast(phases), _RUN, "left")
     so_far = F.filter("phases", lambda entered: entered["at_us"] <= F.col("at_us"))
@@ -27,8 +24,7 @@ def reports(index: DataFrame) -> DataFrame:
 
 def bench_intervals(reported: DataFrame) -> DataFrame:
     """Return the table `bench_interval`."""
-    rows = reported.drop("counts").select("*", "counted.*")
-    return BENCH_INTERVAL.contract(rows)
+    return BENCH_INTERVAL.contract(reported.select("*", "counts.*"))
 
 
 def bench_latencies(reported: DataFrame) -> DataFrame:
@@ -38,7 +34,7 @@ def bench_latencies(reported: DataFrame) -> DataFrame:
             F.struct(
                 F.lit(name.removesuffix("_uncorrected")).alias("metric"),
                 F.lit(not name.endswith("_uncorrected")).alias("corrected"),
-                checked(F.col(f"latencies.{name}"), schema.HISTOGRAM).alias("histogram"),
+                F.col(f"latencies.{name}").alias("histogram"),
             )
             for name in schema.LATENCIES
         )
@@ -59,25 +55,14 @@ def bench_latencies(reported: DataFrame) -> DataFrame:
 
 def bench_results(index: DataFrame) -> DataFrame:
     """Return the table `bench_result`."""
-    fields = {
-        "at_us": "bigint",
-        "run_id": "string",
-        "result": _result_type(),
-    }
-    rows = of_kind(index, "benchmark_finished", fields).select("session", "line.*")
-    rows = rows.select(
+    rows = of_kind(index, "benchmark_finished").select(
         "session",
-        "at_us",
-        "run_id",
-        checked(F.col("result"), schema.BENCHMARK_RESULT).alias("result"),
-        checked(F.col("result.accounting"), schema.ACCOUNTING).alias("account"),
+        "line.at_us",
+        "line.run_id",
+        *(f"line.result.{name}" for name in schema.BENCHMARK_RESULT),
+        *(f"line.result.accounting.{name}" for name in schema.ACCOUNTING),
     )
-    return BENCH_RESULT.contract(rows.select("*", "result.*", "account.*"))
-
-
-def _result_type() -> str:
-    own = schema.struct(schema.BENCHMARK_RESULT)
-    return f"{own[:-1]},accounting:{schema.struct(schema.ACCOUNTING)}>"
+    return BENCH_RESULT.contract(rows)
 
 
 def bucket_middle_ns(bucket: Column) -> Column:

@@ -9,7 +9,9 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.silver import schema
 from natstui.analysis.silver.schema import PACKED_AS
+from natstui.analysis.silver.unreadable import CORRUPT, OPTIONS, clamped, is_huge
 from natstui.analysis.spark.failures import ERROR_MARK
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
 
 NEAR_BELOW_US = 1_000_000_000
 """A time that is less than this is a difference; all others are µs since 1970."""
@@ -22,11 +24,27 @@ def is_packed(row: Column) -> Column:
     return row[next(iter(PACKED_AS.values()))].isNotNull()
 
 
-def recorded_column(row: Column, name: str) -> Column:
-    """Return all values of a column, or the differences recorded in their place."""
-    if name not in PACKED_AS:
-        return row[name]
-    return F.when(F.col(IS_PACKED), row[PACKED_AS[name]]).otherwise(row[name])
+def recorded_column(row: Column, where: str, name: str, type_text: str) -> Column:
+    """Return all values of a column, or the differences recorded in their place.
+
+    A column that an older recording does not have is filled with the value for unknown.
+    """
+    column = row[name]
+    if name in later_columns(_TABLES[where]):
+        filled = F.array_repeat(_unknown(type_text), F.size(row["name"]))
+        column = F.when(F.size(column) > 0, column).otherwise(filled)
+    if where == "consumers" and name in PACKED_AS:
+        return F.when(F.col(IS_PACKED), row[PACKED_AS[name]]).otherwise(column)
+    return column
+
+
+_TABLES = {"streams": StreamColumns, "consumers": ConsumerColumns}
+
+
+def _unknown(type_text: str) -> Column:
+    if type_text.endswith("?"):
+        return F.lit(None).cast(schema.spark_type(type_text))
+    return F.lit(False) if type_text == "boolean" else F.array().cast(type_text)
 
 
 def unpacked(rows: DataFrame) -> DataFrame:
@@ -58,22 +76,24 @@ def _time(near: str, base_us: Column) -> Column:
     return F.when(difference, F.col(near) + base_us).otherwise(F.col(near))
 
 
-_PLACE = r',"line":(\d{1,9})(?:,"part":(\d{1,9}),"parts_count":\d{1,9})?\}$'
+_PLACE = r',"line":(\d{1,9})(?:,"part":(\d{1,6}),"parts_count":(\d{1,6}))?\}$'
 """The place of a line in its segment, and of a part of a large poll in its line."""
 
-_CORRUPT = "_corrupt_record"
+_BEGINS = r'^\{"kind":"[a-z_]{1,40}",("taken_mono_us":-?\d{1,19},)?"(taken_)?at_us":-?\d{1,19}'
+"""How every line begins, as its other readers have it too."""
 _ALL = "all_"
 """Begins the name of a column that still holds all values of a poll."""
-_OPTIONS = {"columnNameOfCorruptRecord": _CORRUPT, "mode": "PERMISSIVE"}
 
 
 def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> DataFrame:
-    """Return the lines of sessions: session, segment, kind, line_count, part_count, value.
+    """Return the lines of sessions: session, segment, kind, place, value, and their numbers.
 
-    `folders` are paths or URLs with Spark's glob characters escaped; `skipped` are segments, as
-    `session/file`, that another one already holds.
+    `line_count`, `part_count` and `parts_count` are those at a line's end; `place` is the number
+    of its record, or one of its own that is negative. `folders` are paths or URLs with Spark's
+    glob characters escaped; `skipped` are segments, as `session/file`, that another one holds.
     """
-    reader = spark.read.option("ignoreCorruptFiles", value=True)
+    # Otherwise a stray carriage return would end a line too.
+    reader = spark.read.option("ignoreCorruptFiles", value=True).option("lineSep", "\n")
     where = F.col("_metadata.file_path")
     # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
     head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
@@ -83,8 +103,11 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
         F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
         _number(tail, 1, "line_count"),
         _number(tail, 2, "part_count"),
+        _number(tail, 3, "parts_count"),
         "value",
     )
+    without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
+    lines = lines.withColumn("place", F.coalesce("line_count", without_number))
     if skipped:
         lines = lines.where(~F.concat_ws("/", "session", "segment").isin(skipped))
     return lines
@@ -125,20 +148,17 @@ def parse(lines: DataFrame, ddl: str) -> DataFrame:
     Sequences beyond 64 signed bits are text in a recording; they are read as 2⁶³−1. No filter on
     `line` here: Spark would push it below the parsing and parse twice.
     """
-    wanted = f"struct<{ddl},{_CORRUPT}:string>"
-    clamped = F.regexp_replace("value", r'"\d{19,20}"', str(2**63 - 1))
-    bad = F.col("line")[_CORRUPT].isNotNull()
-    huge = bad & F.col("value").rlike(r'"\d{19,20}"')
-    rows = lines.withColumn("line", F.from_json("value", wanted, _OPTIONS))
-    rows = rows.withColumn(
-        "line", F.when(huge, F.from_json(clamped, wanted, _OPTIONS)).otherwise(F.col("line"))
-    )
+    wanted, value = f"struct<{ddl},{CORRUPT}:string>", F.col("value")
+    bad = F.col("line")[CORRUPT].isNotNull()
+    again = F.from_json(clamped(value), wanted, OPTIONS)
+    rows = lines.withColumn("line", F.from_json(value, wanted, OPTIONS))
+    rows = rows.withColumn("line", F.when(bad & is_huge(value), again).otherwise(F.col("line")))
     return rows.withColumn("line", F.when(~bad, F.col("line"))).drop("value")
 
 
 def whole(value: Column) -> Column:
-    """Return whether a line has both its ends: a torn one has not."""
-    return value.startswith('{"kind":"') & value.endswith("}")
+    """Return whether a line has both its ends, and is text: a torn one has not."""
+    return value.endswith("}") & _bytes_of(value, 1, 140).rlike(_BEGINS) & F.is_valid_utf8(value)
 
 
 def raised(sentence: Column) -> Column:
@@ -172,8 +192,8 @@ def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
         *kept,
         F.col("line").isNotNull().alias("_read"),
         *(
-            (recorded_column(row, name) if packed else row[name]).alias(_ALL + name)
-            for name in fields
+            recorded_column(row, where, name, type_text).alias(_ALL + name)
+            for name, type_text in fields.items()
         ),
     )
     rows = rows.withColumn("_differ", _differing(fields))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from functools import partial
 
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -27,7 +30,9 @@ from natstui.analysis.silver.tables import (
     POLL,
     SEGMENT,
     STREAM_SAMPLE,
+    TABLES,
 )
+from natstui.analysis.spark.failures import is_bad_line
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
@@ -64,23 +69,67 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     new = [source for source in sources if done.get(source.session) != marks[source.session]]
     if not new:
         return 0
-    folders = [source.folder for source in new]
+    folders, names = [source.folder for source in new], [source.session for source in new]
     files = read_segments(spark, folders)
     lines = read_lines(spark, folders, doubled_segments(files))
-    _write_tables(store, lines, files, step)
+    if not _written_quickly(store, names, lines, files, step):
+        # To know which lines are bad costs as much as reading them: only where there are any.
+        _begin(store, names)
+        step("reading again, because some lines cannot be read")
+        _write_tables(store, lines, files, step, leave_out=True)
     rows = [(s.session, marks[s.session], s.folder) for s in new]
     store.write_silver(MANIFEST, spark.createDataFrame(rows, MANIFEST.ddl()))
     return len(new)
 
 
-def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) -> None:
+def _written_quickly(
+    store: Store, sessions: list[str], lines: DataFrame, files: DataFrame, step: Step
+) -> bool:
+    """Write the tables as if every line could be read; tell whether that is so."""
+    _begin(store, sessions)
+    try:
+        return _write_tables(store, lines, files, step, leave_out=False)
+    except (PySparkException, Py4JError) as error:
+        if not is_bad_line(error):
+            raise
+        return False
+
+
+def _begin(store: Store, sessions: list[str]) -> None:
+    """Remove what there is of the sessions; the mark that they are complete goes first.
+
+    A table for which they have no rows any more would keep its old ones.
+    """
+    store.drop_silver(MANIFEST, sessions)
+    for table in TABLES:
+        store.drop_silver(table, sessions)
+
+
+def _write_tables(
+    store: Store, lines: DataFrame, files: DataFrame, step: Step, *, leave_out: bool
+) -> bool:
+    """Write the tables; False when there are bad lines, unless these are to be left out."""
+
     def write(part: _Part) -> None:
         store.write_silver(part[0], part[1]())
 
-    index = silver_index.index_lines(lines).persist()
-    try:
+    with ExitStack() as stack:
+
+        def kept(rows: DataFrame) -> DataFrame:
+            stack.callback(rows.unpersist)
+            return rows.persist()
+
+        index = kept(silver_index.index_lines(lines, every_column=leave_out))
         step("reading the lines")
-        store.write_silver(SEGMENT, silver_index.segments(index, files))
+        kinds = silver_index.kinds(index)
+        segments = kept(silver_index.segments(index, files, kinds))
+        store.write_silver(SEGMENT, segments)
+        torn_count, bad_count = _torn(segments)
+        if bad_count and not leave_out:
+            return False
+        if torn_count:
+            records = kept(silver_index.left_out(index, kinds))
+            index, lines = (silver_index.without(rows, records) for rows in (index, lines))
         poll = silver_index.polls(index)
         step("polls")
         write((POLL, lambda: poll))
@@ -89,11 +138,18 @@ def _write_tables(store: Store, lines: DataFrame, files: DataFrame, step: Step) 
             (STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends))
         ]
         step("stream samples and events")
-        in_parallel(write, parts + _of_kinds(index, silver_index.kinds(index)))
+        in_parallel(write, parts + _of_kinds(index, kinds))
         step("consumer samples")
         write((CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)))
-    finally:
-        index.unpersist()
+    return True
+
+
+def _torn(segments: DataFrame) -> tuple[int, int]:
+    """Return how many lines are left out, and how many of them ought to be readable."""
+    torn, unfinished = F.sum("torn_lines_count"), F.sum("unfinished_lines_count")
+    row = segments.agg(torn.alias("torn"), (torn - unfinished).alias("bad")).first()
+    assert row is not None
+    return row["torn"] or 0, row["bad"] or 0
 
 
 def _of_kinds(index: DataFrame, kinds: set[str]) -> list[_Part]:

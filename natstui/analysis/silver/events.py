@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from functools import partial, reduce
+
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import checked, parse
 from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
+from natstui.analysis.silver.unreadable import records_of
 
 
 def advisories(index: DataFrame) -> DataFrame:
     """Return the table `advisory`."""
-    rows = of_kind(index, "advisory", schema.ADVISORY)
+    rows = of_kind(index, "advisory")
     return ADVISORY.contract(
         rows.select(
             "session",
@@ -32,57 +34,42 @@ def _number_in_body(name: str) -> Column:
 
 def ack_samples(index: DataFrame) -> DataFrame:
     """Return the table `ack_sample`."""
-    rows = of_kind(index, "ack_sample", schema.ACK_SAMPLE)
+    rows = of_kind(index, "ack_sample")
     return ACK_SAMPLE.contract(rows.select("session", "line.*"))
 
 
 def events(index: DataFrame) -> DataFrame:
     """Return the table `event`: the records that are about the recorder itself."""
-    every: schema.Fields = {}
-    for fields in schema.EVENTS.values():
-        every |= fields
-    ddl = ",".join(f"`{name}`:{schema.spark_type(text)}" for name, text in every.items())
-    lines = index.where(F.col("whole") & F.col("kind").isin(*schema.EVENTS))
-    rows = parse(lines.select("session", "kind", "value"), ddl)
-    line = F.col("line")
-    for kind, fields in schema.EVENTS.items():
-        line = F.when(F.col("kind") == kind, checked(F.col("line"), fields)).otherwise(line)
-    rows = rows.select("session", "kind", line.alias("line"))
-    return EVENT.contract(
-        rows.select(
-            "session",
-            "line.at_us",
-            "kind",
-            F.coalesce("line.state", "line.what", "line.status", "line.target").alias("what"),
-            F.coalesce("line.text", "line.reason", "line.natstui_version").alias("text"),
-        ).where(F.col("at_us").isNotNull())
+    parts = map(partial(_events, index), schema.EVENTS)
+    return EVENT.contract(reduce(lambda rows, more: rows.unionAll(more), parts))
+
+
+def _events(index: DataFrame, kind: str) -> DataFrame:
+    fields = schema.EVENTS[kind]
+    what = [f"line.{n}" for n in ("state", "what", "status", "target") if n in fields]
+    text = [f"line.{n}" for n in ("text", "reason", "natstui_version") if n in fields]
+    nothing = F.lit(None).cast("string")
+    return of_kind(index, kind).select(
+        "session",
+        "line.at_us",
+        F.lit(kind).alias("kind"),
+        F.coalesce(*what, nothing).alias("what"),
+        F.coalesce(*text, nothing).alias("text"),
     )
 
 
 def configurations(index: DataFrame) -> DataFrame:
     """Return the table `configuration`, numbered by change."""
-    fields = {
-        "at_us": "bigint",
-        "streams": f"array<{schema.struct(schema.STREAM_CONFIGURATION)}>",
-        "consumers": f"array<{schema.struct(schema.CONSUMER_CONFIGURATION)}>",
-    }
-    news = of_kind(index, "configured", fields)
-    news = news.select("session", *(f"line.{name}" for name in fields))
-    rows = news.unionByName(_known_at_first(index, fields))
-    nothing = F.lit(None)
-    streams = rows.select("session", "at_us", F.explode("streams").alias("row")).select(
-        "session",
-        "at_us",
-        checked(F.col("row"), schema.STREAM_CONFIGURATION).alias("row"),
+    news = of_kind(index, "configured").select(
+        "session", "line.at_us", "line.streams", "line.consumers"
     )
+    rows = news.unionByName(_known_at_first(index))
+    nothing = F.lit(None)
+    streams = rows.select("session", "at_us", F.explode("streams").alias("row"))
     streams = streams.select("session", "at_us", "row.*").withColumnsRenamed({"name": "stream"})
     for name in ("consumer", "pull", "ack_policy", "max_ack_pending_msgs", "max_deliver_count"):
         streams = streams.withColumn(name, nothing)
-    consumers = rows.select("session", "at_us", F.explode("consumers").alias("row")).select(
-        "session",
-        "at_us",
-        checked(F.col("row"), schema.CONSUMER_CONFIGURATION).alias("row"),
-    )
+    consumers = rows.select("session", "at_us", F.explode("consumers").alias("row"))
     consumers = consumers.select("session", "at_us", "row.*").withColumnsRenamed(
         {"name": "consumer"}
     )
@@ -95,19 +82,15 @@ def configurations(index: DataFrame) -> DataFrame:
     return _numbered(streams.select(names).unionAll(consumers.select(names)))
 
 
-def _known_at_first(index: DataFrame, fields: schema.Fields) -> DataFrame:
+def _known_at_first(index: DataFrame) -> DataFrame:
     """Return the configurations known when the recording began, often long after the connection.
 
-    They are in the keyframe of its first segment; later keyframes repeat what is read anyway.
+    They are in the first keyframe; later ones repeat what is read anyway.
     """
-    keyframes = index.where(F.col("kind") == "keyframe")
-    first = keyframes.groupBy("session").agg(F.min("segment").alias("segment"))
-    keyframes = keyframes.join(F.broadcast(first), ["session", "segment"], "left_semi")
-    known = {"at_us": "bigint", "configured": schema.struct(fields)}
-    rows = of_kind(keyframes, "keyframe", known)
-    configured = checked(F.col("line.configured"), fields)
-    rows = rows.select("session", F.col("line.at_us").alias("at_us"), configured.alias("row"))
-    return rows.select("session", "at_us", "row.streams", "row.consumers")
+    first = F.min(F.struct("segment", "line.at_us", "line.configured")).alias("first")
+    rows = of_kind(index, "keyframe").groupBy("session").agg(first)
+    known = [f"first.configured.{name}" for name in ("streams", "consumers")]
+    return rows.select("session", "first.at_us", *known)
 
 
 def _numbered(rows: DataFrame) -> DataFrame:
@@ -119,12 +102,10 @@ def _numbered(rows: DataFrame) -> DataFrame:
     return CONFIGURATION.contract(rows.withColumn("change_count", number))
 
 
-def of_kind(index: DataFrame, kind: str, fields: schema.Fields) -> DataFrame:
-    """Return the readable lines of a kind: session and the checked struct `line`."""
-    ddl = ",".join(f"`{name}`:{schema.spark_type(text)}" for name, text in fields.items())
-    lines = index.where(F.col("whole")).select("session", "kind", "value")
-    rows = parse(lines.where(F.col("kind") == kind), ddl).where(F.col("line").isNotNull())
-    return rows.select("session", checked(F.col("line"), fields).alias("line"))
+def of_kind(index: DataFrame, kind: str) -> DataFrame:
+    """Return the readable lines of a kind, no polls: session, segment and the struct `line`."""
+    lines = index.where(F.col("whole") & (F.col("kind") == kind))
+    return lines.select("session", "segment", F.explode(records_of(kind)).alias("line"))
 
 
 def latest_configuration(configuration: DataFrame, condition: Column) -> DataFrame:

@@ -10,7 +10,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import checked, exploded, parse, whole
+from natstui.analysis.silver.bronze import checked, exploded, parse, raised, whole
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
 from natstui.analysis.tables import Table
 
@@ -85,7 +85,10 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
         # A poll holds its consumers last and as its largest part: they need not be parsed.
         text = F.concat(F.substring_index(text, ',"consumers":', 1), F.lit("}"))
     parsed = parse(polls.select("session", text.alias("value")), ddl)
-    parsed = parsed.withColumn("line", checked(F.col("line"), {**_HEAD, where: "struct"}))
+    line = F.col("line")
+    unreadable = raised(F.lit(f"the {where} of a poll cannot be read"))
+    line = F.when(line.isNull(), unreadable).otherwise(checked(line, {**_HEAD, where: "struct"}))
+    parsed = parsed.withColumn("line", line)
     parsed = parsed.select(
         "session",
         "line",

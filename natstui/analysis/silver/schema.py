@@ -240,6 +240,8 @@ KINDS = (
     "benchmark_log",
     "benchmark_summed",
     "permitted",
+    "tailed",
+    "answered",
     "keyframe",
 )
 """Every kind a line may have; lines of other kinds are counted and left out.

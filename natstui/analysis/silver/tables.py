@@ -287,6 +287,7 @@ SEGMENT = Table(
         ("read_bytes", "bigint", "Uncompressed size that could be read"),
         ("lines_count", "bigint", "Lines read"),
         ("torn_lines_count", "bigint", "Lines cut off or not readable, left out"),
+        ("unfinished_lines_count", "bigint", "Of these, the end of an open file: being written"),
         ("unknown_lines_count", "bigint", "Lines of a kind this version does not know, left out"),
         ("missing_lines_count", "bigint", "Records of a sealed segment that are not in it"),
         ("corrupt", "boolean", "A sealed segment that is cut off or damaged"),

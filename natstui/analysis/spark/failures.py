@@ -64,6 +64,11 @@ def explain(error: BaseException) -> NatstuiError:
     return AnalysisError(f"Spark failed: {type(error).__name__}: {first[:300]}")
 
 
+def is_bad_line(error: BaseException) -> bool:
+    """Tell whether a recorded line that cannot be read ended the job, and nothing of Spark."""
+    return ERROR_MARK in _whole_text(error)
+
+
 def _whole_text(error: BaseException) -> str:
     parts = []
     link: BaseException | None = error

@@ -11,7 +11,15 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.places import glob_escaped
 from natstui.analysis.tables import Table, dictionary
+
+_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+
+
+def _partition(session: str) -> str:
+    """Return the name that Spark gives to the folder of a session's rows."""
+    return "session=" + _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", session)
 
 
 class Files:
@@ -97,6 +105,27 @@ class Store:
         writer.option("partitionOverwriteMode", "dynamic").parquet(
             f"{self.root}/silver/{table.name}"
         )
+
+    def drop_silver(self, table: Table, sessions: list[str]) -> None:
+        """Remove the partitions of sessions, if there are any."""
+        folder = f"{self.root}/silver/{table.name}"
+        if self._files is None:
+            for session in self._written(table, sessions):
+                # Nothing can be deleted there: a partition without rows takes its place.
+                nothing = self._spark.createDataFrame([], table.ddl()).drop("session")
+                nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(session)}")
+            return
+        wanted = {_partition(session) for session in sessions}
+        for path in self._files.glob(f"{glob_escaped(folder)}/session=*"):
+            if path.rpartition("/")[2] in wanted:
+                self._files.delete(path)
+
+    def _written(self, table: Table, sessions: list[str]) -> list[str]:
+        """Return those of the sessions that have rows in a table."""
+        if not self.has_silver(table):
+            return []
+        rows = self.silver(table, sessions).select("session").distinct()
+        return [row["session"] for row in rows.collect()]
 
     def silver(self, table: Table, sessions: list[str]) -> DataFrame:
         """Return the rows of sessions, in the columns of the table.

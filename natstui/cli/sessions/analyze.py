@@ -11,11 +11,17 @@ from typing import Any
 import click
 
 from natstui.analysis.launch import AnalysisRequest, run_job
-from natstui.analysis.report.sections import Shown, only_bucket, sections, series
+from natstui.analysis.report.sections import (
+    Shown,
+    damaged_sessions,
+    only_bucket,
+    sections,
+    series,
+)
 from natstui.clean import clean_json, clean_line
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
-from natstui.errors import AnalysisError
+from natstui.errors import AnalysisError, DamagedSession
 from natstui.model.findings.status import STUCK_AFTER_S
 from natstui.units import UNKNOWN
 
@@ -163,7 +169,8 @@ def analyze(
     """Analyse recorded sessions: folders, globs, URLs, or names of the library.
 
     Answers where consumers lagged, what was stuck and why, what was redelivered, which load the
-    server carried, and whether one session is slower than another.
+    server carried, and whether one session is slower than another. Ends with exit code 6 when
+    something of a session could not be read; all the rest was analysed.
     """
     # Checked before minutes of work, not after them.
     _check_page(page_file)
@@ -186,6 +193,9 @@ def analyze(
         click.echo(clean_json(json.dumps(result, ensure_ascii=False)))
     else:
         click.echo("\n".join(report_lines(result, stdout_width())))
+    damaged = damaged_sessions(result)
+    if damaged:
+        raise DamagedSession(", ".join(damaged), "only what can be read of it was analysed")
 
 
 def _check_page(page_file: Path | None) -> None:

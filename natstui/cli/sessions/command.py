@@ -149,7 +149,7 @@ def note(sessions: Path, session: str, text: str) -> None:
 @library_options
 def verify(sessions: Path, session: str) -> None:
     """Read everything in a recording; exit code 6 when it is damaged or was cut off."""
-    from natstui.errors import SessionError
+    from natstui.errors import DamagedSession, SessionError
     from natstui.session.library import find
     from natstui.session.share.verify import verify as verdict_of
     from natstui.units import counted
@@ -166,7 +166,7 @@ def verify(sessions: Path, session: str) -> None:
     )
     click.echo(", ".join(counted(count, word) for count, word in counts))
     if verdict.damaged:
-        raise SessionError(f"{folder} is damaged; what is listed above is all that is")
+        raise DamagedSession(folder, "what is listed above is all that is")
     if verdict.cut_off:
         raise SessionError(f"{folder} was cut off; everything that was written can be read")
 

@@ -9,7 +9,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.sessions.options import library_options, progress
-from natstui.errors import SessionError
+from natstui.errors import DamagedSession
 
 if TYPE_CHECKING:
     from natstui.session.share.export import Format
@@ -45,4 +45,4 @@ def export(sessions: Path, session: str, target: Path, kind: Format) -> None:
     for text in damage:
         click.echo(clean_line(f"damaged: {text}"), err=True)
     if damage:
-        raise SessionError(f"{folder} is damaged: only what can be read of it was exported")
+        raise DamagedSession(folder, "only what can be read of it was exported")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from natstui.cli.sessions.options import library_options
-from natstui.errors import SessionError, UsageError
+from natstui.errors import DamagedSession, UsageError
 
 
 def _at_us(text: str | None) -> int | None:
@@ -52,9 +52,9 @@ def replay_engine(sessions: Path, session: str, at_text: str | None, *, paused: 
     from natstui.session.library import find
     from natstui.session.read.recording import Recording
 
-    recording = Recording(find(sessions, session))
+    recording = Recording(find(sessions, session), salvage=True)
     process = ReplayProcess(recording, load().settings.viewer, sessions)
     process.run(playing=not paused, at_us=_at_us(at_text))
     damage = "; ".join(mark.text for mark in recording.damage())
     if damage:
-        raise SessionError(f"{recording.folder} is damaged: {damage}")
+        raise DamagedSession(recording.folder, damage)

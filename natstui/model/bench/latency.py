@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 _HALF = 128
 """Buckets per power of two."""
+BUCKETS_COUNT = 8192
+"""No latency that a 64-bit number holds falls into a bucket beyond these."""
 _HDR_COOKIE = 0x1C849303 | 0x10
 _HDR_COMPRESSED_COOKIE = 0x1C849304 | 0x10
 

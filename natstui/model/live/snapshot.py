@@ -8,7 +8,7 @@ clock, which no step of the wall clock bends.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,3 +162,12 @@ class Snapshot:
     """The same for consumers: (stream, consumer)."""
     account: Account | None
     cost: PollCost
+
+
+def later_columns(table: type) -> tuple[str, ...]:
+    """Return the columns of a table that an older recording may not have.
+
+    Counters and names were always there, and no value stands for an unknown one.
+    """
+    always = ("tuple[int,", "tuple[str,")
+    return tuple(each.name for each in fields(table) if not str(each.type).startswith(always))

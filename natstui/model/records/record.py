@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -196,6 +197,11 @@ Record = (
     | ManagingRecord
     | AnalysisRecord
 )
+
+
+def kind_of(cls: type) -> str:
+    """Return the kind with which the lines of a class begin: `LinkChanged` → `link_changed`."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
 
 @dataclass(frozen=True, slots=True)

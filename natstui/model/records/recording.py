@@ -85,6 +85,8 @@ class ReplayPosition:
     """Somebody is still recording the session."""
     newest_at_us: int | None = None
     """The moment of the newest record shown; its own time is another when the clock was set."""
+    left_out_lines_count: int = 0
+    """Lines of the recording that cannot be read, as far as it was looked at."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,9 +67,14 @@ class Piece:
         return self.numbered[: len(self.numbered) - self.tail_bytes] + b"}\n"
 
     @property
-    def order(self) -> tuple[int, int]:
+    def is_numbered(self) -> bool:
+        """Tell whether its number stands in the line: a line that lost its end has none."""
+        return self.tail_bytes > 1
+
+    @property
+    def order(self) -> tuple[int, bool, int]:
         """Return the key that sorts pieces into the order of time."""
-        return (self.line_count, self.part_count)
+        return (self.line_count, self.is_numbered, self.part_count)
 
 
 @dataclass(frozen=True, slots=True)

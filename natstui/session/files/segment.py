@@ -81,6 +81,8 @@ class Content:
     """As it is in the file, without its newline; empty when there is none."""
     entries: tuple[Entry, ...]
     damaged_lines_count: int
+    unfinished_lines_count: int = 0
+    """Of these, the first parts of a poll at the end: in an open segment it is being written."""
 
 
 def parse(lines: bytes, before_count: int = 0) -> Content:
@@ -100,14 +102,24 @@ def parse(lines: bytes, before_count: int = 0) -> Content:
         del pieces[0]
     pieces.sort(key=lambda piece: piece.order)
     entries: list[Entry] = []
-    for _, group in groupby(pieces, key=lambda piece: piece.line_count):
+    unfinished_count = 0
+    # A line without a number stands for itself, whatever else is where it was counted.
+    for _, group in groupby(pieces, key=lambda piece: (piece.line_count, piece.is_numbered)):
         parts = tuple(group)
         entry = _whole(parts)
+        unfinished_count = 0 if entry is not None else _begun(parts)
         if entry is None:
             damaged_count += len(parts)
         else:
             entries.append(entry)
-    return Content(keyframe, keyframe_line, tuple(entries), damaged_count)
+    return Content(keyframe, keyframe_line, tuple(entries), damaged_count, unfinished_count)
+
+
+def _begun(parts: tuple[Piece, ...]) -> int:
+    """Return how many lines are the first parts of a poll without its last ones."""
+    numbers = [piece.part_count for piece in parts]
+    begun = numbers == list(range(len(parts))) and len(parts) < parts[0].parts_count
+    return len(parts) if begun else 0
 
 
 def _whole(parts: tuple[Piece, ...]) -> Entry | None:
@@ -240,6 +252,7 @@ def _together(before: Content, after: Content) -> Content:
         before.keyframe_line or after.keyframe_line,
         before.entries + after.entries,
         before.damaged_lines_count + after.damaged_lines_count,
+        after.unfinished_lines_count,
     )
 
 
@@ -279,12 +292,16 @@ def describe(
 ) -> SegmentIndex:
     """Return the index of a segment; `members` is empty for the open segment."""
     marker, marks = Marker(content.keyframe), []
+    # What an open segment ends with is being written.
+    damaged_count = content.damaged_lines_count
+    damaged_count -= 0 if members else content.unfinished_lines_count
     counts: dict[str, int] = {}
     polls = polls_of(content) if polls is None else polls
     times_us, set_back_us = times(content.entries)
     for entry, at_us in zip(content.entries, times_us, strict=True):
         counts[entry.kind] = counts.get(entry.kind, 0) + 1
         record = None if entry.is_poll else readable(entry)
+        damaged_count += record is None and not entry.is_poll
         mark = marker.mark(record) if record else None
         if mark:
             marks.append(replace(mark, at_us=at_us))
@@ -298,7 +315,7 @@ def describe(
         records_count=counts,
         stream_samples_count=sum(poll.streams_count for poll in polls),
         consumer_samples_count=sum(poll.consumers_count for poll in polls),
-        damaged_lines_count=content.damaged_lines_count,
+        damaged_lines_count=damaged_count,
         marks=tuple(marks[:MOST_MARKS]),
         marks_left_out_count=max(0, len(marks) - MOST_MARKS),
     )

@@ -31,6 +31,7 @@ class Player:
         self._number = 0
         self._next = 0
         self._marks: list[Mark] = []
+        self._spoiled_count = 0
         self._loaded: tuple[int, int, Content, list[int]] | None = None
         self._was_deleted = False
         """The segment shown was deleted; the keyframe of the next has what was known then."""
@@ -47,12 +48,13 @@ class Player:
                 playing=self.playing,
                 recording=recording.is_recording,
                 newest_at_us=self._newest_us(),
+                left_out_lines_count=recording.left_out_lines_count,
             )
         )
 
     def marks(self) -> Iterator[bytes]:
         """Yield the marks when there are others than before."""
-        marks = self._recording.marks()
+        marks, self._spoiled_count = self._recording.marks(), self._recording.spoiled_count
         if marks != self._marks:
             self._marks = marks
             left_out_count = max(0, len(marks) - _MOST_MARKS) + sum(
@@ -60,6 +62,11 @@ class Player:
             )
             kept = tuple(marks[:_MOST_MARKS])
             yield encode_record(ReplayMarks(self.at_us, kept, left_out_count))
+
+    def new_damage(self) -> Iterator[bytes]:
+        """Yield the marks when damage was met since they were sent."""
+        if self._recording.spoiled_count != self._spoiled_count:
+            yield from self.marks()
 
     def seek(self, at_us: int) -> Iterator[bytes]:
         """Go to a moment, or to the nearest end."""
@@ -88,10 +95,11 @@ class Player:
             while self._next < len(moments_us) and moments_us[self._next] <= until_us:
                 yield whole_line(content.entries[self._next])
                 self._next += 1
+            spoiled = self._spans_spoiled()
             if self._next < len(moments_us) or not self._next_segment():
                 break
             # Records before a segment may be lost.
-            if starts_anew(self._content()[0]):
+            if spoiled or starts_anew(self._content()[0]):
                 yield from self._keyframe_lines()
         self.at_us = max(self.at_us, min(until_us, self._recording.end_us))
 
@@ -155,6 +163,11 @@ class Player:
             moments_us = self._recording.moments(span, content)
             self._loaded = (span.file.number, size_bytes, content, moments_us)
         return self._loaded[2:]
+
+    def _spans_spoiled(self) -> bool:
+        """Tell whether records of the present segment are missing because it is damaged."""
+        spans = self._recording.spans
+        return bool(spans) and self._recording.is_spoiled(spans[self._number])
 
     def _next_segment(self) -> bool:
         """Go on to the next segment; False when there is none yet."""

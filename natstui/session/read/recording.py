@@ -63,8 +63,11 @@ class Span:
 class Recording:
     """The segments of a session. Raises SessionError for what cannot be read."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, salvage: bool = False) -> None:
+        """`salvage`: leave spoiled parts of a segment out, which are `damage` from then on."""
         self.folder = folder
+        self._salvage = salvage
+        self._spoiled: set[int] = set()
         self.info: SessionInfo = read_info(folder)
         self._known: dict[int, SegmentIndex] = {}
         self._small: dict[tuple[int, ...], Content] = {}
@@ -122,8 +125,13 @@ class Recording:
             size_bytes = file.path.stat().st_size
         if not file.sealed and known is not None and known.size_bytes == size_bytes:
             return known
-        members = members_of(file.path) if file.sealed else []
-        content = self._read(file)
+        try:
+            members = members_of(file.path) if file.sealed else []
+            content = self._read(file)
+        except SessionError:
+            if not self._salvage:
+                raise
+            members, content = [], self._spoil(file.number)
         index = describe(file.number, content, members, size_bytes)
         self._known[file.number] = index
         return index
@@ -138,9 +146,26 @@ class Recording:
             return self._read(span.file)
         except SessionError:
             sealed = self._sealed_meanwhile(span)
-            if sealed is None:
+            if sealed is not None:
+                return read_content(sealed, sealed=True)
+            if not self._salvage:
                 raise
-            return read_content(sealed, sealed=True)
+            self._spoil(span.file.number)
+            return parse(b"".join(self._texts(span, range(len(span.index.members)))))
+
+    def _spoil(self, number: int) -> Content:
+        """Note that a segment cannot be read whole; return what is in one without a line."""
+        self._spoiled.add(number)
+        return parse(b"")
+
+    @property
+    def spoiled_count(self) -> int:
+        """How many segments turned out to be damaged until now."""
+        return len(self._spoiled)
+
+    def is_spoiled(self, span: Span) -> bool:
+        """Tell whether a segment turned out to be damaged when it was read."""
+        return span.file.number in self._spoiled
 
     def part(self, span: Span, members: Iterable[int]) -> Content:
         """Read some members of a segment; of an open one, everything."""
@@ -167,8 +192,21 @@ class Recording:
                 offset, size_bytes = span.index.members[member]
                 file.seek(offset)
                 compressed.append(file.read(size_bytes))
-        what = str(span.file.path)
-        return [b"".join(inflate(member, what)) for member in compressed]
+        return [self._inflated(span, member) for member in compressed]
+
+    def _inflated(self, span: Span, member: bytes) -> bytes:
+        try:
+            return b"".join(inflate(member, str(span.file.path)))
+        except SessionError:
+            if not self._salvage:
+                raise
+            self._spoiled.add(span.file.number)
+            return b""
+
+    @property
+    def left_out_lines_count(self) -> int:
+        """Lines that cannot be read, as far as is known without decoding every poll."""
+        return sum(span.index.damaged_lines_count for span in self.spans)
 
     def warm_up(self) -> None:
         """Keep the small parts of all segments at hand, as many as may be kept."""
@@ -216,14 +254,15 @@ class Recording:
         starts = {span.file.number: span.start_us for span in self.spans}
         found = [Mark(starts.get(n, self.end_us), "gap", text) for n, text in gone.items()]
         return found + [
-            Mark(
-                span.start_us,
-                "gap",
-                f"{span.file.path.name}: {counted(count, 'line')} cannot be read",
-            )
-            for span in self.spans
-            if span.file.sealed and (count := span.index.damaged_lines_count)
+            Mark(span.start_us, "gap", text) for span in self.spans for text in self._trouble(span)
         ]
+
+    def _trouble(self, span: Span) -> Iterator[str]:
+        name, count = span.file.path.name, span.index.damaged_lines_count
+        if self.is_spoiled(span):
+            yield f"{name} is damaged: only what can be read of it is shown"
+        elif count:
+            yield f"{name}: {counted(count, 'line')} cannot be read"
 
     def records(self) -> Iterator[Record]:
         """Yield everything recorded, in order, after what was known when it began.

@@ -163,12 +163,12 @@ def _all_records(
     """Yield what was recorded, and the configurations known before it or after a gap."""
     segments_count, before = len(segments(folder)), None
     progress(0, segments_count)
-    for done_count, (number, content, records) in enumerate(salvaged(folder, damaged)):
-        known = content.keyframe
-        if known is not None and (before is None or number > before + 1 or starts_anew(content)):
+    for done_count, part in enumerate(salvaged(folder, damaged)):
+        known, first = part.content.keyframe, before is None or part.number > before + 1
+        if known is not None and (first or starts_anew(part.content)):
             yield known.configured
-        yield from records
-        before = number
+        yield from part.records
+        before = part.number
         progress(done_count + 1, segments_count)
     progress(segments_count, segments_count)
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from natstui.lines import SCHEMA_VERSION, Codec
+from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.column_differences import ConsumersAsDifferences
-from natstui.model.records.record import Record
+from natstui.model.records.record import Record, kind_of
 from natstui.session.files.index import SegmentIndex
 from natstui.session.files.info import Dropped, SessionInfo
 from natstui.session.files.keyframe import Keyframe
@@ -133,9 +133,8 @@ def format_text() -> str:
     kinds = [cls for cls in typing.get_args(Record) if cls not in NEVER_RECORDED]
     lines = [_INTRODUCTION]
     parts: dict[str, Any] = {}
-    codec = Codec(Record | Keyframe)
     for cls in (*kinds, Keyframe):
-        lines += _section(cls, f"## kind `{codec.kind_of(cls)}`")
+        lines += _section(cls, f"## kind `{kind_of(cls)}`")
         _parts(cls, parts)
     parts[ConsumersAsDifferences.__name__] = ConsumersAsDifferences
     for name in sorted(parts):

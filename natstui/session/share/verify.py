@@ -41,6 +41,8 @@ class Verdict:
     consumer_samples_count: int
     first_at_us: int | None
     last_at_us: int | None
+    unreadable_lines_count: int = 0
+    """Lines left out of the segments that could be opened."""
     cut_off: bool = False
     """The recorder ended without closing it, so that its last moments are missing."""
 
@@ -56,6 +58,7 @@ class _Check:
     def __init__(self) -> None:
         self.findings: list[Finding] = []
         self.records_count = self.polls_count = self.consumer_samples_count = 0
+        self.unreadable_lines_count = 0
         self.first_at_us: int | None = None
         self.last_at_us: int | None = None
         self._poll: Snapshot | None = None
@@ -107,8 +110,9 @@ def verify(folder: Path) -> Verdict:
     info = read_info(folder)
     files = segments(folder)
     check = _Check()
-    for _, _, records in salvaged(folder, lambda text: check.note(text, damage=True)):
-        for record in records:
+    for part in salvaged(folder, lambda text: check.note(text, damage=True)):
+        check.unreadable_lines_count += part.unreadable_lines_count
+        for record in part.records:
             check.take(record)
     for file in files:
         if not file.sealed:
@@ -122,12 +126,19 @@ def verify(folder: Path) -> Verdict:
         check.consumer_samples_count,
         check.first_at_us,
         check.last_at_us,
+        check.unreadable_lines_count,
         cut_off,
     )
 
 
-Salvaged = tuple[int, Content, tuple[Record, ...]]
-"""Number of a segment, its content, and its records that can be read."""
+@dataclass(frozen=True, slots=True)
+class Salvaged:
+    """What can be read of one segment."""
+
+    number: int
+    content: Content
+    records: tuple[Record, ...]
+    unreadable_lines_count: int
 
 
 def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[Salvaged]:
@@ -147,11 +158,11 @@ def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[Salvaged]
             damaged(str(error))
             gone.append(file.path.name)
             continue
-        records, unreadable_count = _read(content)
+        part = _read(file, content)
         records_count += len(content.entries) + content.damaged_lines_count
-        for text in _unreadable(file, content, unreadable_count):
+        for text in _unreadable(file, part):
             damaged(text)
-        yield file.number, content, records
+        yield part
     written_count = sum(info.records_count.values())
     if not gone and info.dropped is None and records_count < written_count:
         # Nothing else knows of a last segment that is gone when the index is gone too.
@@ -161,22 +172,24 @@ def salvaged(folder: Path, damaged: Callable[[str], None]) -> Iterator[Salvaged]
         )
 
 
-def _read(content: Content) -> tuple[tuple[Record, ...], int]:
-    """Return the records of a segment, and how many cannot be read."""
-    found = [readable(entry) for entry in content.entries]
-    records = tuple(record for record in found if record is not None)
-    return records, len(found) - len(records)
+def _read(file: SegmentFile, content: Content) -> Salvaged:
+    """Read the records of a segment, and count the lines that are in none."""
+    found = [(entry, readable(entry)) for entry in content.entries]
+    records = tuple(record for _, record in found if record is not None)
+    bad_count = sum(len(entry.pieces) for entry, record in found if record is None)
+    bad_count += content.damaged_lines_count
+    if not file.sealed:
+        bad_count -= content.unfinished_lines_count
+    return Salvaged(file.number, content, records, bad_count)
 
 
-def _unreadable(file: SegmentFile, content: Content, records_count: int) -> Iterator[str]:
+def _unreadable(file: SegmentFile, part: Salvaged) -> Iterator[str]:
     """Yield what is wrong in a segment that could be opened."""
     name = file.path.name
-    if content.keyframe is None and file.sealed:
+    if part.content.keyframe is None and file.sealed:
         yield f"{name} does not begin with a keyframe"
-    if content.damaged_lines_count and file.sealed:
-        yield f"{name}: {counted(content.damaged_lines_count, 'line')} cannot be read"
-    if records_count:
-        yield f"{name}: {counted(records_count, 'record')} cannot be read"
+    if part.unreadable_lines_count:
+        yield f"{name}: {counted(part.unreadable_lines_count, 'line')} cannot be read"
 
 
 def _missing(info: SessionInfo, files: list[SegmentFile], last_known: int) -> Iterator[str]:

@@ -19,7 +19,7 @@ from natstui.tui.frame.status_strip import joined
 from natstui.tui.kit.looks import STYLES
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
-from natstui.units import duration_text, local_text
+from natstui.units import counted, duration_text, local_text
 
 MARKS: dict[MarkKind, tuple[str, str]] = {
     "gap": ("░", "bad"),
@@ -90,6 +90,8 @@ def position_parts(
     ]
     if replay.recording:
         parts.append(Cell("● still recording", "bad"))
+    if replay.left_out_lines_count:
+        parts.append(Cell(f"{counted(replay.left_out_lines_count, 'line')} left out", "bad"))
     if a_at_us is not None:
         parts.append(Cell(f"A {local_text(a_at_us)}", "accent"))
     mark = newest_mark(marks.marks if marks else (), replay.at_us)

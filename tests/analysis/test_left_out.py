@@ -1,0 +1,268 @@
+"""Lines that cannot be read are left out, counted and told; everything else is analysed."""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
+
+from benchmarks._bench_run import bench_records
+from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.job import analyse
+from natstui.analysis.progress import Progress
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver import index as silver_index
+from natstui.analysis.silver import schema
+from natstui.analysis.silver.bronze import read_lines
+from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.sources import find_sources
+from natstui.analysis.silver.tables import TABLES
+from natstui.analysis.spark.store import Store
+from natstui.session.share.verify import verify
+from tests.analysis.damaged import small
+from tests.session.any_record import KINDS, any_record
+from tests.session.making import made
+
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+
+OPEN = "records-000001.jsonl"
+EVERYTHING = Plan(
+    4, 6, 20, faults=(Fault("leader_change", 0, 10),), gaps=((12, 17),),
+    extra=bench_records(START_AT_US, "run", 1),
+)  # fmt: skip
+
+
+def replaced(before: bytes, after: bytes, count: int = 1) -> Callable[[list[bytes]], None]:
+    """Return what replaces text in the first lines, keyframe aside, that hold it."""
+
+    def change(lines: list[bytes]) -> None:
+        found = [n for n, line in enumerate(lines) if n and before in line][:count]
+        assert len(found) == count, (before, len(found))
+        for number in found:
+            lines[number] = lines[number].replace(before, after, 1)
+
+    return change
+
+
+def appended(*more: bytes) -> Callable[[list[bytes]], None]:
+    """Return what adds lines."""
+    return lambda lines: lines.extend(more)
+
+
+def glued(lines: list[bytes]) -> None:
+    """Lose the end of one line."""
+    lines[5:7] = [lines[5] + lines[6]]
+
+
+def keyframe(lines: list[bytes]) -> None:
+    """Break the line with which the segment begins."""
+    lines[0] = lines[0].replace(b'"configured":{', b'"configured":{{')
+
+
+DAMAGE: dict[str, tuple[int, Callable[[list[bytes]], None]]] = {
+    "nothing": (0, appended()),
+    "column-renamed": (3, replaced(b'"pending_msgs":', b'"pending_messages":', 3)),
+    "column-longer": (1, replaced(b'"redelivered_msgs":[', b'"redelivered_msgs":[7,')),
+    "difference-longer": (
+        1, replaced(b'"ack_floor_stream_behind_seq":[', b'"ack_floor_stream_behind_seq":[7,')
+    ),
+    "time-renamed": (1, replaced(b'"acked_near_us":', b'"acked":')),
+    "null-in-a-column": (2, replaced(b'"stored_msgs":[', b'"stored_msgs":[null,', 2)),
+    "text-in-a-column": (1, replaced(b'"stored_msgs":[', b'"stored_msgs":["many",')),
+    "poll-without-a-comma": (1, replaced(b',"waiting_pulls_count"', b'"waiting_pulls_count"')),
+    "poll-without-cost": (1, replaced(b'"cost":', b'"price":')),
+    "poll-without-time": (1, replaced(b'"taken_mono_us":', b'"taken_mono":')),
+    "later-column-absent": (0, replaced(b'"paused":', b'"was_paused":', 2)),
+    "report": (1, replaced(b'"cpu_ratio":', b'"cpu":')),
+    "report-null": (1, replaced(b'"worker_id":0', b'"worker_id":null')),
+    "report-bucket": (1, replaced(b'"buckets":[', b'"buckets":[9999,')),
+    "result": (1, replaced(b'"verdict":', b'"judgement":')),
+    "phase": (1, replaced(b'"phase":"steady"', b'"phase":"nonsense"')),
+    "configuration": (1, replaced(b'"discard":', b'"discards":')),
+    "advisory": (1, replaced(b'"body_json":', b'"body":')),
+    "advisory-no-json": (1, replaced(b'"body_json":', b'"body_json"')),
+    "ack-sample": (4, replaced(b'"ack_ns":2000000', b'"ack_ns":null', 4)),
+    "event": (1, replaced(b'"reason":"no answer', b'"why":"no answer')),
+    "never-parsed": (
+        2, appended(b'{"kind":"benchmark_log","at_us":1,"run_id":[,"line":991}',
+                    b'{"kind":"permitted","at_us":1,"line":992}'),
+    ),
+    "noise": (3, appended(b"noise", b"more \xff noise", b'{"kind":"noted"}')),
+    "not-text": (1, replaced(b"end of the simulation", b"end of \xff\xfe simulation")),
+    "of-tomorrow": (1, appended(b'{"kind":"of_tomorrow","at_us":1,"line":991}')),
+    "huge": (0, replaced(b'"stream_seq":', b'"stream_seq":99999999999999')),
+    "glued": (1, glued),
+    "keyframe": (1, keyframe),
+    "same-number-twice": (2, appended(b'{"kind":"noted","at_us":1,"text":"x","line":7}')),
+}  # fmt: skip
+"""What is done to the lines of an open segment, and how many of them cannot be read then."""
+
+
+def damaged_sessions(sessions: Path) -> dict[str, Path]:
+    """Write one session per kind of damage."""
+    folders = {}
+    for what, (_, change) in DAMAGE.items():
+        folders[what] = write_session(sessions / what, EVERYTHING, records_per_segment=10_000)
+        path = folders[what] / OPEN
+        lines = path.read_bytes().splitlines()
+        change(lines)
+        path.write_bytes(b"\n".join(lines) + b"\n")
+    return folders
+
+
+def build(spark: SparkSession, store: Store, folder: Path) -> int:
+    return silver.build_silver(spark, store, find_sources(spark, [str(folder)]), str)
+
+
+def counts(store: Store, sessions: list[str]) -> dict[str, dict[str, int]]:
+    """Return, by session, the rows of every silver table and the lines left out."""
+    found = read_silver(store, sessions)
+    left_out = (
+        F.sum("torn_lines_count") - F.sum("unfinished_lines_count") + F.sum("unknown_lines_count")
+    )
+    rows = found.segment.groupBy("session").agg(left_out.alias("count"))
+    counted = {"left_out": {row["session"]: row["count"] for row in rows.collect()}}
+    for table in TABLES:
+        rows = getattr(found, table.name).groupBy("session").count()
+        counted[table.name] = {row["session"]: row["count"] for row in rows.collect()}
+    return {
+        session: {name: by_session.get(session, 0) for name, by_session in counted.items()}
+        for session in sessions
+    }
+
+
+def counts_of(store: Store, folder: Path) -> dict[str, int]:
+    return counts(store, [folder.name])[folder.name]
+
+
+def test_the_analysis_leaves_out_the_lines_that_verify_reports(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    folders = damaged_sessions(sessions)
+    store = Store(spark, str(tmp_path / "out"), "run")
+    assert build(spark, store, sessions / "*") == len(folders)
+    expected = {what: lines_count for what, (lines_count, _) in DAMAGE.items()}
+    verified = {what: verify(folder).unreadable_lines_count for what, folder in folders.items()}
+    assert verified == expected
+    found = counts(store, list(folders))
+    assert {what: rows["left_out"] for what, rows in found.items()} == expected
+    whole = found["nothing"]
+    polls, streams = whole["poll"], whole["stream_sample"]
+    assert found["column-renamed"]["poll"] == polls - 3
+    assert found["column-renamed"]["stream_sample"] == streams - 3 * 4
+    assert found["ack-sample"]["ack_sample"] == whole["ack_sample"] - 4
+    assert found["later-column-absent"]["consumer_sample"] == whole["consumer_sample"]
+    assert found["report"] == {
+        **whole, "left_out": 1, "bench_interval": whole["bench_interval"] - 1,
+        "bench_latency": found["report"]["bench_latency"],
+    }  # fmt: skip
+
+
+def any_records(count: int) -> list[Any]:
+    """Return records of every kind, with extreme numbers and hostile text."""
+    drawn: list[Any] = []
+
+    @settings(
+        max_examples=count,
+        database=None,
+        derandomize=True,
+        deadline=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(any_record())
+    def draw(record: Any) -> None:
+        drawn.append(record)
+
+    draw()
+    return drawn
+
+
+def test_lines_of_every_kind_with_any_content_are_read(
+    spark: SparkSession, sessions: Path
+) -> None:
+    records = any_records(300)
+    assert len({type(record) for record in records}) == len(KINDS)
+    folder = made(sessions, records)
+    assert verify(folder).unreadable_lines_count == 0
+    index = silver_index.index_lines(read_lines(spark, [str(folder)], []), every_column=True)
+    assert silver_index.left_out(index, set(schema.KINDS)).collect() == []
+
+
+def test_a_part_that_is_lost_takes_its_whole_poll_along(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    plan = Plan(60, 600, 6)
+    folder = write_session(sessions / "parts", plan, records_per_segment=10_000)
+    path = folder / OPEN
+    lines = path.read_bytes().splitlines(keepends=True)
+    numbers = [re.search(rb'"line":(\d+),"part":(\d+)', line[-60:]) for line in lines]
+    parts = [n for n, found in enumerate(numbers) if found]
+    polls = [[n for n in parts if numbers[n][1] == one] for one in {numbers[n][1] for n in parts}]  # type: ignore[index]
+    first, *_, last = sorted(polls)
+    assert len(first) > 2
+    path.write_bytes(b"".join(line for n, line in enumerate(lines) if n != first[1]))
+    store = Store(spark, str(tmp_path / "out"), "run")
+    build(spark, store, folder)
+    found = counts_of(store, folder)
+    assert found["left_out"] == len(first) - 1 == verify(folder).unreadable_lines_count
+    assert found["poll"] == 5
+    assert found["consumer_sample"] == 5 * 600
+    # The last poll was being written: its first parts are left out too, and are no damage.
+    path.write_bytes(b"".join(lines[: last[-1]]))
+    build(spark, store, folder)
+    found = counts_of(store, folder)
+    assert found["left_out"] == verify(folder).unreadable_lines_count == 0
+    assert found["consumer_sample"] == 5 * 600
+
+
+def test_a_session_that_gains_bad_lines_keeps_nothing_of_the_run_before(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    folder = small(sessions)
+    store = Store(spark, str(tmp_path / "out"), "run")
+    assert build(spark, store, folder) == 1
+    assert counts_of(store, folder)["left_out"] == 0
+    assert build(spark, store, folder) == 0
+    # No poll is left that could be read, so that most tables get no rows.
+    polls_count = 0
+    for path in folder.glob("records-*"):
+        sealed = path.suffix == ".gz"
+        text = gzip.decompress(path.read_bytes()) if sealed else path.read_bytes()
+        text, here_count = re.subn(rb'"delivered_consumer_seq":', b'"delivered":', text)
+        polls_count += here_count
+        path.write_bytes(gzip.compress(text) if sealed else text)
+    assert build(spark, store, folder) == 1
+    found = counts_of(store, folder)
+    assert found["left_out"] == polls_count == 40
+    assert (found["poll"], found["stream_sample"], found["consumer_sample"]) == (0, 0, 0)
+    assert build(spark, store, folder) == 0
+    assert counts_of(store, folder) == found
+
+
+def test_what_is_left_out_is_among_the_ten_findings_however_many_weigh_more(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    faults = tuple(Fault("no_pull", n, 10, 80) for n in range(30))
+    folder = write_session(
+        sessions / "many", Plan(10, 40, 100, faults=faults), records_per_segment=10_000
+    )
+    path = folder / OPEN
+    path.write_bytes(path.read_bytes() + b"noise\n" * 3)
+    store = Store(spark, str(tmp_path / "out"), "run")
+    thresholds = Thresholds(stuck_after_s=10)
+    result = analyse(spark, store, [str(folder)], thresholds, Progress(lambda _: None, 1), 50)
+    names = [column["name"] for column in result["tables"]["verdict"]["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in result["tables"]["verdict"]["rows"]]
+    assert len(rows) == 10
+    (row,) = (row for row in rows if row["kind"] == "recording")
+    assert row["sentence"] == "3 lines could not be read and are left out"
+    assert row["evidence"] == f"{OPEN}: 3 lines"

@@ -28,7 +28,7 @@ def test_text_that_is_cut_says_so_and_wide_characters_are_not_halved() -> None:
 
 def test_markup_in_a_name_is_shown_and_not_obeyed() -> None:
     assert safe("[@click=app.quit]x[/]").plain == "[@click=app.quit]x[/]"
-    assert safe("[/nope]", "bold").markup.count("nope") == 1
+    assert safe("[/nope]", "strong").markup.count("nope") == 1
 
 
 def test_what_is_copied_cannot_press_enter_through_an_escape() -> None:

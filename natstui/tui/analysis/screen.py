@@ -148,13 +148,13 @@ class AnalysisScreen(LiveScreen):
         self.caption.update(safe(f"Analysis  ›  {progress.session}"))
         hint = "cancelling …" if self._stop_asked else "escape cancels"
         parts = [progress_text(progress, time.monotonic() - self._began_s), Content()]
-        self.progress.update(Content("\n").join([*parts, safe(hint, "$text-muted")]))
+        self.progress.update(Content("\n").join([*parts, safe(hint, "dim")]))
 
     def _end(self, finished: AnalysisFinished) -> None:
         title = "  ›  ".join(["Analysis", finished.session or ""]).removesuffix("  ›  ")
         if finished.result_json is None:
-            look = "$text-warning" if finished.status == "cancelled" else "$text-error"
-            hint = safe("escape leaves", "$text-muted")
+            look = "warn" if finished.status == "cancelled" else "error"
+            hint = safe("escape leaves", "dim")
             self.caption.update(safe(title))
             self.progress.update(Content("\n\n").join([safe(finished.text, look), hint]))
             return
@@ -162,7 +162,7 @@ class AnalysisScreen(LiveScreen):
         self.caption.update(safe(f"{title}  ·  tables in {self.result.out}/gold"))
         self.findings.result = self.result
         for name, text, rows in menu(self.result):
-            look = "$text-muted" if rows == "0" else ""
+            look = "dim" if rows == "0" else ""
             self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", look), id=name))
         self.add_class("-answered")
         self.tables.highlighted = 0

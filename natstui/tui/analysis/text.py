@@ -80,7 +80,7 @@ def progress_text(progress: AnalysisProgress, elapsed_s: float) -> Content:
         share += progress.tasks_done_count / progress.tasks_count / steps
     share = min(share, 1.0)
     filled = round(share * _BAR_CELLS)
-    bar = ("█" * filled, "$primary"), ("░" * (_BAR_CELLS - filled), "$text-muted")
+    bar = safe("█" * filled, "primary"), safe("░" * (_BAR_CELLS - filled), "dim")
     after = f"  {share * 100:3.0f} %   {duration_text(elapsed_s)}"
     step = safe(f"{progress.text}, step {min(progress.done_count + 1, steps)} of {steps}")
     return Content("\n").join([Content.assemble(*bar, after), step])
@@ -120,7 +120,7 @@ def verdict_text(result: AnalysisResult, width: int) -> Content:
     """Return the verdict page, `width` cells wide: each finding with its evidence and its time."""
     table = result.tables[VERDICT]
     if not table.rows:
-        return safe("Nothing stands out.", "$text-success")
+        return safe("Nothing stands out.", "ok")
     names = [column.name for column in table.columns]
     many = len(result.sessions) > 1
     findings = [
@@ -135,15 +135,15 @@ def _finding(number: int, found: dict[str, Value], many: bool, width: int) -> Co
     heavy = isinstance(weight, int | float) and weight >= 60
     subject = cell_text("subject", found.get("subject"))
     head = Content.assemble(
-        safe(f"{number:2}  ", "$text-muted"),
-        safe(subject, "bold $text-error" if heavy else "bold $text-warning"),
-        safe(f"  {cell_text('kind', found.get('kind'))}", "$text-muted"),
+        safe(f"{number:2}  ", "dim"),
+        safe(subject, "bad" if heavy else "strong warn"),
+        safe(f"  {cell_text('kind', found.get('kind'))}", "dim"),
     )
     said = safe(cell_text("sentence", found.get("sentence")))
     details = [cell_text("evidence", found.get("evidence")), _when(found)]
     details += [cell_text("session", found.get("session"))] if many else []
     kept = "  ·  ".join(detail for detail in details if detail not in ("", UNKNOWN))
-    parts = [said, safe(kept, "$text-muted")] if kept else [said]
+    parts = [said, safe(kept, "dim")] if kept else [said]
     room = max(width - len(_INDENT), 20)
     lines = [Content(_INDENT) + line for part in parts for line in part.wrap(room)]
     return Content("\n").join([head, *lines])

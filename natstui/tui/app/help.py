@@ -14,6 +14,7 @@ from textual.widgets import Static
 from natstui.tui.app.commands import COMMANDS
 from natstui.tui.frame.status_strip import STRIP_HELP
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.text import safe
 from natstui.tui.kit.too_small import TerminalSized
 
 
@@ -57,7 +58,7 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
 
 def _section(title: str, pairs: list[tuple[str, str]]) -> Content:
     width = max((len(left) for left, _ in pairs), default=0) + 2
-    lines = [Content.styled(title, "bold $text-accent")]
+    lines = [safe(title, "title")]
     for left, right in pairs:
-        lines.append(Content.assemble((left.ljust(width), "bold"), right))
+        lines.append(Content.assemble(safe(left.ljust(width), "strong"), right))
     return Content("\n").join([*lines, Content()])

@@ -66,7 +66,7 @@ class ScenariosScreen(LiveScreen):
         for event in reversed(self.state.happenings):
             if isinstance(event, Outcome) and event.command_id == self._asked_id:
                 if event.body_json is None:
-                    self.caption.update(safe(event.text, "$text-error"))
+                    self.caption.update(safe(event.text, "error"))
                 else:
                     self._fill(json.loads(event.body_json))
                 return

@@ -51,7 +51,7 @@ def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
         return Content(instead)
     sentence, _, rest = summed.text.partition("\n")
     body = safe_lines("\n" + hanging(rest, width) if rest and width else "")
-    return Content.assemble(safe(sentence, "$text-error" if summed.failed else ""), body)
+    return Content.assemble(safe(sentence, "error" if summed.failed else ""), body)
 
 
 STRIPS_EVERY_S, TEXTS_EVERY_S = 0.095, 0.5

@@ -74,7 +74,7 @@ class DetailScreen(LiveScreen):
         if found is None:
             known = self.state.now_mono_us > 0
             gone = "  ·  it does not exist (any more)" if known else "  ·  waiting for data"
-            self.caption.update(safe(title + gone, "$text-error" if known else ""))
+            self.caption.update(safe(title + gone, "error" if known else ""))
             return
         sections, charts = found
         self.caption.update(safe(f"{title}  ·  last {duration_text(self.window_s)}"))

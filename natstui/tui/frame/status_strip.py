@@ -15,7 +15,6 @@ from natstui.model.live.state import State, own_requests_per_s
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
 from natstui.tui.frame.action_keys import Target, fate_text, made_at_us
-from natstui.tui.kit.looks import style_of
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
@@ -157,7 +156,7 @@ def joined(parts: list[Cell], width: int) -> Content:
     """Return parts side by side; what does not fit is left out from the right."""
     line, used = Content(), 0
     for part in parts:
-        content = safe(part.text, style_of(part.look))
+        content = safe(part.text, part.look)
         gap = 2 if used else 0
         room = width - used - gap
         if content.cell_length > room:

@@ -97,7 +97,7 @@ class TableScreen(LiveScreen):
         self.table.empty = self.empty_text(len(view.rows()))
         self.table.show(self.rows, sort=Sort(order.column, order.reverse))
         if self.ordering.wrong:
-            self.caption.update(safe(self.ordering.wrong, "$text-error"))
+            self.caption.update(safe(self.ordering.wrong, "error"))
         else:
             self.caption.update(safe(self.caption_text(len(in_order), len(view.rows()))))
 

@@ -16,7 +16,6 @@ from natstui.model.live.state import State
 from natstui.model.records.recording import Mark, MarkKind, ReplayMarks, ReplayPosition, SeekTo
 from natstui.tui.frame.messages import Asked
 from natstui.tui.frame.status_strip import joined
-from natstui.tui.kit.looks import STYLES
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import counted, duration_text, local_text
@@ -183,8 +182,7 @@ class Timeline(Static):
         width = max(20, self.size.width)
         first = joined(position_parts(replay, marks, self._a_at_us), width)
         bar = [
-            safe(cell.text, STYLES[cell.look])
-            for cell in bar_parts(replay, marks, self._a_at_us, width)
+            safe(cell.text, cell.look) for cell in bar_parts(replay, marks, self._a_at_us, width)
         ]
         self.update(Content("\n").join([first, Content("").join(bar)]))
 

@@ -52,10 +52,10 @@ class Choice(Widget, can_focus=True):
 
     def render(self) -> Content:
         """Return the words, the chosen one in brackets for terminals without colours."""
-        parts: list[Content | tuple[str, str]] = []
+        parts: list[Content] = []
         for word in self._words:
             chosen = word == self.value
-            parts.append((f"[{word}]", "bold $text-accent") if chosen else (f" {word} ", ""))
+            parts.append(safe(f"[{word}]", "title") if chosen else safe(f" {word} "))
         return Content.assemble(*parts)
 
     def action_step(self, step: int) -> None:
@@ -204,7 +204,9 @@ class SectionTitle(Widget, can_focus=True):
 
     def render(self) -> Content:
         """Return the title with its arrow."""
-        return Content.assemble(f"{'▼' if self.open else '▶'} {self.title}", (self.note, "dim"))
+        return Content.assemble(
+            f"{'▼' if self.open else '▶'} {self.title}", safe(self.note, "dim")
+        )
 
     def action_open_close(self) -> None:
         """Open or close the section."""

@@ -12,6 +12,8 @@ from textual.dom import DOMNode
 from textual.screen import Screen
 from textual.widget import Widget
 
+from natstui.clean import clean_line
+from natstui.tui.kit.looks import footer_styles
 from natstui.tui.kit.text import safe
 
 _MORE = "…"
@@ -38,11 +40,10 @@ class _Key(NamedTuple):
 
     def text(self, *, pointed_at: bool) -> Content:
         """Return it as it is drawn; one that cannot be pressed now is dim."""
-        ground = "$block-hover-background" if pointed_at else "$footer-background"
-        dim = "" if self.enabled else "dim "
-        key = safe(self.shown, f"{dim}bold $footer-key-foreground on {ground}")
+        key, word = footer_styles(enabled=self.enabled, pointed_at=pointed_at)
         return Content.assemble(
-            key, safe(f" {self.word}", f"{dim}$footer-description-foreground on {ground}")
+            Content.styled(clean_line(self.shown), key),
+            Content.styled(clean_line(f" {self.word}"), word),
         )
 
 
@@ -84,7 +85,7 @@ class KeyFooter(Widget, can_focus=False):
             gap = " " if line else ""
             line = Content.assemble(line, gap, key.text(pointed_at=key == self._pointed_at))
         if len(self._fitting()) < len(self._all()):
-            line = Content.assemble(line, " ", safe(_MORE, "$text-muted"))
+            line = Content.assemble(line, " ", safe(_MORE, "dim"))
         return line
 
     def _all(self) -> list[_Key]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeVar
 
 from textual.app import App
@@ -103,19 +104,33 @@ def register_themes(app: App[Answer]) -> None:
         app.register_theme(theme)
 
 
-STYLES = {
+STYLES: Mapping[str, str] = {
     "": "",
     "strong": "bold",
+    "title": "bold $text-accent",
     "accent": "$text-accent",
+    "primary": "$primary",
     "ok": "$text-success",
     "warn": "$text-warning",
+    "strong warn": "bold $text-warning",
+    "error": "$text-error",
     "bad": "bold $text-error",
     "dim": "$text-muted",
     "stale": "italic $text-muted",
 }
-"""The style of each look that pure text gives its cells and lines."""
+"""The style of each look that text, cells and lines are given."""
 
 
 def style_of(look: str) -> str:
     """Return the style of a look; `on red` is readable text on that ground."""
     return f"auto {look}" if look.startswith("on ") else STYLES[look]
+
+
+def footer_styles(*, enabled: bool, pointed_at: bool) -> tuple[str, str]:
+    """Return the styles of a footer's key and of its word; one that cannot be pressed is dim."""
+    ground = "$block-hover-background" if pointed_at else "$footer-background"
+    dim = "" if enabled else "dim "
+    return (
+        f"{dim}bold $footer-key-foreground on {ground}",
+        f"{dim}$footer-description-foreground on {ground}",
+    )

@@ -43,11 +43,11 @@ class Pick(TerminalSized, ModalScreen[str | None]):
         """The title above the words, each with its explanation."""
         width = max((len(word) for word, _ in self._words), default=0) + 2
         options = [
-            Option(Content.assemble(safe(word.ljust(width), "bold"), safe(text, "$text-muted")))
+            Option(Content.assemble(safe(word.ljust(width), "strong"), safe(text, "dim")))
             for word, text in self._words
         ]
         with Vertical():
-            yield Static(safe(self._title, "bold $text-accent"), markup=False)
+            yield Static(safe(self._title, "title"), markup=False)
             yield KeyList(*options)
 
     def on_mount(self) -> None:

@@ -78,7 +78,7 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
         return self._refusal(text) if self._refusal is not None else ""
 
     def _tell_refused(self, reason: str) -> None:
-        self._tell(f"{reason.rstrip('.')}. {self._question}", "$text-error")
+        self._tell(f"{reason.rstrip('.')}. {self._question}", "error")
 
     def _tell(self, text: str, look: str) -> None:
         self.query_one("#question", Static).update(safe(text, look))
@@ -92,4 +92,4 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
             self.dismiss(None)
             return
         self._kept = typed
-        self._tell(f"{_AGAIN} {self._question}", "$text-warning")
+        self._tell(f"{_AGAIN} {self._question}", "warn")

@@ -143,7 +143,7 @@ def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Con
     )
     rows: list[Content] = []
     for section in sections:
-        rows.append(Content.styled(section.title, "bold $text-accent"))
+        rows.append(Content.styled(section.title, STYLES["title"]))
         for line in section.lines:
             rows += _wrapped(line, label_width, max(width, label_width + 10))
         rows.append(Content())
@@ -152,10 +152,10 @@ def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Con
 
 def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
     """Return one line: its label, then its value within the room beside it."""
-    value = safe(line.text, STYLES[line.look])
+    value = safe(line.text, line.look)
     if not line.label:
         return list(value.wrap(width)) or [Content()]
-    label = safe(line.label.ljust(label_width), "$text-muted")
+    label = safe(line.label.ljust(label_width), "dim")
     room = width - max(label_width, len(line.label)) - 2
     if room < 8:
         return [label, *(Content("  ") + part for part in value.wrap(width - 2))]

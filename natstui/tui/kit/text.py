@@ -15,6 +15,7 @@ from textual.content import Content
 from textual.filter import LineFilter
 
 from natstui.clean import clean_line, clean_text
+from natstui.tui.kit.looks import style_of
 
 Align = Literal["left", "right"]
 
@@ -23,14 +24,14 @@ _FLAG_LETTERS = {0x1F1E6 + at: letter for at, letter in enumerate("ABCDEFGHIJKLM
 _DRIFTING = _FLAG_LETTERS | dict.fromkeys(range(0x1F3FB, 0x1F400), "·")
 
 
-def safe(text: str, style: str = "") -> Content:
+def safe(text: str, look: str = "") -> Content:
     """Return one harmless line for a Static, a title or a toast; never read as markup."""
-    return Content.styled(clean_line(text), style)
+    return Content.styled(clean_line(text), style_of(look))
 
 
-def safe_lines(text: str, style: str = "") -> Content:
+def safe_lines(text: str, look: str = "") -> Content:
     """Return harmless text that keeps its line feeds; never read as markup."""
-    return Content.styled(clean_text(text), style)
+    return Content.styled(clean_text(text), style_of(look))
 
 
 def safe_copy(text: str) -> str:

@@ -107,7 +107,7 @@ class ActionScreen(LiveScreen):
         try:
             body = arguments(self.spec, self.texts)
         except ValueError as error:
-            self.effect.update(safe(str(error), "$text-error"))
+            self.effect.update(safe(str(error), "error"))
             return
         self._previews, self._lines = {}, {}
         self.effect.update(safe(self._ready_text()))
@@ -138,7 +138,7 @@ class ActionScreen(LiveScreen):
         said = [f"{name_of(one)}: {line}." for one, line in self._lines.items()]
         left = len(self._previews)
         said.append(f"counting {left} more …" if left else self._ready_text())
-        self.effect.update(safe_lines("\n".join(said), "$text-warning"))
+        self.effect.update(safe_lines("\n".join(said), "warn"))
 
     def _ready_text(self) -> str:
         if self.word is None:
@@ -150,10 +150,10 @@ class ActionScreen(LiveScreen):
         try:
             body = arguments(self.spec, self.texts)
         except ValueError as error:
-            self.effect.update(safe(str(error), "$text-error"))
+            self.effect.update(safe(str(error), "error"))
             return
         if self.word is not None and self.typed != self.word:
-            self.effect.update(safe(f"Type {self.word} to do it.", "$text-error"))
+            self.effect.update(safe(f"Type {self.word} to do it.", "error"))
             return
         if self._waiting or not self._is_counted():
             return
@@ -201,6 +201,6 @@ class ActionScreen(LiveScreen):
 
     def _end(self) -> None:
         if self._failed:
-            self.effect.update(safe_lines("\n".join(self._failed), "$text-error"))
+            self.effect.update(safe_lines("\n".join(self._failed), "error"))
         else:
             self.dismiss()

@@ -145,14 +145,14 @@ class JournalScreen(LiveScreen):
 
 
 def _line(entry: JournalEntry) -> Content:
-    look = {"done": "$text-success", "failed": "$text-error", "unknown": "$text-warning"}
+    look = {"done": "ok", "failed": "error", "unknown": "warn"}
     undone = f" (takes {entry.undoes} back)" if entry.undoes else ""
     return Content("  ").join(
         [
-            safe(local_text(entry.at_us, "%m-%d %H:%M:%S"), "$text-muted"),
+            safe(local_text(entry.at_us, "%m-%d %H:%M:%S"), "dim"),
             safe(entry.outcome.ljust(7), look[entry.outcome]),
             safe(entry_text(entry) + undone),
-            safe(entry.reason or "", "$text-error"),
-            safe(entry.who, "$text-muted"),
+            safe(entry.reason or "", "error"),
+            safe(entry.who, "dim"),
         ]
     )

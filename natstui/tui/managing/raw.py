@@ -54,9 +54,9 @@ class RawScreen(LiveScreen):
         self._tell("asking …")
         self.action_ask()
 
-    def _tell(self, words: str, style: str = "") -> None:
+    def _tell(self, words: str, look: str = "") -> None:
         self._told = words
-        self.caption.update(safe(f"{self._title()}  ·  {words}", style))
+        self.caption.update(safe(f"{self._title()}  ·  {words}", look))
 
     def _title(self) -> str:
         return self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
@@ -73,7 +73,7 @@ class RawScreen(LiveScreen):
             if isinstance(event, Outcome) and event.command_id == self._asked_id:
                 self._asked_id = -1
                 if event.body_json is None:
-                    self._tell(event.text, "$text-error")
+                    self._tell(event.text, "error")
                 else:
                     self._body = json.loads(event.body_json)
                     self._draw()

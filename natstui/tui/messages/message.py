@@ -73,7 +73,7 @@ class MessageScreen(LiveScreen):
         if answer := answer_to(self.state, self._asked_id):
             self._asked_id = -1
             if answer.body_json is None:
-                self.caption.update(safe(answer.text, "$text-error"))
+                self.caption.update(safe(answer.text, "error"))
             else:
                 self.message = _decoder.decode(answer.body_json)
                 self._draw()

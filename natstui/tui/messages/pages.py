@@ -87,7 +87,7 @@ class MessagePages(Vertical):
         """Return the command with this number that asks for another page, and await its answer."""
         fresh = BrowseMessages(-1, self.stream, filter_subject=self.asked.filter_subject)
         self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
-        self.caption.update(safe(f"{self.stream}  ·  reading …", "$text-muted"))
+        self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
         self._live.note.open_anew()
         return self._awaited(number, self.asked)
 
@@ -126,7 +126,7 @@ class MessagePages(Vertical):
 
     def _keep_page(self, reason: str) -> None:
         """Say why no other page came; the one there is stays, and is read again."""
-        self.caption.update(safe(reason, "$text-error"))
+        self.caption.update(safe(reason, "error"))
         self._place_asked = None
         if self.page is not None:
             self.asked = self._listed

@@ -150,10 +150,10 @@ class PublishScreen(LiveScreen):
         sent = answer_to(self.state, self._sent_id)
         if sent is not None:
             self._sent_id = -1
-            style = "$text-success" if sent.status == "done" else "$text-error"
+            look = "ok" if sent.status == "done" else "error"
             if sent.status == "done":
                 self._typed -= self._sending
-            self.answer.update(safe(sent.text, style))
+            self.answer.update(safe(sent.text, look))
             if sent.status == "refused" and sent.body_json:
                 word = str(json.loads(sent.body_json)["type"])
                 self.app.push_screen(Prompt(sent.text, word=word), self._confirmed)
@@ -206,7 +206,7 @@ class PublishScreen(LiveScreen):
             encoded = base64.b64encode(payload).decode()
             command = command_of(number, self.texts, encoded, confirmed)
         except UsageError as error:
-            self.answer.update(safe(str(error), "$text-error"))
+            self.answer.update(safe(str(error), "error"))
             return
         self._sent_id = number
         self._sending = set(self._typed)

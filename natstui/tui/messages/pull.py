@@ -92,8 +92,8 @@ class PullScreen(LiveScreen):
         self._say("enter takes the next message")
         self.raw.focus()
 
-    def _say(self, text: str, style: str = "") -> None:
-        self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", style))
+    def _say(self, text: str, look: str = "") -> None:
+        self.caption.update(safe(f"{self.stream}  ›  {self.consumer}  ·  {text}", look))
 
     def refresh_state(self) -> None:
         """Show the counters, and take answers when they come."""
@@ -101,13 +101,13 @@ class PullScreen(LiveScreen):
         if answer := answer_to(self.state, self._pull_id):
             self._pull_id = -1
             if answer.body_json is None:
-                self._say(answer.text, "$text-warning")
+                self._say(answer.text, "warn")
             else:
                 self.pulled = _decoder.decode(answer.body_json)
                 self._draw(self.pulled)
         if answer := answer_to(self.state, self._answer_id):
             self._answer_id = -1
-            self._say(answer.text, "$text-success" if answer.status == "done" else "$text-error")
+            self._say(answer.text, "ok" if answer.status == "done" else "error")
 
     def _draw(self, pulled: PulledMessage) -> None:
         text, look, caption = message_text(pulled.message, "auto")
@@ -149,7 +149,7 @@ class PullScreen(LiveScreen):
     ) -> AnswerMessage | None:
         """Return the command that answers the message, if there is one."""
         if self.pulled is None:
-            self._say("there is no message to answer: enter takes one", "$text-warning")
+            self._say("there is no message to answer: enter takes one", "warn")
             return None
         self._answer_id = number
         reply = self.pulled.reply

@@ -80,7 +80,7 @@ class TailScreen(LiveScreen):
             tailed = None
         arrived_msgs = 0 if tailed is None else tailed.arrived_msgs
         if answer is not None and answer.status != "done" and not arrived_msgs:
-            self.caption.update(safe(answer.text, "$text-error"))
+            self.caption.update(safe(answer.text, "error"))
             return
         if tailed is None or tailed is self._last:
             return
@@ -117,7 +117,7 @@ class TailScreen(LiveScreen):
             *(["paused"] if self.held else []),
         ]
         warns = self.held or tailed.interruptions_count
-        self.caption.update(safe("  ·  ".join(parts), "$text-warning" if warns else ""))
+        self.caption.update(safe("  ·  ".join(parts), "warn" if warns else ""))
 
     def action_hold(self) -> None:
         """Stop the list, or let it go on."""

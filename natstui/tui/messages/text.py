@@ -130,11 +130,11 @@ def message_line(message: StoredMessage) -> Content:
     """Return one line of the list."""
     return Content("  ").join(
         [
-            safe("" if message.stream_seq is None else f"{message.stream_seq:>9}", "$text-accent"),
-            safe(time_text(message.stored_at_us), "$text-muted"),
+            safe("" if message.stream_seq is None else f"{message.stream_seq:>9}", "accent"),
+            safe(time_text(message.stored_at_us), "dim"),
             safe(message.subject.ljust(24)),
-            safe(bytes_text(message.payload_bytes).rjust(8), "$text-muted"),
-            safe("▪" if message.headers else " ", "$text-warning"),
+            safe(bytes_text(message.payload_bytes).rjust(8), "dim"),
+            safe("▪" if message.headers else " ", "warn"),
             safe(one_line(payload_of(message))),
         ]
     )

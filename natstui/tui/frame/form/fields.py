@@ -91,10 +91,10 @@ class FormFields(VerticalScroll):
         subject, draft = self._entries.subject, self._entries.draft
         problems = [p.text for p in draft.problems if p.path == self._in_focus]
         if problems:
-            self._hint.update(safe(problems[0], "$text-error"))
+            self._hint.update(safe(problems[0], "error"))
             return
         fields = (*form_fields(subject), _ESTIMATE)
         field = next((f for f in fields if f.path == self._in_focus), None)
         if field is not None:
             why = locked(subject, field, None)
-            self._hint.update(safe(why or field.help, "$text-muted"))
+            self._hint.update(safe(why or field.help, "dim"))

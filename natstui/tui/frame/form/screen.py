@@ -142,7 +142,7 @@ class FormScreen(LiveScreen):
             self._build_on(current)
             self.query_one("#plan", Static).update(shown)
             self.plan.show(alone=True)
-        self._say(answer.text, "$text-error")
+        self._say(answer.text, "error")
 
     def _sent(self, after: Mapping[str, object] | None) -> None:
         """Close the form, unless more was typed while it was on its way."""

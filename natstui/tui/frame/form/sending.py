@@ -101,7 +101,7 @@ class Sending(ScreenPart):
         self._redraft()
         wanted, self._send_when_weighed = self._send_when_weighed, False
         if wanted and seen is None:
-            self._say(answer.text, "$text-error")
+            self._say(answer.text, "error")
         elif wanted:
             self._confirm(seen)
 

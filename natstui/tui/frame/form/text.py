@@ -188,7 +188,7 @@ def delivery_text(preview: DeliveryPreview) -> str:
 
 
 def caption_text(
-    subject: Subject, draft: Drafted, said: str, style: str = "", *, narrow: bool
+    subject: Subject, draft: Drafted, said: str, look: str = "", *, narrow: bool
 ) -> Content:
     """Return the line above a form: what it makes, and what is said or whether it can be sent."""
     verb = "Edit" if subject.editing else "New"
@@ -200,32 +200,32 @@ def caption_text(
     warned = len(draft.warnings)
     if warned and not said and narrow:
         parts.append(f"{warned} {'warning' if warned == 1 else 'warnings'}: ctrl+o")
-    style = style or ("$text-error" if count else "$text-warning" if warned else "")
-    return safe("  ·  ".join(parts), style)
+    look = look or ("error" if count else "warn" if warned else "")
+    return safe("  ·  ".join(parts), look)
 
 
 def preview(subject: Subject, draft: Drafted, loses: Sequence[str] = ()) -> Content:
     """Return the preview of a form; `loses` is what goes for good with it."""
     parts: list[Content] = []
     for problem in draft.problems:
-        parts.append(safe(f"✗ {problem.text}", "$text-error"))
+        parts.append(safe(f"✗ {problem.text}", "error"))
     for line in loses:
-        parts.append(safe(f"✗ {line}", "$text-error"))
+        parts.append(safe(f"✗ {line}", "error"))
     for warning in draft.warnings:
-        parts.append(safe(f"! {warning}", "$text-warning"))
+        parts.append(safe(f"! {warning}", "warn"))
     for note in draft.notes:
-        parts.append(safe(note, "$text-accent"))
+        parts.append(safe(note, "accent"))
     for text, refused in draft.changes:
-        parts.append(safe(text, "$text-error" if refused else "$text-success"))
-        parts += [safe(f"   refused: {refused}", "$text-error")] if refused else []
+        parts.append(safe(text, "error" if refused else "ok"))
+        parts += [safe(f"   refused: {refused}", "error")] if refused else []
     if subject.editing and not draft.changes:
-        parts.append(safe("nothing is changed yet", "$text-muted"))
+        parts.append(safe("nothing is changed yet", "dim"))
     parts += [
         Content(),
-        safe("The same with the nats command:", "$text-muted"),
+        safe("The same with the nats command:", "dim"),
         safe(draft.command),
         Content(),
-        safe("What will be sent:", "$text-muted"),
+        safe("What will be sent:", "dim"),
         safe_lines(config_text(draft.config)),
     ]
     return Content("\n").join(parts)
@@ -234,14 +234,14 @@ def preview(subject: Subject, draft: Drafted, loses: Sequence[str] = ()) -> Cont
 def conflict_text(subject: Subject, current: Mapping[str, object]) -> Content:
     """Return both versions of what somebody else changed meanwhile."""
     parts = [
-        safe("Somebody changed it while this form was open; nothing was written.", "$text-error"),
+        safe("Somebody changed it while this form was open; nothing was written.", "error"),
         safe("Your changes are kept and now build on what is there. ctrl+o shows the form.", ""),
         Content(),
     ]
     for item in differences(subject.kind, subject.base, current):
-        parts.append(safe(item.label, "bold"))
+        parts.append(safe(item.label, "strong"))
         parts.append(safe(f"   when you opened it: {item.before or 'unset'}"))
-        parts.append(safe(f"   now:                {item.after or 'unset'}", "$text-warning"))
+        parts.append(safe(f"   now:                {item.after or 'unset'}", "warn"))
     return Content("\n").join(parts)
 
 

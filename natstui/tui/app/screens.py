@@ -155,27 +155,32 @@ def _sending_screen(message: Manage, state: State) -> LiveScreen:
 
 
 def _form_screen(message: Manage, state: State) -> LiveScreen:
-    from natstui.tui.consumers.form import ConsumerForm
-    from natstui.tui.streams.form import StreamForm
+    from natstui.tui.consumers.form import (
+        ConsumerForm,
+        cloned_consumer,
+        edited_consumer,
+        new_consumer,
+    )
+    from natstui.tui.streams.form import StreamForm, cloned_stream, edited_stream, new_stream
 
     stream, consumer, made = message.targets[0] if message.targets else Target("")
     match message.what:
         case "add-stream":
-            return StreamForm.new()
+            return StreamForm(new_stream())
         case "clone-stream":
-            return StreamForm.clone(_stream_json(state, stream))
+            return StreamForm(cloned_stream(_stream_json(state, stream)))
         case "edit-stream":
-            return StreamForm.edit(_stream_json(state, stream), made)
+            return StreamForm(edited_stream(_stream_json(state, stream), made))
         case "add-consumer":
-            return ConsumerForm.new(stream, _stream_json(state, stream))
+            return ConsumerForm(new_consumer(stream, _stream_json(state, stream)))
         case "edit-consumer" | "clone-consumer":
             config = state.consumer_configurations.get((stream, consumer or ""))
             if config is None:
                 raise UsageError(f"the configuration of {consumer} is not known yet")
             owner_json = _stream_json(state, stream)
             if message.what == "edit-consumer":
-                return ConsumerForm.edit(stream, owner_json, config.config_json, made)
-            return ConsumerForm.clone(stream, owner_json, config.config_json)
+                return ConsumerForm(edited_consumer(stream, owner_json, config.config_json, made))
+            return ConsumerForm(cloned_consumer(stream, owner_json, config.config_json))
         case _:
             return _action_screen(message.what, message.targets, state)
 

@@ -70,24 +70,24 @@ class ConsumerForm(FormScreen):
         if self._first_delivery.note_answer():
             self.redraft()
 
-    @classmethod
-    def new(cls, stream: str, stream_json: str | None) -> ConsumerForm:
-        """Return an empty form for a consumer of a stream."""
-        owner = json.loads(stream_json) if stream_json else None
-        return cls(Subject("consumer", stream, NEW_CONSUMER, editing=False, owner=owner))
 
-    @classmethod
-    def clone(cls, stream: str, stream_json: str | None, config_json: str) -> ConsumerForm:
-        """Return a form for a new consumer like another one."""
-        owner = json.loads(stream_json) if stream_json else None
-        config = without_server_metadata(json.loads(config_json))
-        return cls(Subject("consumer", stream, {**config, "name": ""}, editing=False, owner=owner))
+def new_consumer(stream: str, stream_json: str | None) -> Subject:
+    """Return what an empty form is about for a consumer of a stream."""
+    owner = json.loads(stream_json) if stream_json else None
+    return Subject("consumer", stream, NEW_CONSUMER, editing=False, owner=owner)
 
-    @classmethod
-    def edit(
-        cls, stream: str, stream_json: str | None, config_json: str, created_at_us: int | None
-    ) -> ConsumerForm:
-        """Return a form to change the consumer that was made at a time."""
-        owner = json.loads(stream_json) if stream_json else None
-        config: Config = json.loads(config_json)
-        return cls(Subject("consumer", stream, config, True, owner, created_at_us))
+
+def cloned_consumer(stream: str, stream_json: str | None, config_json: str) -> Subject:
+    """Return what a form is about for a new consumer like another one."""
+    owner = json.loads(stream_json) if stream_json else None
+    config = without_server_metadata(json.loads(config_json))
+    return Subject("consumer", stream, {**config, "name": ""}, editing=False, owner=owner)
+
+
+def edited_consumer(
+    stream: str, stream_json: str | None, config_json: str, created_at_us: int | None
+) -> Subject:
+    """Return what a form is about that changes the consumer made at a time."""
+    owner = json.loads(stream_json) if stream_json else None
+    config: Config = json.loads(config_json)
+    return Subject("consumer", stream, config, True, owner, created_at_us)

@@ -78,20 +78,20 @@ class StreamForm(FormScreen):
         super().__init__(subject)
         self.templates = Templates(self, self.entries, self.build)
 
-    @classmethod
-    def new(cls) -> StreamForm:
-        """Return an empty form."""
-        return cls(Subject("stream", "", NEW_STREAM, editing=False))
 
-    @classmethod
-    def clone(cls, config_json: str) -> StreamForm:
-        """Return a form for a new stream like another one."""
-        config = without_server_metadata(json.loads(config_json))
-        return cls(Subject("stream", "", {**config, "name": ""}, editing=False))
+def new_stream() -> Subject:
+    """Return what an empty form is about."""
+    return Subject("stream", "", NEW_STREAM, editing=False)
 
-    @classmethod
-    def edit(cls, config_json: str, created_at_us: int | None) -> StreamForm:
-        """Return a form to change the stream that was made at a time."""
-        config: Config = json.loads(config_json)
-        name = text_at(config, "name")
-        return cls(Subject("stream", name, config, editing=True, created_at_us=created_at_us))
+
+def cloned_stream(config_json: str) -> Subject:
+    """Return what a form is about for a new stream like another one."""
+    config = without_server_metadata(json.loads(config_json))
+    return Subject("stream", "", {**config, "name": ""}, editing=False)
+
+
+def edited_stream(config_json: str, created_at_us: int | None) -> Subject:
+    """Return what a form is about that changes the stream made at a time."""
+    config: Config = json.loads(config_json)
+    name = text_at(config, "name")
+    return Subject("stream", name, config, editing=True, created_at_us=created_at_us)

@@ -95,12 +95,11 @@ class Managing(ScreenPart):
             stream, consumer, _ = found[0]
 
             def go(name: str) -> None:
-                self._screen.post_message(Manage("pull", (Target(stream, name),)))
+                self._screen.app.post_message(Manage("pull", (Target(stream, name),)))
 
             with_consumer(self._screen, stream, consumer, go, pulled=True)
         else:
-            # By way of the screen: posted to the app itself, it lost keys typed ahead of the form.
-            self._screen.post_message(Manage(what, tuple(wanted)))
+            self._screen.app.post_message(Manage(what, tuple(wanted)))
 
     def action_actions(self, kind: str) -> None:
         """List everything that can be done, and do one of it."""

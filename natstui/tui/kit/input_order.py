@@ -109,12 +109,21 @@ class InputOrder:
         """Have a part of the path tell when it has done all it had to do until now."""
         while at < len(self._path):
             part = self._path[at]
-            reached = partial(self._was_reached, number, at, part)
+            reached = partial(self._was_passed, number, at, part)
             if part is not self._silent and part.call_later(reached):
                 self._awaited = part
                 return
             # It is being removed, and does nothing any more; or it answers nobody.
             at += 1
+
+    async def _was_passed(self, number: int, at: int, part: MessagePump) -> None:
+        """Ask a second time: Textual has taken one message more off the queue than it handles.
+
+        So it is in no queue's size, and would be overlooked.
+        """
+        if number == self._number and part.call_later(self._was_reached, number, at, part):
+            return
+        await self._was_reached(number, at, part)
 
     async def _was_reached(self, number: int, at: int, part: MessagePump) -> None:
         if part is self._silent:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -27,6 +29,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     chosen = [it for it in items if is_quick(it.path, getattr(it, "fixturenames", ()))]
     config.hook.pytest_deselected(items=[it for it in items if it not in set(chosen)])
     items[:] = chosen
+
+
+ROOT = Path(__file__).parent.parent
+
+
+class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
+    """Gives a worker whole files, which share servers, and one worker all that start Spark."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        """Return what the test has to run together with."""
+        path = nodeid.split("::", 1)[0]
+        return "spark" if _starts_spark(path) else path
+
+
+@cache
+def _starts_spark(path: str) -> bool:
+    return "pytest.mark.spark" in (ROOT / path).read_text(encoding="utf-8")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling | None:
+    """Two sessions of Spark at once would take twice as long, and the room of the servers."""
+    return FileScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
 # A busy machine may take long for an example: that is no failure.

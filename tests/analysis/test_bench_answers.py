@@ -12,7 +12,7 @@ from natstui.model.bench.latency import bucket_middle_ns, merge
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
 from tests.analysis.planted import Analysed
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def reports(analysed: Analysed) -> list[BenchmarkReport]:

@@ -12,7 +12,7 @@ import pytest
 
 from natstui.analysis.spark.class_archive import archive_options
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SESSION = """
 import sys, time

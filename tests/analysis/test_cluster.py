@@ -24,7 +24,7 @@ from natstui.analysis.spark.store import Store
 from tests.analysis.alike import assert_alike
 from tests.analysis.cluster import Cluster, submit
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 WEEK_US = 7 * 86_400_000_000
 FAULTS = (

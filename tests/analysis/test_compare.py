@@ -13,7 +13,7 @@ from natstui.analysis.gold.blocks import BLOCK_US, Reduced, reduce
 from natstui.analysis.gold.compare import SAME, compare
 from tests.analysis.planted import FIRST, SECOND, Analysed
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 PAIRS = 20
 RTT, SENT, LATENCY = "api round trip (µs)", "bench sent (msg/s)", "bench ack latency (µs)"

@@ -26,7 +26,7 @@ from tests.analysis.cluster import SPARK_HOME, environment, said
 from tests.analysis.damaged import NAME
 from tests.analysis.jobs import natstui
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @contextmanager

@@ -29,7 +29,7 @@ from tests.analysis.damaged import (
     small,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 SEALED, OPEN = "records-000001.jsonl.gz", "records-000005.jsonl"
 

@@ -29,7 +29,7 @@ from tests.analysis.troubled import (
     UNKNOWN_LINES_COUNT,
 )
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {

@@ -19,7 +19,7 @@ from tests.analysis.damaged import NAME, rewritten, small
 from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions, largest_file
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def test_the_command_prints_tables_and_writes_a_page_and_keeps_the_tables(

@@ -12,7 +12,7 @@ from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.analysis.tables import Table
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def frame(spark: SparkSession, table: Table, rows: list[dict[str, object]]) -> DataFrame:

@@ -31,7 +31,7 @@ from tests.analysis.damaged import small
 from tests.session.any_record import KINDS, any_record
 from tests.session.making import made
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 OPEN = "records-000001.jsonl"
 EVERYTHING = Plan(

@@ -13,7 +13,7 @@ from benchmarks._fleet import START_AT_US
 from natstui.analysis.gold.capacity import CAPACITY, made_again
 from tests.analysis.planted import FIRST, GAP, Analysed, consumer_series, stream_series
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 BUCKET_US = 60_000_000
 LARGEST_PAUSE_US = 5_000_000

@@ -28,7 +28,7 @@ from tests.model.rule_cases import (
 )
 from tests.session.scenario import consumer
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 Row = dict[str, Any]
 

@@ -29,7 +29,7 @@ from tests.analysis.planted import Analysed
 from tests.session.making import made
 from tests.session.test_format import VERSION_1
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def files(out: Path) -> dict[str, int]:

@@ -12,7 +12,7 @@ from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.layer import Thresholds
 from natstui.analysis.spark.store import Store
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def names(folder: Path) -> list[str]:

@@ -11,7 +11,7 @@ from benchmarks._fleet import START_AT_US
 from natstui.model.records.record import Advisory
 from tests.analysis.planted import GAP, Analysed, consumer_series
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 STUCK_AFTER_US = 30_000_000
 

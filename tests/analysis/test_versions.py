@@ -17,7 +17,7 @@ from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from tests.analysis.alike import assert_alike
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 DATA = Path(__file__).parents[1] / "session" / "data"
 VERSIONS = [f"version-{number}" for number in SCHEMA_VERSIONS]

@@ -34,7 +34,7 @@ RATE = RateSegment(None, 1000, 1000)
 HERE = environment(None)
 
 
-WAITED_AT_MOST_S, RUNS_AT_MOST = 0.2, 6
+WAITED_AT_MOST_S, RUNS_AT_MOST = 0.2, 12
 """A run in which publisher and server waited longer for a processor may be made again.
 
 Fifty round trips of 5 ms, a hundredth of all, are enough to move a percentile.

@@ -124,7 +124,6 @@ spark.stop()
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_python_that_spark_starts_runs_nothing_of_the_current_folder(
     hostile: Path, tmp_path: Path
 ) -> None:

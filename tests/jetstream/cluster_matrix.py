@@ -45,6 +45,8 @@ _NOTICED_S = 8.0
 """How much longer a freeze of the node we are connected to lasts: until pings tell of it."""
 _NAMED_S = 10.0
 _CLEARED_S = 5.0
+_AT_ONCE_S = 0.5
+"""All of them answer within this, where each has a leader."""
 _BACK_S = 40.0
 _WALL_S = time.time() - time.monotonic()
 _R1 = ("R1n1", "R1n2", "R1n3")
@@ -179,6 +181,18 @@ class Bench:
                 while reply is None or not reply["cluster"].get("leader"):
                     reply = await self._ask(verb)
 
+    async def keep_asking(self, names: set[str], back: list[float]) -> None:
+        """Ask everybody on and on, and note when the last of them answered after all.
+
+        A leader that was just elected may fall once more: until then the servers are not back.
+        """
+        while True:
+            asked_s = time.monotonic()
+            await self.answers(names)
+            if time.monotonic() - asked_s > _AT_ONCE_S:
+                back.append(time.monotonic())
+            await asyncio.sleep(0.2)
+
     async def _ask(self, verb: str) -> Any:
         """Return an answer; None when there is none soon, or it says no."""
         try:
@@ -274,12 +288,14 @@ async def run_cell(bench: Bench, fault: str, which: str) -> Report:
             mended_s = time.monotonic()
             async with asyncio.timeout(_BACK_S):
                 await bench.answers(set(led))
-            back_s = time.monotonic()
+            back = [time.monotonic()]
+            asking = asyncio.create_task(bench.keep_asking(set(led), back))
             trouble: list[str] = []
-            while not _is_clear(w.state) and time.monotonic() < back_s + 20:
+            while not _is_clear(w.state) and time.monotonic() < back[-1] + 20:
                 trouble = _trouble(w.state)
                 await asyncio.sleep(0.05)
-            report.cleared_s = max(0.0, time.monotonic() - back_s)
+            report.cleared_s = max(0.0, time.monotonic() - back[-1])
+            asking.cancel()
         await asyncio.sleep(_AFTER_S)
     report.cell += f" (meta {meta}, lost {len(lost)})"
     connected_s = _connected_again_s(w, began_s)

@@ -98,7 +98,6 @@ def test_the_bar_counts_steps_and_the_tasks_within_one() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 async def test_a_recording_is_analysed_from_the_command_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,7 +57,7 @@ async def answer(viewer: Viewer, text: str, *before: str) -> None:
 async def comes_back(viewer: Viewer, text: str, reason: str) -> None:
     def asks_again() -> bool:
         screen = viewer.app.screen
-        return isinstance(screen, Prompt) and reason in viewer.text
+        return isinstance(screen, Prompt) and reason in viewer.words
 
     await viewer.until(asks_again, f"the question again, because {reason!r}")
     assert line(viewer).value == text

@@ -94,7 +94,7 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
         await viewer.until(lambda: "new folder" in viewer.text)
         viewer.app.screen.query_one("Input").value = str(tmp_path / "now")  # type: ignore[attr-defined]
         await viewer.press("enter")
-        await viewer.until(lambda: "is not empty" in viewer.text, "refused")
+        await viewer.until(lambda: "is not empty" in viewer.words, "refused")
         await viewer.press("escape", "escape", "3")
         await viewer.type_command("export")
         await viewer.until(lambda: "streams and consumers are exported" in viewer.text, "told")

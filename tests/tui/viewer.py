@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -33,6 +34,11 @@ class Viewer:
     def text(self) -> str:
         """Everything on the screen, line by line."""
         return "\n".join(strip.text for strip in self.app.screen._compositor.render_strips())
+
+    @property
+    def words(self) -> str:
+        """What is on the screen as one line: a sentence is found wherever it was wrapped."""
+        return re.sub(r"[\s│]+", " ", self.text)
 
     @property
     def table(self) -> TableScreen:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -52,6 +53,11 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileSched
     """Two sessions of Spark at once would take twice as long, and the room of the servers."""
     return FileScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
+
+# A shell that starts the tests in the background lets them ignore Ctrl-C, and with them whatever
+# they start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine may take long for an example: that is no failure.
 settings.register_profile("any machine", deadline=None)

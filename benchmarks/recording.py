@@ -20,8 +20,8 @@ from natstui.session.files.folder import folder_size_bytes, segments
 from natstui.session.files.keyframe import Memory
 from natstui.session.read.recording import Recording
 from natstui.session.write.clock import Clock
-from natstui.session.write.disk import RecorderSettings
 from natstui.session.write.recorder import Recorder
+from natstui.session.write.settings import RecorderSettings
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
 from tests.session.making import Maker, wait_until

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import sys
 
-from natstui.analysis.silver.layer import Thresholds
+from natstui.analysis.defaults import Thresholds
 
 _CODE = ("natstui.analysis", "natstui.model")
 

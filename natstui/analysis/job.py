@@ -21,6 +21,8 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from natstui.analysis import defaults
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.gold.answers import TABLES
 from natstui.analysis.gold.build import build_gold
@@ -29,7 +31,7 @@ from natstui.analysis.places import check_remote, check_sessions, locked, prepar
 from natstui.analysis.progress import Progress, Send, open_pipe, send_text
 from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.spark.failures import explain
@@ -69,7 +71,7 @@ def run(words: argparse.Namespace, scratch: Path, send: Send) -> dict[str, Any]:
     out = prepare_out(words.out)
     settings = SparkSettings(
         scratch,
-        words.master or "local[*]",
+        words.master or defaults.MASTER,
         words.remote,
         words.memory,
         words.partitions,
@@ -169,17 +171,22 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("sessions", nargs="+", metavar="SESSION", help="folder, glob or URL of a session")
     add("--out", required=True, help="folder or URL of the tables")
-    add("--master", help="Spark master; local[*] unless submitted")
+    add("--master", help=f"Spark master; {defaults.MASTER} unless submitted")
     add("--remote", help="Spark Connect server, sc://host:port")
-    add("--memory", default="1g", help="heap of driver and executors")
-    add("--partitions", type=int, default=4, help="parts a sort is cut into")
+    add("--memory", default=defaults.MEMORY, help="heap of driver and executors")
+    add(
+        "--partitions",
+        type=int,
+        default=defaults.PARTITIONS_COUNT,
+        help="parts a sort is cut into",
+    )
     add("--scratch", default=None, help="folder for what Spark spills")
     add("--ui", action="store_true", help="open Spark's own web page")
-    add("--bucket", type=int, default=60, help="seconds per bucket")
+    add("--bucket", type=int, default=defaults.BUCKET_S, help="seconds per bucket")
     add("--stuck-after", type=float, default=STUCK_AFTER_S, help="seconds until a floor is stuck")
     add("--baseline", action="append", default=[], help="session to compare the others with")
     add("--classes", type=Path, help="folder that keeps Spark's classes for the next start")
-    add("--rows", type=int, default=200, help="rows of each table in the result")
+    add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
     add("--pipe", action="store_true", help="write lines of JSON")
     add("--log", help="file for what Spark prints")
     return parser

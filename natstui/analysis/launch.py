@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from natstui.analysis.defaults import BUCKET_S, MEMORY, PARTITIONS_COUNT, ROWS_COUNT
 from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra
 from natstui.model.findings.status import STUCK_AFTER_S
@@ -36,14 +37,14 @@ class AnalysisRequest:
     out: str
     master: str | None = None
     remote: str | None = None
-    memory: str = "1g"
-    partitions_count: int = 4
+    memory: str = MEMORY
+    partitions_count: int = PARTITIONS_COUNT
     scratch: str | None = None
     ui: bool = False
-    bucket_s: int = 60
+    bucket_s: int = BUCKET_S
     stuck_after_s: float = STUCK_AFTER_S
     baseline: tuple[str, ...] = ()
-    rows_count: int = 200
+    rows_count: int = ROWS_COUNT
     log: str | None = None
     classes: str | None = None
     """Folder that keeps Spark's classes for the next start."""

@@ -21,7 +21,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
 from natstui.model.records.recording import RecordingChanged
 from natstui.session.library import sessions_folder
-from natstui.session.write.disk import RecorderSettings
+from natstui.session.write.settings import RecorderSettings
 
 
 @dataclass(slots=True)

@@ -94,7 +94,7 @@ class _Engine:
         """Add a recorder to the feed; it reports to the viewer from its own thread."""
         from natstui.engine.recording import EngineRecorder
         from natstui.session.library import sessions_folder
-        from natstui.session.write.disk import RecorderSettings
+        from natstui.session.write.settings import RecorderSettings
 
         folder = sessions_folder(self._settings.session)
         recorder = EngineRecorder(folder, lambda name: RecorderSettings(folder, name), writer.add)

@@ -12,8 +12,8 @@ from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
 from natstui.session.files.keyframe import Memory
 from natstui.session.library import seal_left_open
-from natstui.session.write.disk import RecorderSettings
 from natstui.session.write.recorder import Recorder
+from natstui.session.write.settings import RecorderSettings
 
 
 class EngineRecorder:

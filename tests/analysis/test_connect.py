@@ -15,10 +15,10 @@ from pyspark.sql import SparkSession
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.job import analyse
 from natstui.analysis.launch import AnalysisRequest, command
 from natstui.analysis.progress import Progress
-from natstui.analysis.silver.layer import Thresholds
 from natstui.analysis.spark.store import Store
 from natstui.errors import MissingExtra
 from tests.analysis.alike import assert_alike

@@ -16,13 +16,14 @@ from pyspark.sql import functions as F
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.job import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import schema
 from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import TABLES
 from natstui.analysis.spark.store import Store

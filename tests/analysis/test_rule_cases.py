@@ -10,11 +10,12 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.capacity import bytes_are_full, full_in_s
 from natstui.analysis.gold.lag import drain_s
 from natstui.analysis.gold.rates import CONSUMER_RATE
 from natstui.analysis.gold.stuck import stuck
-from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import CONFIGURATION, CONSUMER_SAMPLE, TABLES
 from natstui.analysis.tables import Table
 from tests.model.rule_cases import (

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import answers as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
@@ -18,7 +19,7 @@ from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.silver.bronze import read_lines
-from natstui.analysis.silver.layer import Thresholds, read_silver
+from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
-from natstui.analysis.silver.layer import Thresholds
 from natstui.analysis.spark.store import Store
 
 pytestmark = pytest.mark.spark

@@ -8,6 +8,7 @@ import re
 from natstui.model.findings import status
 from tests.architecture.source import Module, modules
 
+DEFAULTS = "natstui.analysis.defaults"
 STATUS = "natstui.model.findings.status"
 AGE = "natstui.model.live.age"
 LIMITS = "natstui.model.live.limits"
@@ -79,3 +80,27 @@ def test_whether_a_limit_of_bytes_is_reached_is_decided_in_one_module_and_one_qu
     assert users(r"NEAR_SHARE") == {LIMITS}
     assert users(r"\b0\.[89]\d? \* (config|limit|columns)|percent >= \d") == set()
     assert users(r"def (time_to_full|time_to_drain)_s") == {LIMITS}
+
+
+def test_the_percentiles_shown_are_listed_in_one_module() -> None:
+    lists = {"p90", "p90_us", "p99.9", "p999", "p999_us", "p9999"}
+    again = {module.name for module in modules() if strings(module) & lists}
+    assert again == {"natstui.model.bench.latency"}
+    assert users(r"\b99\.99?\b") == {"natstui.model.bench.latency"}
+
+
+def test_the_speeds_of_a_replay_are_listed_in_one_module() -> None:
+    assert users(r"SPEEDS\w* = ") == {"natstui.model.records.recording"}
+    assert users(r"\b16\.0, 32\.0\b") == {"natstui.model.records.recording"}
+
+
+def test_the_defaults_of_an_analysis_are_written_in_one_module() -> None:
+    assert users(r"\"1g\"") == {DEFAULTS}
+    fields = r"(bucket_s|rows_count|partitions_count|memory): \w+ = [1-9\"]"
+    options = r"\"--(bucket|rows|partitions|memory|stuck-after)\"[^)]*\bdefault=[\d\"]"
+    assert users(fields) == set()
+    assert users(options) == set()
+
+
+def test_how_a_recording_is_written_unless_told_is_said_in_one_module() -> None:
+    assert users(r"segment_(s|bytes): \w+ = ") == {"natstui.session.write.settings"}

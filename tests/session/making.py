@@ -12,7 +12,8 @@ from natstui.model.records.record import Record
 from natstui.session.files.entry import Splitter
 from natstui.session.files.info import info_after
 from natstui.session.files.keyframe import Memory
-from natstui.session.write.disk import Disk, RecorderSettings
+from natstui.session.write.disk import Disk
+from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US
 
 

@@ -13,8 +13,8 @@ from natstui.model.records.record import Noted
 from natstui.session.files.keyframe import Memory
 from natstui.session.library import seal_left_open
 from natstui.session.write.clock import wall_us
-from natstui.session.write.disk import RecorderSettings
 from natstui.session.write.recorder import Recorder
+from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import Scenario
 
 

@@ -24,8 +24,8 @@ from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 from natstui.session.write.clock import Clock, steady_us, wall_us
-from natstui.session.write.disk import RecorderSettings
 from natstui.session.write.recorder import Recorder, RecordQueue
+from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until
 from tests.session.scenario import START_US, Scenario
 

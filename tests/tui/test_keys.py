@@ -8,7 +8,7 @@ from textual.app import App
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.help import HelpScreen
-from natstui.tui.app.keymap import checked_keymap
+from natstui.tui.app.keys_from_settings import checked_keys
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.managing.raw import RawScreen
@@ -169,7 +169,7 @@ async def test_every_key_of_the_app_works_on_every_table(nats_server: Broker) ->
 
 
 def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() -> None:
-    good, complaints = checked_keymap(
+    good, complaints = checked_keys(
         {
             "pause": "P,ctrl+p",
             "bench.stop": "question_mark",

@@ -9,6 +9,7 @@ from natstui.analysis.gold.answer import Answer, finding
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
+from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES
 
 STEADY_SHARE = 0.9
 COUNTERS = {
@@ -146,7 +147,6 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
     return rows.withColumn("fairness_ratio", F.when(whole, F.col("fairness")))
 
 
-PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
 MEASURED = columns(
     ("metric", "string", "ack, e2e, store or rtt"),
     ("corrected", "boolean", "Counted from when the message was due, not from when it went"),
@@ -332,8 +332,8 @@ ANSWERS = (
         BENCH_LATENCY_SUMMARY,
         lambda given: bench_latency_summary(given.silver),
         section=_section(
-            "Benchmark latency", "metric", "corrected", "latencies_count", "p50_us", "p90_us",
-            "p99_us", "p999_us", "max_us",
+            "Benchmark latency", "metric", "corrected", "latencies_count",
+            *(f"{name}_us" for name in SHOWN_PERCENTILES), "max_us",
         ),
         sorted_by=("session", "run_id", "metric", "corrected"),
     ),

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, Given
 from natstui.analysis.gold.answers import ANSWERS
-from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.silver.layer import Silver
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer
-from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, STREAM_IDENTITY, Table, columns
 
 BUCKET = columns(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, consumer_text, finding
 from natstui.analysis.gold.rates import bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
-from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000

@@ -10,11 +10,12 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, consumer_text, finding
 from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
-from natstui.analysis.silver.layer import Silver, Thresholds
+from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 from natstui.model.findings.status import (
     ACK_LIMIT,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
 
 APP_NAME = "natstui-analysis"
@@ -27,13 +28,11 @@ class SparkSettings:
 
     scratch: Path
     """A folder for what Spark spills; it can become as large as the recordings."""
-    master: str = "local[*]"
+    master: str = MASTER
     remote: str | None = None
     """Address of a Spark Connect server, `sc://host:port`; it brings its own settings."""
-    memory: str = "1g"
-    """Heap of the driver, and of each executor."""
-    partitions_count: int = 4
-    """Parts a sort is cut into; more of them need less memory at a time."""
+    memory: str = MEMORY
+    partitions_count: int = PARTITIONS_COUNT
     ui: bool = False
     classes: Path | None = None
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""

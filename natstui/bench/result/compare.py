@@ -9,12 +9,12 @@ import numpy as np
 
 from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.library import SavedRun
+from natstui.model.bench.latency import COMPARED_PERCENTILES
 
 _RESAMPLES = 4000
 _SEED = 20
 _LOW, _HIGH = 2.5, 97.5
 _FIGURES = ("publish_rate", "receive_rate", "fairness")
-_PARTS = ("p50", "p99", "p999")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,9 @@ def compare(before: SavedRun, after: SavedRun) -> list[Difference]:
 
 def _differences(before: SavedRun, after: SavedRun) -> Iterator[Difference]:
     latencies = [
-        name for name in before.metrics if is_latency(name) and name.rpartition(".")[2] in _PARTS
+        name
+        for name in before.metrics
+        if is_latency(name) and name.rpartition(".")[2] in COMPARED_PERCENTILES
     ]
     for name in (*_FIGURES, *latencies):
         left, right = _values(before, name), _values(after, name)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from natstui.model.bench.latency import LatencyCounts
+from natstui.model.bench.latency import PERCENTILES, LatencyCounts
 from natstui.model.bench.result import BenchmarkResult
 
 Metrics = dict[str, float | None]
@@ -30,7 +30,6 @@ COUNTS = (
     "receive_rate",
     "fairness",
 )
-_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
 LATENCIES = ("ack", "e2e", "store", "rtt")
 
 
@@ -65,8 +64,7 @@ def metrics(result: BenchmarkResult) -> Metrics:
 
 def _latency(name: str, histogram: LatencyCounts) -> Metrics:
     found: Metrics = {
-        f"{name}.{part}": histogram.percentile_ns(percent)
-        for part, percent in _PERCENTILES.items()
+        f"{name}.{part}": histogram.percentile_ns(percent) for part, percent in PERCENTILES.items()
     }
     return found | {f"{name}.max": histogram.max_ns, f"{name}.mean": histogram.mean_ns}
 
@@ -86,6 +84,6 @@ def medians(many: list[Metrics]) -> Metrics:
 
 def metrics_names() -> tuple[str, ...]:
     """Return the names of all figures."""
-    parts = (*_PERCENTILES, "max", "mean")
+    parts = (*PERCENTILES, "max", "mean")
     kinds = [k for n in LATENCIES for k in ((n,) if n == "store" else (n, f"{n}.uncorrected"))]
     return (*COUNTS, *(f"{kind}.{part}" for kind in kinds for part in parts))

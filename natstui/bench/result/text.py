@@ -9,10 +9,11 @@ from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
 from natstui.clean import clean_line
+from natstui.model.bench.latency import SHOWN_PERCENTILES
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
-_PARTS = ("p50", "p90", "p99", "p999", "max")
+_PARTS = (*SHOWN_PERCENTILES, "max")
 LABEL_CELLS = 13
 """Where the values of a summary begin."""
 

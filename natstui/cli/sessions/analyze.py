@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from natstui.analysis.defaults import BUCKET_S, MEMORY, ROWS_COUNT
 from natstui.analysis.launch import AnalysisRequest, run_job
 from natstui.analysis.report.sections import (
     Shown,
@@ -133,7 +134,7 @@ def _is_place(word: str) -> bool:
     "--bucket",
     "bucket_s",
     type=click.IntRange(1, 86_400),
-    default=60,
+    default=BUCKET_S,
     help="Seconds per bucket of the rates.",
 )
 @click.option(
@@ -147,12 +148,12 @@ def _is_place(word: str) -> bool:
     "--rows",
     "rows_count",
     type=click.IntRange(1, 100_000),
-    default=200,
+    default=ROWS_COUNT,
     help="Rows of each table in --json and --html.",
 )
 @click.option("--master", help="Spark master: local[2], spark://host:7077, yarn, k8s://…")
 @click.option("--remote", help="Spark Connect server: sc://host:15002; needs the extra `connect`.")
-@click.option("--memory", default="1g", help="Memory of Spark's driver and executors.")
+@click.option("--memory", default=MEMORY, help="Memory of Spark's driver and executors.")
 @click.option("--scratch", help="Folder for what Spark cannot keep in memory.")
 @click.option("--log", help="File for what Spark has to say.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")

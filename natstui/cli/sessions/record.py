@@ -84,7 +84,7 @@ def record(
 
     from natstui.engine.headless import ConnectionLog, record_server
     from natstui.session.library import sessions_folder
-    from natstui.session.write.disk import RecorderSettings
+    from natstui.session.write.settings import RecorderSettings
 
     folder = user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **limits)

@@ -14,6 +14,13 @@ import zlib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.99}
+"""Every percentile that is computed, by its name in checks, JSON and tables."""
+SHOWN_PERCENTILES = ("p50", "p90", "p99", "p999")
+"""Those that people are shown: on the screen, in a summary, in a report."""
+COMPARED_PERCENTILES = ("p50", "p99", "p999")
+"""Those in which two benchmarks are compared."""
+
 _HALF = 128
 """Buckets per power of two."""
 BUCKETS_COUNT = 8192

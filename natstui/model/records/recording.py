@@ -173,9 +173,13 @@ class SeekMark:
     forward: bool
 
 
+SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
+"""The speeds that keys choose from; the first and the last are the limits of any speed."""
+
+
 @dataclass(frozen=True, slots=True)
 class SetSpeed:
-    """Replay at this many times real time, 0.25 to 64."""
+    """Replay at this many times real time, within the limits of `SPEEDS_RATIO`."""
 
     command_id: int
     speed_ratio: float

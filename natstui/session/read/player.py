@@ -11,12 +11,17 @@ from collections.abc import Iterator
 
 from natstui.errors import Refused
 from natstui.lines import encode_record
-from natstui.model.records.recording import Mark, ReplayMarks, ReplayPosition, ReplayReset
+from natstui.model.records.recording import (
+    SPEEDS_RATIO,
+    Mark,
+    ReplayMarks,
+    ReplayPosition,
+    ReplayReset,
+)
 from natstui.session.files.segment import Content
 from natstui.session.read.recording import Recording, starts_anew, whole_line
 from natstui.session.read.seek import lines_until
 
-SPEEDS_RATIO = (0.25, 64.0)
 _MOST_MARKS = 20_000
 
 
@@ -80,7 +85,7 @@ class Player:
 
     def set_speed(self, speed_ratio: float) -> None:
         """Replay at another speed; Refused when it is out of range."""
-        low, high = SPEEDS_RATIO
+        low, high = SPEEDS_RATIO[0], SPEEDS_RATIO[-1]
         if not low <= speed_ratio <= high:
             raise Refused(f"the speed of a replay is {low:g} to {high:g} times real time")
         self.speed_ratio = speed_ratio

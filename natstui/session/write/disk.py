@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from natstui.errors import SessionError
@@ -22,25 +22,8 @@ from natstui.session.files.info import Dropped, SessionInfo, new_info, read_info
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.files.segment import OpenSegment
 from natstui.session.write.seal import seal
+from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, duration_text
-
-
-@dataclass(frozen=True, slots=True)
-class RecorderSettings:
-    """Where and how a recording is written."""
-
-    sessions: Path
-    """The folder that holds all sessions."""
-    name: str = ""
-    retain_s: float | None = None
-    """Sealed segments older than this are deleted."""
-    max_bytes: int | None = None
-    """When the segments take more, the oldest sealed ones are deleted."""
-    payloads: bool = False
-    segment_s: float = 60.0
-    """A segment is sealed after this long,"""
-    segment_bytes: int = 32 << 20
-    """or when it is this large."""
 
 
 class Disk:

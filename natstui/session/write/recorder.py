@@ -21,8 +21,9 @@ from natstui.session.files.info import info_after
 from natstui.session.files.keyframe import Keyframe, Memory
 from natstui.session.files.marks import step_text
 from natstui.session.write.clock import Clock, StepWatch
-from natstui.session.write.disk import Disk, RecorderSettings
+from natstui.session.write.disk import Disk
 from natstui.session.write.privacy import recordable
+from natstui.session.write.settings import RecorderSettings
 
 _TICK_S = 0.5
 _SEAL_AGAIN_US = 5_000_000

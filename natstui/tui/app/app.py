@@ -18,7 +18,7 @@ from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
-from natstui.tui.app.keymap import checked_keymap
+from natstui.tui.app.keys_from_settings import checked_keys
 from natstui.tui.app.link import Link
 from natstui.tui.app.palette import NatstuiCommands
 from natstui.tui.app.parts import KEYS, Parts
@@ -142,7 +142,7 @@ class NatstuiApp(GuardedApp):
         """Apply the user's theme and keys, then read what the engine reports."""
         known = self._started.theme in self.available_themes
         self.theme = self._started.theme if known else THEMES[0].name
-        keys, complaints = checked_keymap(self._started.keys)
+        keys, complaints = checked_keys(self._started.keys)
         self.set_keymap(keys)
         for complaint in complaints:
             self.notify(complaint, severity="warning", timeout=15)

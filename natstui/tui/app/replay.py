@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.errors import UsageError
 from natstui.model.live.state import State
 from natstui.model.records.recording import (
+    SPEEDS_RATIO,
     PauseReplay,
     Play,
     ReplayPosition,
@@ -28,7 +29,6 @@ from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
 from natstui.tui.sessions.seeking import moment_us
 
 _REPORTED_WITHIN_S = 1.0
-SPEEDS_RATIO = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0)
 _NO_SPEED_ASKED = (1.0, float("-inf"))
 
 

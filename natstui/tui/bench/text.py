@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCY_FIELDS, total_counts
-from natstui.model.bench.latency import bucket_low_ns
+from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES, bucket_low_ns
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
 from natstui.tui.kit.chart.frame import ChartData, Series
@@ -207,7 +207,7 @@ def steered_role(plan: BenchmarkPlan) -> str | None:
 
 LOG_SHOWN = 200
 
-_PERCENTS = (("p50", 50.0), ("p90", 90.0), ("p99", 99.0), ("p99.9", 99.9))
+_PERCENTS = tuple(PERCENTILES[name] for name in SHOWN_PERCENTILES)
 _FIGURE_WIDTH = 5
 
 
@@ -217,14 +217,14 @@ def latency_section(view: BenchmarkView) -> Section:
     for name in LATENCY_FIELDS:
         histogram = getattr(latencies, name)
         if histogram.total_count:
-            values = [histogram.percentile_ns(percent) for _, percent in _PERCENTS]
+            values = [histogram.percentile_ns(percent) for percent in _PERCENTS]
             texts = [_ms(value) for value in (*values, histogram.max_ns)]
             look = "dim" if name.endswith("_uncorrected") else ""
             lines.append(line(name.replace("_uncorrected", " unc."), _columns(texts), look))
     if not lines:
         return Section("LATENCY", (line("", "nothing measured yet", "dim"),))
     lines.sort(key=lambda one: one.label)
-    head = line("ms", _columns([*(name for name, _ in _PERCENTS), "max"]), "dim")
+    head = line("ms", _columns([*(f"p{percent:g}" for percent in _PERCENTS), "max"]), "dim")
     return Section("LATENCY since due; unc.: since sent", (head, *lines))
 
 

@@ -17,7 +17,7 @@ _NAMED = {key.value for key in Keys} | {"space"}
 _TAKEN_BY_TERMINALS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"}
 
 
-def checked_keymap(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
+def checked_keys(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return what can be used of a keymap, and one sentence for each entry that cannot."""
     known = set(_ids())
     if not wanted.keys() <= known:

@@ -1,0 +1,36 @@
+"""What an analysis does unless told otherwise: its options, and from where on things count."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natstui.model.findings.status import STUCK_AFTER_S
+
+MASTER = "local[*]"
+MEMORY = "1g"
+"""Heap of Spark's driver, and of each executor."""
+PARTITIONS_COUNT = 4
+"""Parts a sort is cut into; more of them need less memory at a time."""
+ROWS_COUNT = 200
+"""Rows of each table in a result."""
+BUCKET_S = 60
+"""Length of the buckets of rates and busiest moments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """From where on something counts."""
+
+    bucket_s: int = BUCKET_S
+    stuck_after_s: float = STUCK_AFTER_S
+    """A floor that did not move for this long with messages outstanding is stuck."""
+    behind_after_s: float = 10.0
+    """Shorter periods of lag are left out."""
+    api_slow_factor_ratio: float = 3.0
+    """A bucket whose median round trip is this many times the session's median is slow."""
+    peer_lag_msgs: int = 100
+    """A replica this far behind has `replica_lag`."""
+    hot_msgs: int = 5
+    """Repeated deliveries in one bucket that make a hot spot."""
+    baseline: tuple[str, ...] = ()
+    """Sessions to compare the others with; empty: the earliest one."""

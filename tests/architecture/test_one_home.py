@@ -104,3 +104,11 @@ def test_the_defaults_of_an_analysis_are_written_in_one_module() -> None:
 
 def test_how_a_recording_is_written_unless_told_is_said_in_one_module() -> None:
     assert users(r"segment_(s|bytes): \w+ = ") == {"natstui.session.write.settings"}
+
+
+def test_a_row_of_watch_is_declared_filled_and_drawn_in_one_module() -> None:
+    for word in ("Stream", "Consumer"):
+        found = users(rf"class {word}Row\b|, {word}Row\)|row: {word}Row\b")
+        assert {name for name in found if name.startswith("natstui.cli.")} == {
+            f"natstui.cli.watch.{word.lower()}s"
+        }

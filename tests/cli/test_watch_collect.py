@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.cli.watch.rows import RestoredRow, UnavailableRow
+from natstui.cli.watch.happened import RestoredRow, UnavailableRow
 from natstui.cli.watch.run import Collector
 from tests.model.builders import snapshot
 

@@ -1,4 +1,5 @@
 """`natstui watch`: rows of the state as JSON lines or as tables.
 
-A new field goes into `rows` and `build`. `root` names the command.
+A new field goes into the file of its row: `streams`, `consumers`, `server` or `happened`.
+`root` names the command.
 """

@@ -13,7 +13,7 @@ import click
 from natstui.cli.options import connection_options, interval_seconds
 
 if TYPE_CHECKING:
-    from natstui.cli.watch.rows import Row
+    from natstui.cli.watch.json_lines import Row
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
@@ -23,7 +23,7 @@ _INTERRUPTED = 130
 
 def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
     if wanted:
-        from natstui.cli.watch.rows import schema_text
+        from natstui.cli.watch.json_lines import schema_text
 
         click.echo(schema_text())
         context.exit()
@@ -76,7 +76,7 @@ def watch(
 
 
 def _write_json(rows: Iterable[Row]) -> None:
-    from natstui.cli.watch.rows import json_line
+    from natstui.cli.watch.json_lines import json_line
 
     _write("".join(json_line(row) + "\n" for row in rows))
 

@@ -8,17 +8,12 @@ from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
 
-from natstui.cli.watch.build import (
-    Freshness,
-    account_row,
-    consumer_freshness,
-    consumer_rows,
-    removed_rows,
-    server_row,
-    stream_freshness,
-    stream_rows,
-)
-from natstui.cli.watch.rows import AdvisoryRow, RestoredRow, Row, UnavailableRow
+from natstui.cli.watch.consumers import consumer_freshness, consumer_rows
+from natstui.cli.watch.happened import happened_rows
+from natstui.cli.watch.json_lines import Row
+from natstui.cli.watch.server import server_rows
+from natstui.cli.watch.streams import stream_freshness, stream_rows
+from natstui.cli.watch.values import Freshness
 from natstui.config import Connection
 from natstui.errors import RequestFailed, ServerGone
 from natstui.jetstream.connection.client import connect
@@ -28,7 +23,7 @@ from natstui.jetstream.polling.poller import poll
 from natstui.model.live.age import at_moment
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
-from natstui.model.records.record import Advisory, LinkChanged, Record, Restored, Unavailable
+from natstui.model.records.record import LinkChanged, Record, Unavailable
 
 
 class Collector:
@@ -51,7 +46,7 @@ class Collector:
             self._swept.update(record.swept_streams)
             if record.consumers_complete:
                 self._swept.update(self.state.streams.columns.name)
-        self._happened += _happening(before, record, self.state)
+        self._happened += happened_rows(before, record, self.state)
         if isinstance(record, Snapshot | LinkChanged | Unavailable):
             self.changed.set()
 
@@ -85,74 +80,11 @@ class Collector:
         return None
 
 
-def _happening(before: State, record: Record, after: State) -> Iterator[Row]:
-    """Yield the rows of a record that is worth one at once."""
-    match record:
-        case Snapshot():
-            yield from removed_rows(before, after)
-            yield from _reachable_rows(before, after)
-        case LinkChanged() if record.state != "connected" and (row := server_row(after)):
-            yield row
-        case Unavailable():
-            yield UnavailableRow(
-                name=record.what,
-                at_us=record.at_us,
-                reason=record.reason,
-                denied_subject=record.denied_subject,
-            )
-        case Restored():
-            yield RestoredRow(name=record.what, at_us=record.at_us)
-        case Advisory():
-            yield AdvisoryRow(
-                name=record.type,
-                at_us=record.at_us,
-                stream=record.stream,
-                consumer=record.consumer,
-                text=record.text,
-            )
-        case _:
-            return
-
-
-_SILENT = "its leader does not answer"
-
-
-def _reachable_rows(before: State, after: State) -> Iterator[Row]:
-    """Yield what became unreachable, and what is reachable again."""
-    pairs = (
-        ("STREAM.INFO", *_names(before.unreachable_streams, after.unreachable_streams)),
-        ("CONSUMER.INFO", *_names(before.unreachable_consumers, after.unreachable_consumers)),
-    )
-    for verb, lost, found in pairs:
-        for name in lost:
-            yield UnavailableRow(
-                name=f"{verb}.{name}", at_us=after.now_at_us, reason=_SILENT, denied_subject=None
-            )
-        for name in found:
-            yield RestoredRow(name=f"{verb}.{name}", at_us=after.now_at_us)
-
-
-def _names(
-    before: frozenset[str] | frozenset[tuple[str, str]],
-    after: frozenset[str] | frozenset[tuple[str, str]],
-) -> tuple[list[str], list[str]]:
-    """Return the names that came and those that went, ordered."""
-    had, has = ({n if isinstance(n, str) else ".".join(n) for n in s} for s in (before, after))
-    return sorted(has - had), sorted(had - has)
-
-
 def present_rows(state: State) -> Iterator[Row]:
     """Yield server and account, then every stream and consumer."""
     yield from server_rows(state)
     yield from stream_rows(state)
     yield from consumer_rows(state)
-
-
-def server_rows(state: State) -> Iterator[Row]:
-    """Yield the rows of the server and the account, where there are any."""
-    for row in (server_row(state), account_row(state)):
-        if row is not None:
-            yield row
 
 
 class WrittenRows:

@@ -1,0 +1,173 @@
+"""A consumer in `natstui watch`: its fields in --json, how each is found, and its table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from natstui.cli.text_table import Column, table
+from natstui.cli.watch.values import (
+    Freshness,
+    ago,
+    marked,
+    sampled_ago_s,
+    unknown,
+    values,
+    values_at,
+)
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.findings.consumer import consumer_verdict
+from natstui.model.live.age import consumer_is_stale, consumer_lag
+from natstui.model.live.limits import time_to_drain_s
+from natstui.model.live.rates import counter_per_s, trend_per_s
+from natstui.model.live.snapshot import Peer
+from natstui.model.live.state import State
+from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerRow:
+    """One consumer: what it is, how far it is, what holds it back."""
+
+    schema: Literal[1] = 1
+    kind: Literal["consumer"] = "consumer"
+    name: str
+    stream: str
+    at_us: int
+    created_at_us: int
+    """With stream and name, the identity of a consumer."""
+    description: str | None
+    status: str
+    """What it is doing, in one or two words."""
+    status_level: Literal["ok", "idle", "warn", "bad", "unknown"]
+    status_reason: str
+    """The numbers behind the status."""
+    pull: bool | None
+    durable: bool | None
+    ack_policy: str | None
+    filter_subjects: tuple[str, ...] | None
+    """Empty: everything in the stream."""
+    pending_msgs: int
+    """Unprocessed: matching and never delivered."""
+    ack_pending_msgs: int
+    """Delivered and waiting for their acknowledgement."""
+    max_ack_pending_msgs: int | None
+    redelivered_msgs: int
+    """Distinct messages delivered more than once and not settled, or given up."""
+    waiting_pulls_count: int
+    """Open pull requests."""
+    push_bound: bool | None
+    """A subscriber listens on the deliver subject; null for a pull consumer."""
+    paused: bool
+    delivered_msgs_per_s: float | None
+    """Deliveries, redeliveries included."""
+    acked_msgs_per_s: float | None
+    """Growth of the acknowledgement floor."""
+    lag_s: float | None
+    """Age of the next message to deliver; 0 with nothing pending."""
+    drained_in_s: float | None
+    """Until nothing is pending at the present trend; null if it does not shrink."""
+    delivered_stream_seq: int
+    delivered_consumer_seq: int
+    ack_floor_stream_seq: int
+    ack_floor_consumer_seq: int
+    delivered_at_us: int | None
+    acked_at_us: int | None
+    pinned_client: str | None
+    replicas_count: int | None
+    leader: str | None
+    peers: tuple[Peer, ...]
+    sampled_ago_s: float
+    """The age of these values."""
+    stale: bool
+    """They could not be refreshed."""
+
+
+def consumer_rows(state: State, rows: Sequence[int] | None = None) -> Iterator[ConsumerRow]:
+    """Yield the consumers of these rows, or all, by stream and name."""
+    columns = state.consumers.columns
+    names = list(zip(columns.stream, columns.name, strict=True))
+    for row in sorted(range(len(names)) if rows is None else rows, key=names.__getitem__):
+        yield _consumer_row(state, row)
+
+
+def consumer_freshness(state: State) -> Freshness:
+    """Return how fresh every consumer is."""
+    keys, sampled = state.consumers.roster.keys, state.consumers.columns.sampled_mono_us
+    return {
+        key: (mono_us, consumer_is_stale(state, row))
+        for row, (key, mono_us) in enumerate(zip(keys, sampled, strict=True))
+    }
+
+
+def _consumer_row(state: State, row: int) -> ConsumerRow:
+    columns, key = state.consumers.columns, state.consumers.roster.keys[row]
+    config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
+    history, pending_msgs = state.consumer_history, columns.pending_msgs[row]
+    verdict, lag = consumer_verdict(state, row), consumer_lag(state, row)
+    computed = {
+        "at_us": state.now_at_us,
+        "status": verdict.word,
+        "status_level": verdict.level,
+        "status_reason": verdict.evidence,
+        "push_bound": None if config is None or config.pull else columns.push_bound[row],
+        "delivered_msgs_per_s": counter_per_s(history, key, "delivered_consumer_seq"),
+        "acked_msgs_per_s": counter_per_s(history, key, "ack_floor_consumer_seq"),
+        "lag_s": None if lag is None else lag.time_s,
+        "drained_in_s": time_to_drain_s(pending_msgs, trend_per_s(history, key, "pending_msgs")),
+        "sampled_ago_s": sampled_ago_s(state, columns.sampled_mono_us[row]),
+        "stale": consumer_is_stale(state, row),
+    }
+    known = values(config) if config else unknown(ConsumerConfiguration)
+    return msgspec.convert({**known, **values_at(columns, row), **computed}, ConsumerRow)
+
+
+_CONSUMER = (
+    Column("STREAM", numeric=False, shrinks=True),
+    Column("CONSUMER", numeric=False, shrinks=True),
+    Column("STATUS", numeric=False),
+    Column("MODE", numeric=False, drop_order=10),
+    Column("ACK", numeric=False, drop_order=9),
+    Column("PENDING"),
+    Column("ACK PEND", drop_order=1),
+    Column("REDEL", drop_order=3),
+    Column("WAITING", drop_order=6),
+    Column("DELIV/s", drop_order=2),
+    Column("ACK/s", drop_order=4),
+    Column("LAG", drop_order=5),
+    Column("DRAINED", drop_order=7),
+    Column("ACK FLOOR", drop_order=11),
+    Column("DELIVERED", drop_order=12),
+    Column("ACTIVE", drop_order=8),
+)
+
+
+def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
+    """Return the lines of the consumers' table."""
+    return table(_CONSUMER, [_consumer_cells(row) for row in rows], width_cells)
+
+
+def _consumer_cells(row: ConsumerRow) -> list[str]:
+    most = row.max_ack_pending_msgs
+    active_at_us = max(row.delivered_at_us or 0, row.acked_at_us or 0) or None
+    return [
+        row.stream,
+        row.name,
+        marked(row.status, row.stale),
+        UNKNOWN if row.pull is None else "pull" if row.pull else "push",
+        row.ack_policy or UNKNOWN,
+        count_text(row.pending_msgs),
+        count_text(row.ack_pending_msgs) + (f"/{count_text(most)}" if most else ""),
+        count_text(row.redelivered_msgs),
+        count_text(row.waiting_pulls_count),
+        rate_text(row.delivered_msgs_per_s),
+        rate_text(row.acked_msgs_per_s),
+        duration_text(row.lag_s),
+        duration_text(row.drained_in_s),
+        f"{row.ack_floor_stream_seq}/{row.ack_floor_consumer_seq}",
+        f"{row.delivered_stream_seq}/{row.delivered_consumer_seq}",
+        ago(row.at_us, active_at_us),
+    ]

@@ -1,0 +1,156 @@
+"""What happens in `natstui watch`: rows that are printed once, when something changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.cli.watch.server import ServerRow, server_row
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.record import Advisory, LinkChanged, Record, Restored, Unavailable
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedRow:
+    """A stream or a consumer is gone; made again under its name, it is another one."""
+
+    schema: Literal[1] = 1
+    kind: Literal["removed"] = "removed"
+    name: str
+    stream: str | None
+    """The stream of a consumer; null when a stream is gone."""
+    at_us: int
+    created_at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnavailableRow:
+    """Something cannot be read; what was known of it grows stale."""
+
+    schema: Literal[1] = 1
+    kind: Literal["unavailable"] = "unavailable"
+    name: str
+    """The API verb or source, as CONSUMER.LIST."""
+    at_us: int
+    reason: str
+    denied_subject: str | None
+    """The subject the user has no permission for, when that is the reason."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RestoredRow:
+    """Something that was unavailable can be read again."""
+
+    schema: Literal[1] = 1
+    kind: Literal["restored"] = "restored"
+    name: str
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdvisoryRow:
+    """The server announced something about a stream or a consumer."""
+
+    schema: Literal[1] = 1
+    kind: Literal["advisory"] = "advisory"
+    name: str
+    """The last word of the advisory's type, as max_deliver."""
+    at_us: int
+    stream: str | None
+    consumer: str | None
+    text: str
+
+
+HappenedRow = RemovedRow | UnavailableRow | RestoredRow | AdvisoryRow
+
+
+def happened_rows(
+    before: State, record: Record, after: State
+) -> Iterator[HappenedRow | ServerRow]:
+    """Yield the rows of a record whose news is printed at once."""
+    match record:
+        case Snapshot():
+            yield from removed_rows(before, after)
+            yield from _reachable_rows(before, after)
+        case LinkChanged() if record.state != "connected" and (row := server_row(after)):
+            yield row
+        case Unavailable():
+            yield UnavailableRow(
+                name=record.what,
+                at_us=record.at_us,
+                reason=record.reason,
+                denied_subject=record.denied_subject,
+            )
+        case Restored():
+            yield RestoredRow(name=record.what, at_us=record.at_us)
+        case Advisory():
+            yield AdvisoryRow(
+                name=record.type,
+                at_us=record.at_us,
+                stream=record.stream,
+                consumer=record.consumer,
+                text=record.text,
+            )
+        case _:
+            return
+
+
+def removed_rows(before: State, after: State) -> Iterator[RemovedRow]:
+    """Yield the streams and consumers that were there before and are not any more."""
+    tables = ((before.streams, after.streams), (before.consumers, after.consumers))
+    for old, new in tables:
+        if old.roster is new.roster:
+            continue
+        for key in old.roster.keys:
+            if key not in new.roster.row_of:
+                *path, created_at_us = key
+                yield RemovedRow(
+                    name=str(path[-1]),
+                    stream=str(path[0]) if len(path) > 1 else None,
+                    at_us=after.now_at_us,
+                    created_at_us=int(created_at_us),
+                )
+
+
+_SILENT = "its leader does not answer"
+
+
+def _reachable_rows(before: State, after: State) -> Iterator[UnavailableRow | RestoredRow]:
+    """Yield what became unreachable, and what is reachable again."""
+    pairs = (
+        ("STREAM.INFO", *_names(before.unreachable_streams, after.unreachable_streams)),
+        ("CONSUMER.INFO", *_names(before.unreachable_consumers, after.unreachable_consumers)),
+    )
+    for verb, lost, found in pairs:
+        for name in lost:
+            yield UnavailableRow(
+                name=f"{verb}.{name}", at_us=after.now_at_us, reason=_SILENT, denied_subject=None
+            )
+        for name in found:
+            yield RestoredRow(name=f"{verb}.{name}", at_us=after.now_at_us)
+
+
+def _names(
+    before: frozenset[str] | frozenset[tuple[str, str]],
+    after: frozenset[str] | frozenset[tuple[str, str]],
+) -> tuple[list[str], list[str]]:
+    """Return the names that came and those that went, ordered."""
+    had, has = ({n if isinstance(n, str) else ".".join(n) for n in s} for s in (before, after))
+    return sorted(has - had), sorted(had - has)
+
+
+def happened_sentence(row: HappenedRow) -> str:
+    """Return what happened as text for people."""
+    match row:
+        case RemovedRow(stream=None):
+            return f"gone: stream {row.name}"
+        case RemovedRow():
+            return f"gone: consumer {row.name} on {row.stream}"
+        case UnavailableRow():
+            return f"unavailable: {row.name}: {row.reason}"
+        case RestoredRow():
+            return f"available again: {row.name}"
+        case AdvisoryRow():
+            return f"advisory: {row.text}"

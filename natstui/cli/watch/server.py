@@ -1,0 +1,151 @@
+"""Server and account in `natstui watch`: their fields in --json, and their sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from natstui.cli.watch.values import values
+from natstui.model.live.state import State, own_requests_per_s
+from natstui.units import UNKNOWN, bytes_text, count_text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServerRow:
+    """The connection and the server at its other end."""
+
+    schema: Literal[1] = 1
+    kind: Literal["server"] = "server"
+    name: str | None
+    """The server's own name."""
+    at_us: int
+    link: str
+    """connecting, connected, reconnecting, failed or closed."""
+    reason: str | None
+    """Why it is not connected."""
+    url: str | None
+    version: str | None
+    cluster: str | None
+    domain: str | None
+    user: str | None
+    account: str | None
+    tls: bool
+    jetstream: bool | None
+    api_level: int | None
+    max_payload_bytes: int | None
+    api_rtt_us: int | None
+    """Round trip of the last `$JS.API.INFO`."""
+    own_requests_per_s: float | None
+    """API requests this command makes."""
+    poll_interval_us: int | None
+    backoff_reason: str | None
+    """Why the interval is longer than asked for, if it is."""
+
+
+def server_row(state: State) -> ServerRow | None:
+    """Return the connection and its server; None before the first try."""
+    link = state.link
+    if link is None:
+        return None
+    cost = state.costs[-1].cost if state.costs else None
+    computed = {
+        "kind": "server",
+        "name": link.server_name,
+        "at_us": state.now_at_us,
+        "link": link.state,
+        "url": link.server_url,
+        "version": link.server_version,
+        "api_rtt_us": cost.api_rtt_us if cost else None,
+        "own_requests_per_s": own_requests_per_s(state.costs),
+        "poll_interval_us": cost.interval_us if cost else None,
+        "backoff_reason": cost.backoff_reason if cost else None,
+    }
+    return msgspec.convert({**values(link), **computed}, ServerRow)
+
+
+def server_sentence(row: ServerRow) -> str:
+    """Return the server as text for people."""
+    if row.link != "connected":
+        return f"server: {row.link}: {row.reason}" if row.reason else f"server: {row.link}"
+    words = [f"server: {row.name or row.url} v{row.version or UNKNOWN}"]
+    if row.cluster:
+        words.append(f"cluster {row.cluster}")
+    if row.api_rtt_us is not None:
+        words.append(f"answers in {row.api_rtt_us / 1000:.1f} ms")
+    if row.own_requests_per_s is not None:
+        words.append(f"we ask {row.own_requests_per_s:.1f}/s")
+    if row.backoff_reason:
+        words.append(row.backoff_reason)
+    return ", ".join(words)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccountRow:
+    """What the account uses of its limits; a limit of null is unlimited."""
+
+    schema: Literal[1] = 1
+    kind: Literal["account"] = "account"
+    name: str | None
+    at_us: int
+    memory_bytes: int
+    max_memory_bytes: int | None
+    storage_bytes: int
+    max_storage_bytes: int | None
+    streams_count: int
+    max_streams_count: int | None
+    consumers_count: int
+    max_consumers_count: int | None
+    api_requests_count: int
+    """By everybody in the account, since the server started."""
+    api_errors_count: int
+    api_requests_per_s: float | None
+    api_inflight_count: int | None
+    domain: str | None
+
+
+def account_row(state: State) -> AccountRow | None:
+    """Return the account's use and limits; None where it cannot be read."""
+    if state.account is None:
+        return None
+    computed = {
+        "name": state.link.account if state.link else None,
+        "at_us": state.now_at_us,
+        "api_requests_per_s": _api_requests_per_s(state),
+    }
+    return msgspec.convert({**values(state.account), **computed}, AccountRow)
+
+
+def _api_requests_per_s(state: State) -> float | None:
+    """Return the growth of the account's own counter between the two newest polls."""
+    counts = [(c.mono_us, c.api_requests_count) for c in state.costs[-2:]]
+    if len(counts) < 2 or counts[0][1] is None or counts[1][1] is None:
+        return None
+    elapsed_us, grown = counts[1][0] - counts[0][0], counts[1][1] - counts[0][1]
+    return grown * 1e6 / elapsed_us if elapsed_us > 0 and grown >= 0 else None
+
+
+def account_sentence(row: AccountRow) -> str:
+    """Return the account as text for people."""
+    uses = (
+        _use(count_text(row.streams_count), "streams", row.max_streams_count, count_text),
+        _use(count_text(row.consumers_count), "consumers", row.max_consumers_count, count_text),
+        _use(bytes_text(row.storage_bytes), "on file", row.max_storage_bytes, bytes_text),
+        _use(bytes_text(row.memory_bytes), "in memory", row.max_memory_bytes, bytes_text),
+        f"API {count_text(row.api_requests_count)} requests",
+        f"{count_text(row.api_errors_count)} errors",
+    )
+    return f"account {row.name or UNKNOWN}: {', '.join(uses)}"
+
+
+def _use(used: str, of: str, limit: int | None, text: Callable[[int], str]) -> str:
+    return f"{used} {of}" if limit is None else f"{used} of {text(limit)} {of}"
+
+
+def server_rows(state: State) -> Iterator[ServerRow | AccountRow]:
+    """Yield the rows of the server and the account, where there are any."""
+    for row in (server_row(state), account_row(state)):
+        if row is not None:
+            yield row

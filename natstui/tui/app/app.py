@@ -225,8 +225,8 @@ class NatstuiApp(GuardedApp):
 
     async def action_leave(self) -> None:
         """Close the screen on top, or the app."""
-        if len(self.screen_stack) > 1:
-            self.pop_screen()
+        if len(self.screen_stack) > 1 and isinstance(self.screen, LiveScreen):
+            self.screen.action_back()
         else:
             await self.action_quit()
 

@@ -135,5 +135,5 @@ class ReplayControls(Part):
             self._app.notify(text, severity="warning")
             return
         if isinstance(self._app.screen, CompareScreen):
-            self._app.pop_screen()
+            self._app.screen.dismiss()
         self._app.push_screen(CompareScreen(self.marked_a))

@@ -181,10 +181,10 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     def leave(self) -> None:
         """Leave this screen if it lies on another one, else a replay on top of a server."""
-        if len(self.app.screen_stack) > 1:
-            self.dismiss()
-        else:
+        if self.app.screen_stack[0] is self:
             self.app.post_message(LeaveReplay())
+        else:
+            self.dismiss()
 
     @on(CommandLine.Entered)
     def _entered(self, message: CommandLine.Entered) -> None:

@@ -6,6 +6,7 @@ from typing import Any, ClassVar, cast
 
 from textual import events
 from textual.app import ComposeResult
+from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Size
 from textual.message_pump import MessagePump
@@ -29,6 +30,28 @@ class TerminalSized(MessagePump):
     With every layout a screen of Textual tells itself its new size once more. While nothing is
     drawn, as in a batch, two sizes that wait in its queue are told in turn for ever.
     """
+
+    _result: tuple[object] | None = None
+    """With what it is to be closed once it lies on top."""
+
+    def dismiss(self, result: object = None) -> AwaitComplete:
+        """Close this screen and no other: at once on top, else as soon as it comes to the top.
+
+        Textual (8.2) closes whatever lies on top, perhaps a form with typed text, and fails for a
+        screen that is closed already.
+        """
+        stack: list[Any] = self.app.screen_stack
+        if stack and stack[-1] is self:
+            closed: AwaitComplete = cast("Screen[Any]", super()).dismiss(result)
+            return closed
+        self._result = self._result or (result,)
+        return AwaitComplete()
+
+    def on_screen_resume(self) -> None:
+        """Close, if that was asked for while something else lay on it."""
+        if (result := self._result) is not None:
+            self._result = None
+            self.dismiss(*result)
 
     async def _on_resize(self, event: events.Resize) -> None:
         """Leave a size out that is outdated: the app tells every screen the newest."""
@@ -70,9 +93,7 @@ class TooSmall(TerminalSized, ModalScreen[None]):
     def _look(self) -> None:
         size = self.app.size
         if not too_small(size):
-            # Textual closes what lies on top: below a dialog this would close the dialog.
-            if self.app.screen_stack and self.app.screen is self:
-                self.dismiss()
+            self.dismiss()
         else:
             least = f"{LEAST.width}×{LEAST.height}"
             text = f"{size.width}×{size.height} is too small:\nenlarge the terminal to {least}"

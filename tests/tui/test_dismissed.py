@@ -1,0 +1,98 @@
+"""A screen closes once, and never another one in its place."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+from textual.widgets import Static
+
+from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.too_small import TerminalSized, TooSmall
+
+
+class Form(TerminalSized, Screen[str]):
+    """Stands for a screen with typed text, below a dialog."""
+
+    def compose(self) -> ComposeResult:
+        """Yield the text."""
+        yield Static("typed")
+
+
+async def test_a_dialog_that_is_closed_twice_leaves_the_screen_below_open() -> None:
+    app = GuardedApp()
+    async with app.run_test() as pilot:
+        form, answers = Form(), list[str | None]()
+        await app.push_screen(form)
+        prompt = Prompt("Name?")
+        app.push_screen(prompt, answers.append)
+        await pilot.pause()
+        # Two keys that were typed in one go.
+        prompt.dismiss("first")
+        prompt.dismiss("second")
+        await pilot.pause()
+        assert answers == ["first"]
+        assert app.screen is form
+
+
+async def test_a_dialog_below_the_notice_is_closed_with_its_answer_when_the_notice_goes() -> None:
+    app = GuardedApp()
+    async with app.run_test() as pilot:
+        form, answers = Form(), list[str | None]()
+        await app.push_screen(form)
+        pick = Pick("Drop it?", [("keep", ""), ("drop", "")])
+        app.push_screen(pick, answers.append)
+        await pilot.resize_terminal(40, 10)
+        await pilot.pause()
+        notice = TooSmall()
+        await app.push_screen(notice)
+        pick.dismiss("drop")
+        pick.dismiss("keep")
+        await pilot.pause()
+        assert app.screen is notice
+        assert answers == []
+        await pilot.resize_terminal(100, 30)
+        await pilot.pause()
+        await pilot.pause()
+        assert answers == ["drop"]
+        assert app.screen is form
+
+
+async def test_a_dialog_whose_answer_closes_the_screen_below_closes_both() -> None:
+    app = GuardedApp()
+    async with app.run_test() as pilot:
+        base, form, closed = app.screen, Form(), list[str | None]()
+        app.push_screen(form, closed.append)
+        pick = Pick("Drop it?", [("drop", "")])
+        app.push_screen(pick, lambda word: form.dismiss(word) and None)
+        await pilot.pause()
+        await pilot.press("enter")
+        await pilot.pause()
+        await pilot.pause()
+        assert closed == ["drop"]
+        assert app.screen is base
+        assert len(app.screen_stack) == 1
+
+
+async def test_a_screen_of_another_mode_is_closed_when_that_is_shown_again() -> None:
+    class TwoModes(GuardedApp):
+        MODES = {"one": Form, "two": Form}  # noqa: RUF012
+        DEFAULT_MODE = "one"
+
+    app = TwoModes()
+    async with app.run_test() as pilot:
+        form, closed = Form(), list[str | None]()
+        app.push_screen(form, closed.append)
+        await pilot.pause()
+        await app.switch_mode("two")
+        two = app.screen
+        await pilot.pause()
+        form.dismiss("sent")
+        await pilot.pause()
+        assert app.screen is two
+        await app.switch_mode("one")
+        await pilot.pause()
+        await pilot.pause()
+        assert closed == ["sent"]
+        assert len(app.screen_stack) == 1

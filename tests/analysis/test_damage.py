@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql import functions as F
 
 from benchmarks._fleet import START_AT_US, Plan
 from benchmarks._sessions import write_session
@@ -137,6 +138,26 @@ def test_a_sequence_beyond_64_bits_is_read_as_the_largest(
     path.write_bytes(re.sub(rb'"delivered_stream_seq":\[\d+', huge, path.read_bytes()))
     assert consumer_rows(spark, folder) == 40 * 6
     assert segments(spark, folder)[OPEN]["torn_lines_count"] == 0
+
+
+def test_an_interval_that_nobody_can_have_measured_fails_no_table(
+    spark: SparkSession, sessions: Path
+) -> None:
+    folder = small(sessions)
+    path = folder / OPEN
+    text = path.read_bytes()
+    path.write_bytes(re.sub(rb'"interval_us":\d+', b'"interval_us":9223372036854775807', text))
+    lines = read_lines(spark, [str(folder)], [])
+    rows = silver_index.polls(silver_index.index_lines(lines)).collect()
+    assert len(rows) == 40
+    assert max(row["interval_us"] for row in rows) == 2**63 - 1
+    assert {row["gap_before_us"] for row in rows} == {None}
+
+
+def test_a_sum_beyond_64_bits_is_one_sentence(spark: SparkSession) -> None:
+    with pytest.raises(PySparkException) as caught:
+        spark.range(1).select(F.lit(2**63 - 1) + F.col("id") + 1).collect()
+    assert "too large to calculate with" in str(explain(caught.value))
 
 
 def test_an_absurd_number_is_unknown_and_fails_nothing(

@@ -169,7 +169,7 @@ def test_the_analysis_leaves_out_the_lines_that_verify_reports(
 
 
 def any_records(each_count: int) -> list[Any]:
-    """Return so many records of every kind, with extreme numbers and hostile text, in any order."""
+    """Return so many of every kind, with extreme numbers and hostile text, in any order."""
     drawn: list[Any] = []
 
     @settings(

@@ -108,11 +108,11 @@ def polls(index: DataFrame) -> DataFrame:
         *(f"account.{name}" for name in schema.ACCOUNT),
     )
     before = Window.partitionBy("session").orderBy("mono_us")
-    pause = F.col("mono_us") - F.lag("mono_us").over(before)
+    pause = F.try_subtract("mono_us", F.lag("mono_us").over(before))
     longest = F.greatest("interval_us", F.lag("interval_us").over(before))
-    allowed = F.greatest(
-        GAP_INTERVALS * longest + F.col("elapsed_us"), F.lit(GAP_LEAST_US).cast("bigint")
-    )
+    # Numbers that nobody measured may be too large to add: no pause is longer than those.
+    normal = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
+    allowed = F.when(normal.isNotNull(), F.greatest(normal, F.lit(GAP_LEAST_US).cast("bigint")))
     return POLL.contract(rows.withColumn("gap_before_us", F.when(pause > allowed, pause)))
 
 

@@ -19,8 +19,7 @@ from natstui.model.assets.consumer_fields import CONSUMER_FIELD
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.differences import AssetKind, changed, differences, normal
 from natstui.model.assets.fields import Config
-from natstui.model.assets.names_in_use import NamesInUse
-from natstui.model.assets.rules import Problem
+from natstui.model.assets.rules import NamesInUse, Problem
 from natstui.model.assets.stream_fields import STREAM_FIELD
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.tui.frame.form.text import Subject, drafted

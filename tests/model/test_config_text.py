@@ -114,7 +114,9 @@ def test_every_option_has_words_of_its_own(fields: tuple[Field, ...]) -> None:
 
 
 def test_sections_follow_each_other() -> None:
-    assert CONSUMER_SECTIONS == ("Consumer", "Start", "Delivery", "Pull", "Push", "Storage")
+    assert CONSUMER_SECTIONS == (
+        "Consumer", "Start", "Delivery", "Pull", "Push", "Storage", "Monitoring",
+    )  # fmt: skip
     assert read({"placement": {"cluster": "x"}}, "placement.cluster") == "x"
 
 

@@ -106,7 +106,7 @@ VALUES = {
     "text": "x", "subject": "a.>", "subjects": ["a.*", "b"], "words": ["t1", "t2"], "switch": True,
     "count": 7, "bytes": 4096, "duration": 90 * S, "durations": [S, 2 * S],
     "time": "2026-01-01T00:00:00Z", "metadata": {"k": "v"}, "source": {"name": "ORIGIN"},
-    "sources": [{"name": "A"}, {"name": "B"}],
+    "sources": [{"name": "A"}, {"name": "B"}], "threshold": "1",
 }  # fmt: skip
 
 

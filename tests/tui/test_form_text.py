@@ -8,7 +8,7 @@ import pytest
 
 from natstui.errors import UsageError
 from natstui.model.assets.consumer_fields import CONSUMER_FIELD
-from natstui.model.assets.names_in_use import NamesInUse, OtherStream
+from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_fields import NEW_STREAM, STREAM_FIELD
 from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview

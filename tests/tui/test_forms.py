@@ -411,3 +411,27 @@ async def test_a_consumer_begins_with_a_file_and_read_only_says_what_it_refuses(
         await viewer.press("escape", "m")
         keys = viewer.app.screen.active_bindings
         assert not any(keys[key].enabled for key in ("w", "R", "N", "ctrl+d"))
+
+
+async def test_thresholds_in_the_metadata_are_fields_with_their_meaning(
+    nats_server: Broker,
+) -> None:
+    url, key = nats_server.url, "io.nats.monitor."
+    async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
+        metadata = {"team": "shop", f"{key}msgs-warn": "5", f"{key}subjects-warn": "9"}
+        asked_for = {"name": "S", "subjects": ["s.>"], "metadata": metadata}
+        await asked(nc, "STREAM.CREATE.S", asked_for)
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("e")
+        await on_form(viewer)
+        await fill(viewer, metadata="team=till")
+        await fill(viewer, **{f"metadata.{key}msgs-warn": "many"})
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "is no whole number" in viewer.words, "why it is wrong")
+        await fill(viewer, **{f"metadata.{key}msgs-warn": "7"})
+        await fill(viewer, **{f"metadata.{key}subjects-warn": ""})
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        after = (await asked(nc, "STREAM.INFO.S"))["config"]["metadata"]
+        own = {name: value for name, value in after.items() if not name.startswith("_nats.")}
+        assert own == {"team": "till", f"{key}msgs-warn": "7"}

@@ -11,7 +11,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.model.assets.consumer_rules import consumer_warnings
 from natstui.model.assets.differences import AssetKind
 from natstui.model.assets.fields import Config
-from natstui.model.assets.names_in_use import NamesInUse, OtherStream
+from natstui.model.assets.rules import NamesInUse, OtherStream
 from natstui.model.assets.stream_rules import stream_warnings
 
 

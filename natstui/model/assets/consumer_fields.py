@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from natstui.model.assets.fields import Field
+from natstui.model.assets.fields import Field, monitoring_fields
+from natstui.model.assets.monitor_keys import CONSUMER_KEYS
 
 BASIC = (
     Field(
@@ -177,7 +178,9 @@ PUSH = (
 )  # fmt: skip
 
 
-CONSUMER_FIELDS: tuple[Field, ...] = BASIC + START + DELIVERY + PULL + PUSH + STORAGE
+MONITORING = monitoring_fields(CONSUMER_KEYS)
+
+CONSUMER_FIELDS: tuple[Field, ...] = BASIC + START + DELIVERY + PULL + PUSH + STORAGE + MONITORING
 
 CONSUMER_FIELD = {field.path: field for field in CONSUMER_FIELDS}
 

@@ -8,7 +8,14 @@ from typing import Literal
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.defaults import FILTER_KEYS, normal_consumer, normal_stream
-from natstui.model.assets.fields import Config, Field, read, text_at, written
+from natstui.model.assets.fields import (
+    Config,
+    Field,
+    read,
+    read_field,
+    text_at,
+    written,
+)
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.assets.text import shown
 
@@ -48,12 +55,12 @@ def differences(
         Difference(
             field.path,
             field.label,
-            shown(field, read(old, field.path)),
-            shown(field, read(new, field.path)),
+            shown(field, read_field(old, field)),
+            shown(field, read_field(new, field)),
             _refusal(field, old, new),
         )
         for field in fields_of(kind)
-        if read(old, field.path) != read(new, field.path)
+        if read_field(old, field) != read_field(new, field)
     ]
     known = {field.path.split(".")[0] for field in fields_of(kind)}
     for key in sorted(set(old) | set(new)):
@@ -117,9 +124,9 @@ def not_taken(
         wanted = {**wanted, "filter_subjects": [single]}
     found = []
     for field in fields_of(kind):
-        wish = read(wanted, field.path)
-        alone = read(normal(kind, written({}, field.path, wish)), field.path)
-        have = read(got, field.path)
+        wish = read_field(wanted, field)
+        alone = read_field(normal(kind, written({}, field.path, wish)), field)
+        have = read_field(got, field)
         asked = wish not in _LEFT_OPEN and (wish is False or wish != 0)
         if asked and have not in (wish, alone):
             texts = shown(field, wish), shown(field, have)

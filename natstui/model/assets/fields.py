@@ -6,17 +6,22 @@ Each option is one `Field` in one table; forms, checks, previews and commands al
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
+
+from natstui.model.assets.monitor_keys import MonitorKey, thresholds_of, without_thresholds
 
 Config = dict[str, object]
 """A configuration as the server writes it."""
 
 Kind = Literal[
     "text", "subject", "subjects", "words", "choice", "switch", "count", "bytes", "duration",
-    "durations", "time", "metadata", "source", "sources",
+    "durations", "time", "metadata", "threshold", "source", "sources",
 ]  # fmt: skip
+
+
+_METADATA = "metadata"
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +29,8 @@ class Field:
     """One option: where it is in the configuration and what people need to know of it."""
 
     path: str
-    """The server's key; a dot enters an object, as in `placement.cluster`."""
+    """The server's key; a dot enters an object, as in `placement.cluster`. Keys of metadata hold
+    dots themselves: only the first one counts there."""
     label: str
     kind: Kind
     section: str
@@ -45,6 +51,14 @@ class Field:
     """The flag exists on `add` but not on `edit`."""
 
 
+def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
+    """Return thresholds in the metadata as fields of a form."""
+    return tuple(
+        Field(f"{_METADATA}.{one.key}", one.label, "threshold", "Monitoring", one.help)
+        for one in keys
+    )
+
+
 SERVER_OF_LEVEL = {0: "2.10", 1: "2.11", 2: "2.12", 3: "2.12", 4: "2.14", 5: "2.15"}
 """The server version that brought an API level."""
 
@@ -52,10 +66,14 @@ READ_ONLY_METADATA = "_nats."
 """Metadata the server writes about itself; it takes it back and ignores it."""
 
 
+def _keys(path: str) -> list[str]:
+    return path.split(".", 1 if path.startswith(f"{_METADATA}.") else -1)
+
+
 def read(config: Mapping[str, object], path: str) -> object:
     """Return the value at a path, None when it is absent."""
     value: object = config
-    for key in path.split("."):
+    for key in _keys(path):
         if not isinstance(value, Mapping):
             return None
         value = value.get(key)
@@ -64,16 +82,36 @@ def read(config: Mapping[str, object], path: str) -> object:
 
 def written(config: Mapping[str, object], path: str, value: object) -> Config:
     """Return a copy with the value at a path; None takes the key, and objects left empty, away."""
-    head, _, rest = path.partition(".")
+    return _written(config, _keys(path), value)
+
+
+def _written(config: Mapping[str, object], keys: Sequence[str], value: object) -> Config:
+    head, *rest = keys
     copy = dict(config)
     if rest:
         inner = copy.get(head)
-        value = written(inner if isinstance(inner, Mapping) else {}, rest, value) or None
+        value = _written(inner if isinstance(inner, Mapping) else {}, rest, value) or None
     if value is None:
         copy.pop(head, None)
     else:
         copy[head] = value
     return copy
+
+
+def read_field(config: Mapping[str, object], field: Field) -> object:
+    """Return the value of a field; thresholds in the metadata are fields of their own."""
+    value = read(config, field.path)
+    if field.path == _METADATA and isinstance(value, Mapping):
+        return without_thresholds(value) or None
+    return value
+
+
+def with_thresholds_of(config: Mapping[str, object], metadata: object) -> Config | None:
+    """Return metadata that was typed, with the thresholds that have fields of their own."""
+    own = metadata if isinstance(metadata, Mapping) else {}
+    before = read(config, _METADATA)
+    kept = thresholds_of(before) if isinstance(before, Mapping) else {}
+    return {**kept, **own} or None
 
 
 def text_at(config: Mapping[str, object], path: str) -> str:

@@ -1,12 +1,13 @@
-"""Rules that streams and consumers share, and the value that describes one violation."""
+"""Rules that streams and consumers share: what they look at, and how a violation is told."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, number_at, read, text_at
+from natstui.model.assets.templates import Template
 
 MAX_NAME_LETTERS = 255
 MAX_DESCRIPTION_BYTES = 4096
@@ -22,6 +23,29 @@ class Problem:
     path: str
     """The field it is about, as in the field table."""
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class OtherStream:
+    """Another stream of the account: its name and subjects must not be used again."""
+
+    name: str
+    subjects: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NamesInUse:
+    """What the server already has, while somebody fills in a form."""
+
+    streams: tuple[OtherStream, ...] = ()
+    servers_count: int | None = None
+    """Servers that could hold replicas; None when the user may not ask."""
+    api_level: int | None = None
+    consumer_filters: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Of the stream's own consumers, by name; an empty tuple takes everything."""
+    templates: tuple[Template, ...] = ()
+    streams_known: bool = False
+    """Whether the account's streams were asked for: what is not among them does not exist."""
 
 
 def name_problems(path: str, name: str, what: str) -> Iterator[Problem]:
@@ -49,11 +73,11 @@ def common_problems(
             yield Problem("metadata", f"metadata is at most {MAX_METADATA_BYTES} bytes in all")
     if not 0 <= number_at(config, "num_replicas") <= 5:
         yield Problem("num_replicas", "there are 1 to 5 replicas")
-    for field in fields:
-        value = read(config, field.path)
-        yield from _value_problems(field, value)
+    for each in fields:
+        value = read(config, each.path)
+        yield from _value_problems(each, value)
         if api_level is not None:
-            yield from _level_problems(field, value, api_level)
+            yield from _level_problems(each, value, api_level)
 
 
 def _value_problems(field: Field, value: object) -> Iterator[Problem]:

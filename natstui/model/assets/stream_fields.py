@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from natstui.model.assets.fields import Field
+from natstui.model.assets.fields import Field, monitoring_fields
+from natstui.model.assets.monitor_keys import STREAM_KEYS
 
 BASIC = (
     Field(
@@ -241,8 +242,10 @@ ACCESS = (
 )  # fmt: skip
 
 
+MONITORING = monitoring_fields(STREAM_KEYS)
+
 STREAM_FIELDS: tuple[Field, ...] = (
-    BASIC + LIMITS + REPLICATION + STORAGE + PUBLISHING + SUBJECTS + ACCESS
+    BASIC + LIMITS + REPLICATION + STORAGE + PUBLISHING + SUBJECTS + ACCESS + MONITORING
 )
 
 STREAM_FIELD = {field.path: field for field in STREAM_FIELDS}

@@ -14,8 +14,7 @@ from natstui.model.assets.fields import (
     strings_at,
     text_at,
 )
-from natstui.model.assets.names_in_use import NamesInUse
-from natstui.model.assets.rules import Problem, common_problems, name_problems
+from natstui.model.assets.rules import NamesInUse, Problem, common_problems, name_problems
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.assets.subjects import (
     first_overlap,

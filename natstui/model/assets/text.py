@@ -16,6 +16,7 @@ from natstui.model.assets.fields import (
     text_at,
     written,
 )
+from natstui.model.assets.monitor_keys import checked
 from natstui.model.assets.subjects import is_subject
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
@@ -299,6 +300,13 @@ def _unquoted(field: Field, text: str) -> str:
         raise ValueError(f"{field.label}: {text} is not a string of JSON") from error
 
 
+def _threshold(field: Field, text: str) -> object:
+    try:
+        return checked(field.path.removeprefix("metadata."), text)
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {error}") from error
+
+
 def _metadata(field: Field, text: str) -> dict[str, str]:
     """Return the pairs of `key=value, note="a, b"`, or of an object of JSON."""
     if text.lstrip().startswith("{"):
@@ -364,6 +372,7 @@ _PARSERS: dict[str, Callable[[Field, str], object]] = {
     "durations": _durations,
     "time": _time,
     "metadata": _metadata,
+    "threshold": _threshold,
     "source": _source,
     "sources": _sources,
 }

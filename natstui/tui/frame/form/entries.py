@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from natstui.model.assets.fields import Field, text_at
-from natstui.model.assets.names_in_use import NamesInUse
+from natstui.model.assets.rules import NamesInUse
 from natstui.tui.frame.form.text import Subject, drafted, start_text, text_at_start
 
 

@@ -15,7 +15,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.model.assets.fields import Config, text_at
-from natstui.model.assets.names_in_use import NamesInUse
+from natstui.model.assets.rules import NamesInUse
 from natstui.model.records.managing import ReadNamesInUse
 from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target

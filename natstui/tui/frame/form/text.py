@@ -11,10 +11,16 @@ from textual.content import Content
 from natstui.asset_file import read_asset_file
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
 from natstui.model.assets.differences import AssetKind, changed, differences, fields_of
-from natstui.model.assets.fields import Config, Field, read, text_at
-from natstui.model.assets.names_in_use import NamesInUse
+from natstui.model.assets.fields import (
+    Config,
+    Field,
+    read,
+    read_field,
+    text_at,
+    with_thresholds_of,
+)
 from natstui.model.assets.nats_command import consumer_command, stream_command
-from natstui.model.assets.rules import Problem, newer_server
+from natstui.model.assets.rules import NamesInUse, Problem, newer_server
 from natstui.model.assets.store_size import size_estimate
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.text import parsed, shown
@@ -64,7 +70,7 @@ def start_text(subject: Subject, field: Field) -> str:
     """Return what a field shows before anybody typed."""
     if field.path == "durable_name":
         return "yes" if "durable_name" in subject.base else "no"
-    value = read(subject.base, field.path)
+    value = read_field(subject.base, field)
     if field.path == "filter_subjects" and value is None:
         value = [text_at(subject.base, "filter_subject")]
         value = value if value[0] else None
@@ -115,7 +121,10 @@ def _config(subject: Subject, texts: Mapping[str, str]) -> tuple[Config, list[Pr
         if field.path not in texts or field.path == "durable_name":
             continue
         try:
-            config = changed(config, field, parsed(field, texts[field.path]))
+            value = parsed(field, texts[field.path])
+            if field.path == "metadata":
+                value = with_thresholds_of(config, value)
+            config = changed(config, field, value)
         except ValueError as error:
             problems.append(Problem(field.path, str(error)))
     if subject.kind == "consumer" and not subject.editing:

@@ -1,0 +1,174 @@
+"""Thresholds in the metadata of streams and consumers (`io.nats.monitor.*`): keys and values.
+
+`nats server check` and Synadia Insights read them too; values are text, written as Go reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.units import parse_duration_ns
+
+PREFIX = "io.nats.monitor."
+
+KeyKind = Literal["count", "whole", "duration", "switch"]
+"""A count has no sign; the NATS CLI takes one in front of the other whole numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class MonitorKey:
+    """One threshold: its key without the prefix, and what it means."""
+
+    name: str
+    label: str
+    kind: KeyKind
+    help: str
+
+    @property
+    def key(self) -> str:
+        """The key in the metadata."""
+        return PREFIX + self.name
+
+
+_ENABLED = MonitorKey(
+    "enabled", "Watched by audits", "switch",
+    "yes lets sweeps such as nats audit check the thresholds below.",
+)  # fmt: skip
+
+STREAM_KEYS = (
+    _ENABLED,
+    MonitorKey(
+        "lag-critical", "Source lag", "count",
+        "Critical from this many messages behind the mirrored stream or a source.",
+    ),
+    MonitorKey(
+        "seen-critical", "Source silent", "duration",
+        "Critical once nothing was heard of the mirrored stream or a source for so long.",
+    ),
+    MonitorKey("min-sources", "Fewest sources", "whole", "Critical with fewer sources."),
+    MonitorKey("max-sources", "Most sources", "whole", "Critical with more sources."),
+    MonitorKey(
+        "peer-expect", "Replicas expected", "whole",
+        "Critical with any other number of replicas, the leader included.",
+    ),
+    MonitorKey(
+        "peer-lag-critical", "Replica lag", "count",
+        "Critical once a replica is more than so many operations behind.",
+    ),
+    MonitorKey(
+        "peer-seen-critical", "Replica silent", "duration",
+        "Critical once nothing was heard of a replica for longer than this.",
+    ),
+    MonitorKey(
+        "msgs-warn", "Few messages, warning", "count",
+        "A warning with so many messages or fewer: for streams that should never run dry.",
+    ),
+    MonitorKey(
+        "msgs-critical", "Few messages, critical", "count",
+        "Critical with so many messages or fewer.",
+    ),
+    MonitorKey(
+        "subjects-warn", "Subjects, warning", "whole",
+        "A warning from so many subjects on; or at so few, if critical is not above it.",
+    ),
+    MonitorKey(
+        "subjects-critical", "Subjects, critical", "whole",
+        "Critical from so many subjects on; or at so few, if the warning is not below it.",
+    ),
+)  # fmt: skip
+
+CONSUMER_KEYS = (
+    _ENABLED,
+    MonitorKey(
+        "outstanding-ack-critical", "Ack pending", "whole",
+        "Critical from this many delivered and unacknowledged messages on.",
+    ),
+    MonitorKey(
+        "waiting-critical", "Waiting pulls", "whole", "Critical from this many open pulls on."
+    ),
+    MonitorKey(
+        "unprocessed-critical", "Pending", "whole",
+        "Critical from this many messages on that were never delivered.",
+    ),
+    MonitorKey(
+        "redelivery-critical", "Redelivered", "whole",
+        "Critical from this many redelivered messages on.",
+    ),
+    MonitorKey(
+        "last-delivery-critical", "Last delivery", "duration",
+        "Critical once nothing was delivered for so long, also when nothing is pending.",
+    ),
+    MonitorKey(
+        "last-ack-critical", "Last acknowledgement", "duration",
+        "Critical once nothing was acknowledged for so long, also when nothing is pending.",
+    ),
+    MonitorKey(
+        "pinned", "Pinned client", "switch", "yes: critical while no client is pinned."
+    ),
+)  # fmt: skip
+
+
+_BY_KEY = {one.key: one for one in (*STREAM_KEYS, *CONSUMER_KEYS)}
+
+
+def threshold(key: MonitorKey, text: str) -> int:
+    """Return the number, nanoseconds or 0/1 that a value means; ValueError with a sentence."""
+    try:
+        return _READ[key.kind](text)
+    except ValueError:
+        raise ValueError(f"{key.key}={text!r} is no {_WHAT[key.kind]}") from None
+
+
+def checked(key: str, text: str) -> str:
+    """Return the text of a threshold if it can be read; raises ValueError with a sentence."""
+    threshold(_BY_KEY[key], text)
+    return text
+
+
+def without_thresholds(metadata: Mapping[str, object]) -> dict[str, object]:
+    """Return the metadata that is no threshold."""
+    return {key: value for key, value in metadata.items() if not key.startswith(PREFIX)}
+
+
+def thresholds_of(metadata: Mapping[str, object]) -> dict[str, object]:
+    """Return the thresholds in some metadata."""
+    return {key: value for key, value in metadata.items() if key.startswith(PREFIX)}
+
+
+def _count(text: str) -> int:
+    # As the NATS CLI reads it: digits and nothing around them.
+    if not (text.isascii() and text.isdigit()) or int(text) >= 2**64:
+        raise ValueError
+    return int(text)
+
+
+def _whole(text: str) -> int:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    value = int(text) if digits.isascii() and digits.isdigit() else 2**63
+    if not -(2**63) <= value < 2**63:
+        raise ValueError
+    return value
+
+
+def _switch(text: str) -> int:
+    if text in ("1", "t", "T", "true", "TRUE", "True"):
+        return 1
+    if text in ("0", "f", "F", "false", "FALSE", "False"):
+        return 0
+    raise ValueError
+
+
+_READ: dict[KeyKind, Callable[[str], int]] = {
+    "count": _count,
+    "whole": _whole,
+    "duration": parse_duration_ns,
+    "switch": _switch,
+}
+_WHAT: dict[KeyKind, str] = {
+    "count": "whole number without a sign",
+    "whole": "whole number",
+    "duration": "duration such as 90s or 1d",
+    "switch": "true or false",
+}

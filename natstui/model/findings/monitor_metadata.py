@@ -1,0 +1,242 @@
+"""Thresholds that stand in the metadata of a stream or consumer, as `io.nats.monitor.*`.
+
+The verdicts are those of `nats server check` where that tool reads the key, and what its
+documentation says where it does not (it ignores the metadata of consumers). Two of its habits
+differ from natstui's own findings: too few messages are a fault, and an idle consumer is late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.assets.monitor_keys import (
+    CONSUMER_KEYS,
+    PREFIX,
+    STREAM_KEYS,
+    MonitorKey,
+    threshold,
+)
+from natstui.model.live.snapshot import Peer, Upstream
+from natstui.units import counted, duration_text
+
+Severity = Literal["critical", "warning", "ok"]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What one threshold, or what belongs to it, says now."""
+
+    severity: Severity
+    name: str
+    """The key without its prefix."""
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StreamFacts:
+    """What the thresholds of a stream look at."""
+
+    stored_msgs: int
+    subjects_count: int
+    clustered: bool
+    """It lies in a cluster: it has, or should have, a leader and replicas."""
+    leader: str | None
+    peers: Sequence[Peer]
+    """Without the leader."""
+    upstreams: Sequence[Upstream]
+    mirror: bool
+    """Its configuration names a mirror."""
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerFacts:
+    """What the thresholds of a consumer look at; ages in nanoseconds, None for never."""
+
+    ack_pending_msgs: int
+    waiting_pulls_count: int
+    pending_msgs: int
+    redelivered_msgs: int
+    delivered_ago_ns: int | None
+    acked_ago_ns: int | None
+    pins: bool
+    """Its priority policy pins a client."""
+    pinned_client: str | None
+
+
+class _Thresholds:
+    """The numbers in some metadata; 0 where a key is absent."""
+
+    def __init__(self, keys: Sequence[MonitorKey], metadata: Mapping[str, str]) -> None:
+        self._values = {one.name: threshold(one, metadata.get(one.key, "0")) for one in keys}
+
+    def __getitem__(self, name: str) -> int:
+        return self._values[name]
+
+
+def is_monitored(metadata: Mapping[str, str]) -> bool:
+    """Tell whether any threshold stands in this metadata."""
+    return any(key.startswith(PREFIX) for key in metadata)
+
+
+def stream_checks(metadata: Mapping[str, str], facts: StreamFacts) -> list[Check]:
+    """Return what every threshold of a stream says; nothing for a stream without any."""
+    if not is_monitored(metadata):
+        return []
+    try:
+        limits = _Thresholds(STREAM_KEYS, metadata)
+    except ValueError as error:
+        return [Check("critical", "enabled", f"the thresholds cannot be read: {error}")]
+    return [
+        *_replica_checks(limits, facts),
+        *_message_checks(limits, facts.stored_msgs),
+        *_subject_checks(limits, facts.subjects_count),
+        *_source_checks(limits, [one for one in facts.upstreams if not one.mirror], facts),
+        *_mirror_checks(limits, facts),
+    ]
+
+
+def _replica_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
+    expected = limits["peer-expect"]
+    if not facts.clustered:
+        text = f"{expected} replicas are expected, and the stream lies in no cluster"
+        return [Check("critical", "peer-expect", text)] if expected > 0 else []
+    if facts.leader is None:
+        return [Check("critical", "peer-expect", "no server leads it")]
+    count = 1 + len(facts.peers)
+    if count != expected:
+        # Also without the key: the check of the NATS CLI takes its absence for 0.
+        text = f"{expected} replicas are expected, there are {count}"
+        return [Check("critical", "peer-expect", text)]
+    found = [Check("ok", "peer-expect", counted(count, "replica"))]
+    offline = sum(peer.offline for peer in facts.peers)
+    if offline:
+        found.append(Check("critical", "peer-expect", f"{counted(offline, 'replica')} offline"))
+    lag, silent_ns = limits["peer-lag-critical"], limits["peer-seen-critical"]
+    if lag > 0:
+        lagged = sum(peer.lag_msgs > lag for peer in facts.peers)
+        found.append(_counted_check("peer-lag-critical", lagged, "replica", f"over {lag} behind"))
+    if silent_ns > 0:
+        silent = sum((peer.active_ns or 0) > silent_ns for peer in facts.peers)
+        text = f"not heard of for over {duration_text(silent_ns / 1e9)}"
+        found.append(_counted_check("peer-seen-critical", silent, "replica", text))
+    return found
+
+
+def _counted_check(name: str, count: int, noun: str, text: str) -> Check:
+    return Check("critical" if count else "ok", name, f"{counted(count, noun)} {text}")
+
+
+def _message_checks(limits: _Thresholds, stored_msgs: int) -> list[Check]:
+    warn, critical = limits["msgs-warn"], limits["msgs-critical"]
+    text = counted(stored_msgs, "message")
+    if warn <= 0 and critical <= 0:
+        return []
+    if critical > 0 and stored_msgs <= critical:
+        return [Check("critical", "msgs-critical", f"{text}, {critical} are too few")]
+    if warn > 0 and stored_msgs <= warn:
+        return [Check("warning", "msgs-warn", f"{text}, {warn} are few")]
+    return [Check("ok", "msgs-critical" if critical > 0 else "msgs-warn", text)]
+
+
+def _subject_checks(limits: _Thresholds, subjects_count: int) -> list[Check]:
+    warn, critical = limits["subjects-warn"], limits["subjects-critical"]
+    if warn <= 0 and critical <= 0:
+        return []
+    too_many, text = warn < critical, counted(subjects_count, "subject")
+    levels: tuple[tuple[str, int, Severity], ...] = (
+        ("subjects-critical", critical, "critical"),
+        ("subjects-warn", warn, "warning"),
+    )
+    for name, limit, severity in levels:
+        if subjects_count >= limit if too_many else subjects_count <= limit:
+            side = "or more" if too_many else "or fewer"
+            return [Check(severity, name, f"{text}, the limit is {limit} {side}")]
+    return [Check("ok", "subjects-critical" if critical > 0 else "subjects-warn", text)]
+
+
+def _source_checks(
+    limits: _Thresholds, sources: Sequence[Upstream], facts: StreamFacts
+) -> list[Check]:
+    least, most, count = limits["min-sources"], limits["max-sources"], len(sources)
+    found = []
+    if least > 0 and count < least:
+        text = f"{counted(count, 'source')}, at least {least} are expected"
+        found.append(Check("critical", "min-sources", text))
+    elif most > 0 and count > most:
+        text = f"{counted(count, 'source')}, at most {most} are expected"
+        found.append(Check("critical", "max-sources", text))
+    elif least > 0 or most > 0:
+        name = "min-sources" if least > 0 else "max-sources"
+        found.append(Check("ok", name, counted(count, "source")))
+    if sources and not facts.mirror:
+        found += _upstream_checks(limits, sources, "source")
+    return found
+
+
+def _mirror_checks(limits: _Thresholds, facts: StreamFacts) -> list[Check]:
+    if limits["lag-critical"] <= 0 and limits["seen-critical"] <= 0:
+        return []
+    mirrors = [one for one in facts.upstreams if one.mirror]
+    if facts.mirror and not mirrors:
+        return [Check("critical", "lag-critical", "the mirror has no state yet")]
+    if mirrors:
+        return _upstream_checks(limits, mirrors, "mirror")
+    if any(not one.mirror for one in facts.upstreams):
+        return []
+    text = "a threshold for a mirror or sources, and the stream has none"
+    return [Check("critical", "lag-critical", text)]
+
+
+def _upstream_checks(limits: _Thresholds, upstreams: Sequence[Upstream], noun: str) -> list[Check]:
+    lag, silent_ns = limits["lag-critical"], limits["seen-critical"]
+    found = []
+    if lag > 0:
+        lagged = sum(one.lag_msgs >= lag for one in upstreams)
+        text = f"{lag} or more messages behind"
+        found.append(_counted_check("lag-critical", lagged, noun, text))
+    if silent_ns > 0:
+        silent = sum((one.active_ns or 0) >= silent_ns for one in upstreams)
+        text = f"not heard of for {duration_text(silent_ns / 1e9)} or longer"
+        found.append(_counted_check("seen-critical", silent, noun, text))
+    return found
+
+
+def consumer_checks(metadata: Mapping[str, str], facts: ConsumerFacts) -> list[Check]:
+    """Return what every threshold of a consumer says; nothing for a consumer without any."""
+    if not is_monitored(metadata):
+        return []
+    try:
+        limits = _Thresholds(CONSUMER_KEYS, metadata)
+    except ValueError as error:
+        return [Check("critical", "enabled", f"the thresholds cannot be read: {error}")]
+    found = []
+    for name, count, noun in (
+        ("outstanding-ack-critical", facts.ack_pending_msgs, "unacknowledged message"),
+        ("waiting-critical", facts.waiting_pulls_count, "open pull"),
+        ("unprocessed-critical", facts.pending_msgs, "pending message"),
+        ("redelivery-critical", facts.redelivered_msgs, "redelivered message"),
+    ):
+        if (limit := limits[name]) > 0:
+            severity: Severity = "critical" if count >= limit else "ok"
+            found.append(Check(severity, name, f"{counted(count, noun)}, the limit is {limit}"))
+    for name, ago_ns, noun in (
+        ("last-delivery-critical", facts.delivered_ago_ns, "delivery"),
+        ("last-ack-critical", facts.acked_ago_ns, "acknowledgement"),
+    ):
+        if (limit := limits[name]) > 0:
+            late = ago_ns is None or ago_ns >= limit
+            found.append(Check("critical" if late else "ok", name, _last(noun, ago_ns, limit)))
+    if limits["pinned"]:
+        sound = facts.pins and facts.pinned_client is not None
+        text = "a client is pinned" if sound else "no client is pinned"
+        found.append(Check("ok" if sound else "critical", "pinned", text))
+    return found
+
+
+def _last(noun: str, ago_ns: int | None, limit_ns: int) -> str:
+    limit = f"the limit is {duration_text(limit_ns / 1e9)}"
+    if ago_ns is None:
+        return f"no {noun} ever, {limit}"
+    return f"the last {noun} was {duration_text(ago_ns / 1e9)} ago, {limit}"

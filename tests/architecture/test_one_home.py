@@ -6,6 +6,7 @@ import ast
 import re
 
 from natstui.model.findings import status
+from natstui.model.records.actions import CATALOGUE
 from tests.architecture.source import Module, modules
 
 DEFAULTS = "natstui.analysis.defaults"
@@ -112,3 +113,11 @@ def test_a_row_of_watch_is_declared_filled_and_drawn_in_one_module() -> None:
         assert {name for name in found if name.startswith("natstui.cli.")} == {
             f"natstui.cli.watch.{word.lower()}s"
         }
+
+
+def test_what_an_action_asks_for_is_written_in_one_module() -> None:
+    arguments = {field.path for it in CATALOGUE.values() for field in it.arguments}
+    assert arguments == {"filter", "seq", "keep", "pause_until", "group"}
+    words = {field.help for it in CATALOGUE.values() for field in it.arguments}
+    again = {module.name for module in modules() if strings(module) & words}
+    assert again == {"natstui.model.records.actions"}

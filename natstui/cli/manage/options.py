@@ -1,4 +1,4 @@
-"""Every option of a stream or consumer as a flag, read like the fields of the form."""
+"""Options of streams and consumers, and arguments of actions, as flags of the command line."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from natstui.errors import UsageError
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, Field
 from natstui.model.assets.text import parsed_all
+from natstui.model.records.actions import CATALOGUE
+from natstui.model.records.managing import JournalAction
 
 _NAMED_OTHERWISE = {"name", "durable_name", "sealed"}
 
@@ -38,6 +40,33 @@ def config_options(kind: AssetKind) -> Callable[[Callable[..., Any]], Callable[.
         for field in reversed(fields_of(kind)):
             if field.path not in _NAMED_OTHERWISE:
                 decorated = _option(field)(decorated)
+        return decorated
+
+    return decorate
+
+
+def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command one flag per argument of an action; it gets them as `asked`, path → value."""
+    arguments = CATALOGUE[action].arguments
+
+    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(command)
+        def with_asked(**words: Any) -> Any:
+            values = {field.path: words.pop(_word(field)) for field in arguments}
+            asked = {path: value for path, value in values.items() if value is not None}
+            return command(asked=asked, **words)
+
+        decorated: Callable[..., Any] = with_asked
+        for field in reversed(arguments):
+            whole = field.kind == "count"
+            option = click.option(
+                f"--{field.path}",
+                _word(field),
+                type=click.IntRange(min=1) if whole else str,
+                metavar=None if whole else _METAVARS[field.kind],
+                help=field.help,
+            )
+            decorated = option(decorated)
         return decorated
 
     return decorate

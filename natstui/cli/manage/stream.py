@@ -13,7 +13,7 @@ import click
 
 from natstui.clean import clean_json, clean_line
 from natstui.cli.manage.assets import Asked, add_asset, edit_asset, given_name
-from natstui.cli.manage.options import as_json, config_options
+from natstui.cli.manage.options import argument_options, as_json, config_options
 from natstui.cli.manage.writing import (
     change_flags,
     done_when_confirmed,
@@ -207,22 +207,11 @@ def edit(connection: Connection, name: str, **words: Any) -> None:
 
 @click.command()
 @click.argument("name")
-@click.option("--filter", "subject", metavar="SUBJECT", help="Only messages of this subject.")
-@click.option("--seq", type=click.IntRange(min=1), help="Only messages before this sequence.")
-@click.option("--keep", type=click.IntRange(min=1), help="All but the newest so many.")
+@argument_options("purge_stream")
 @change_flags
 @connection_options
-def purge(
-    connection: Connection,
-    name: str,
-    subject: str | None,
-    seq: int | None,
-    keep: int | None,
-    **words: Any,
-) -> None:
+def purge(connection: Connection, name: str, asked: dict[str, object], **words: Any) -> None:
     """Remove messages of the stream NAME."""
-    asked = {"filter": subject, "seq": seq, "keep": keep}
-    asked = {key: value for key, value in asked.items() if value is not None}
     change = PreviewChange(0, "purge_stream", given_name(name), None, json.dumps(asked))
     print_changed(done_when_confirmed(connection, change, words), words["as_json"])
 

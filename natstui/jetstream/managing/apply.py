@@ -26,7 +26,7 @@ from natstui.jetstream.managing.configure import (
 from natstui.model.assets.differences import AssetKind, differences
 from natstui.model.assets.fields import SERVER_OF_LEVEL
 from natstui.model.assets.loss import NOTHING
-from natstui.model.records.actions import IRREVERSIBLE, question_text
+from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE, question_text
 from natstui.model.records.managing import (
     Action,
     Change,
@@ -46,9 +46,10 @@ async def delete_stream(writer: Writer, change: Change, undoes: str | None = Non
 
 
 async def purge_stream(writer: Writer, change: Change) -> Changed:
-    """Remove messages: all, of a subject (`filter`), before a sequence (`seq`), or but `keep`."""
+    """Remove messages: all, or those that the arguments name."""
     asked: Config = json.loads(change.body_json)
-    body = {key: asked[key] for key in ("filter", "seq", "keep") if asked.get(key)}
+    names = [field.path for field in CATALOGUE["purge_stream"].arguments]
+    body = {name: asked[name] for name in names if asked.get(name)}
     if "seq" in body and "keep" in body:
         raise UsageError("purge up to a sequence or keep some, not both")
     found = await target_with_loss(writer, change)

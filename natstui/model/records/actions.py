@@ -1,4 +1,4 @@
-"""The catalogue of what can be done to a server: its words, what it sends, what it removes."""
+"""The catalogue of what can be done to a server: words, arguments, what it sends and removes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.assets.fields import Field
 from natstui.model.records.managing import Change, JournalAction
 
 Removes = Literal["always", "sometimes", "never"]
@@ -23,7 +24,24 @@ class ActionTraits:
     """Whether it removes or overwrites what cannot be had back; `sometimes` is counted first."""
     headless: str = ""
     """The command that does it without the viewer; empty when none does."""
+    arguments: tuple[Field, ...] = ()
+    """What can be said about it; `flag` is the option of the `nats` command."""
 
+
+_PURGE = (
+    Field(
+        "filter", "Subject", "subject", "", "Only messages of this subject or filter.",
+        flag="subject",
+    ),
+    Field(
+        "seq", "Before sequence", "count", "", "Only messages before this sequence.", flag="seq"
+    ),
+    Field("keep", "Keep newest", "count", "", "All but the newest so many.", flag="keep"),
+)  # fmt: skip
+_MESSAGE = Field("seq", "Sequence", "count", "", "The message to delete.")
+_PAUSE = Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m.")
+_FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ack floor.")
+_GROUP = Field("group", "Group", "text", "", "The priority group to unpin.")
 
 CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     "create_stream": ActionTraits(
@@ -45,9 +63,14 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.PURGE.*",
         "always",
         "stream purge",
+        _PURGE,
     ),
     "delete_message": ActionTraits(
-        "delete message", "delete one message", "STREAM.MSG.DELETE.*", "always"
+        "delete message",
+        "delete one message",
+        "STREAM.MSG.DELETE.*",
+        "always",
+        arguments=(_MESSAGE,),
     ),
     "step_down_stream": ActionTraits(
         "step down", "let it elect another leader", "STREAM.LEADER.STEPDOWN.*", "never"
@@ -66,16 +89,30 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "consumer rm",
     ),
     "pause_consumer": ActionTraits(
-        "pause", "deliver nothing for a while", "CONSUMER.PAUSE.*.*", "never", "consumer pause"
+        "pause",
+        "deliver nothing for a while",
+        "CONSUMER.PAUSE.*.*",
+        "never",
+        "consumer pause",
+        (_PAUSE,),
     ),
     "resume_consumer": ActionTraits(
         "resume", "deliver again", "CONSUMER.PAUSE.*.*", "never", "consumer resume"
     ),
     "reset_consumer": ActionTraits(
-        "reset", "deliver again from a sequence", "CONSUMER.RESET.*.*", "always", "consumer reset"
+        "reset",
+        "deliver again from a sequence",
+        "CONSUMER.RESET.*.*",
+        "always",
+        "consumer reset",
+        (_FROM,),
     ),
     "unpin_consumer": ActionTraits(
-        "unpin", "take the pin from a client", "CONSUMER.UNPIN.*.*", "never"
+        "unpin",
+        "take the pin from a client",
+        "CONSUMER.UNPIN.*.*",
+        "never",
+        arguments=(_GROUP,),
     ),
     "step_down_consumer": ActionTraits(
         "step down", "let it elect another leader", "CONSUMER.LEADER.STEPDOWN.*.*", "never"

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from natstui.model.assets.fields import Config, number_at, text_at
+from natstui.model.assets.fields import Config, number_at, read, text_at
 from natstui.model.assets.nats_command import consumer_command, stream_command
-from natstui.model.records.actions import change_text
+from natstui.model.records.actions import CATALOGUE, change_text
 from natstui.model.records.managing import Action, Change, JournalAction, JournalEntry, Place
 
 
@@ -212,7 +212,5 @@ def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
 
 
 def _purge_flags(request: Mapping[str, object]) -> list[str]:
-    flags = [f"--subject={text_at(request, 'filter')}"] if text_at(request, "filter") else []
-    for key in ("seq", "keep"):
-        flags += [f"--{key}={number_at(request, key)}"] if number_at(request, key) else []
-    return flags
+    asked = ((field, read(request, field.path)) for field in CATALOGUE["purge_stream"].arguments)
+    return [f"--{field.flag}={value}" for field, value in asked if value]

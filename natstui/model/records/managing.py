@@ -39,7 +39,7 @@ class Change:
     stream: str
     consumer: str | None = None
     body_json: str = "{}"
-    """The configuration wanted, or the arguments: `filter seq keep`, `pause_until`, `group`."""
+    """The configuration wanted, or the arguments that the catalogue of actions lists."""
     seen_json: str | None = None
     """The configuration the user saw; a different one on the server is a conflict."""
     confirmed: str | None = None

@@ -43,7 +43,6 @@ class ActionSpec:
     """Whether the footer has it."""
     takes: Literal["none", "one", "marked"] = "marked"
     """Whether it needs something under the cursor, and is done to everything marked."""
-    fields: tuple[Field, ...] = ()
 
     @property
     def action(self) -> Action:
@@ -66,20 +65,16 @@ class ActionSpec:
         """Return what it does."""
         return CATALOGUE[self.action].help
 
+    @property
+    def fields(self) -> tuple[Field, ...]:
+        """Return what can be said about it."""
+        return CATALOGUE[self.action].arguments
+
     def binding(self, call: str) -> Binding:
         """Return its key, for a screen whose action `call` does it."""
         return Binding(self.key, call, self.label, show=self.is_shown, id=self.id)
 
 
-_SEQ = Field("seq", "Before sequence", "count", "", "Only messages before this sequence.")
-_FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ack floor.")
-_PURGE = (
-    Field("filter", "Subject", "subject", "", "Only messages of this subject or filter."),
-    _SEQ,
-    Field("keep", "Keep newest", "count", "", "All but the newest so many."),
-)
-_PAUSE = (Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m."),)
-_GROUP = (Field("group", "Group", "text", "", "The priority group to unpin."),)
 _PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
 _UNDO = ActionSpec("undo", None, "u", "Undo", "undo", takes="none")
 
@@ -88,7 +83,7 @@ STREAM_ACTIONS = (
     ActionSpec("edit-stream", "edit_stream", "e", "Edit", "stream.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one"),
     ActionSpec("clone-stream", "create_stream", "A", "Clone", "stream.clone", takes="one"),
-    ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge", fields=_PURGE),
+    ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge"),
     ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
     ActionSpec("step_down_stream", "step_down_stream"),
     _PULL,
@@ -100,10 +95,10 @@ CONSUMER_ACTIONS = (
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one"),
     ActionSpec("clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", takes="one"),
-    ActionSpec("pause_consumer", "pause_consumer", fields=_PAUSE),
+    ActionSpec("pause_consumer", "pause_consumer"),
     ActionSpec("resume_consumer", "resume_consumer"),
-    ActionSpec("reset_consumer", "reset_consumer", fields=(_FROM,)),
-    ActionSpec("unpin_consumer", "unpin_consumer", fields=_GROUP),
+    ActionSpec("reset_consumer", "reset_consumer"),
+    ActionSpec("unpin_consumer", "unpin_consumer"),
     ActionSpec("step_down_consumer", "step_down_consumer"),
     ActionSpec("delete_consumer", "delete_consumer", "ctrl+d", "Delete", "consumer.delete"),
     _PULL,
@@ -122,7 +117,6 @@ DELETE_MESSAGE = ActionSpec(
     "ctrl+d",
     "Delete",
     "msg.delete",
-    fields=(Field("seq", "Sequence", "count", "", "The message to delete."),),
 )
 
 MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, PULL_NEXT, DELETE_MESSAGE)

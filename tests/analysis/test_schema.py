@@ -1,102 +1,88 @@
-"""Spark's types are those of the dataclasses: whoever changes one hears of the other."""
+"""Spark reads what the dataclasses of the model say: a field added there is read as well."""
 
 from __future__ import annotations
 
-import re
-import types
-import typing
-from typing import Any
+from dataclasses import dataclass, fields
+from typing import Literal
 
 import pytest
 
 from natstui.analysis.silver import schema
 from natstui.lines import SCHEMA_VERSION
-from natstui.model.assets import configuration
-from natstui.model.bench import counts as benchmark_counts
-from natstui.model.bench import latency as latency_model
-from natstui.model.bench import result as benchmark_result
-from natstui.model.live import snapshot
-from natstui.model.records import benchmark, recording
-from natstui.model.records import record as record_model
+from natstui.model.live import column_differences, snapshot
+from natstui.model.records.record import kind_of
 from tests.session import any_record
 
-SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
+
+@dataclass(frozen=True)
+class Part:
+    """Something inside a column."""
+
+    name: str
+    age_s: float | None
 
 
-def spark_text(hint: Any) -> str:
-    """Return what a field of this type is in the schema; `?` where it may be None."""
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        kept = [part for part in typing.get_args(hint) if part is not type(None)]
-        return spark_text(kept[0]).removesuffix("?") + "?"
-    if typing.get_origin(hint) is tuple:
-        return f"array<{spark_text(typing.get_args(hint)[0]).removesuffix('?')}>"
-    if typing.get_origin(hint) is typing.Literal:
-        return "string"
-    return SCALARS.get(hint, "struct")
+@dataclass(frozen=True)
+class MadeUp:
+    """A table with a column of every shape the model has."""
+
+    name: tuple[str, ...] = ()
+    held_msgs: tuple[int, ...] = ()
+    full_at_us: tuple[int | None, ...] = ()
+    is_open: tuple[bool, ...] = ()
+    state: tuple[Literal["up", "down"], ...] = ()
+    parts: tuple[tuple[Part, ...], ...] = ()
+    few: tuple[tuple[Part, ...], ...] = ()
 
 
-FLAT = {
-    "ACCOUNT": snapshot.Account,
-    "COST": snapshot.PollCost,
-    "STREAM_CONFIGURATION": configuration.StreamConfiguration,
-    "CONSUMER_CONFIGURATION": configuration.ConsumerConfiguration,
-    "ADVISORY": record_model.Advisory,
-    "ACK_SAMPLE": record_model.AckSample,
-    "COUNTS": benchmark_counts.Counts,
-    "BENCHMARK_PHASE": benchmark.BenchmarkPhase,
-    "ACCOUNTING": benchmark_result.Accounting,
-    "BENCHMARK_RESULT": benchmark_result.BenchmarkResult,
-    "HISTOGRAM": latency_model.LatencyCounts,
-}
+def test_every_field_of_a_dataclass_becomes_a_column_with_its_type() -> None:
+    assert schema.columns_of(MadeUp, few="array<struct<`name`:string>>") == {
+        "name": "string",
+        "held_msgs": "bigint",
+        "full_at_us": "bigint?",
+        "is_open": "boolean",
+        "state": "string",
+        "parts": "array<struct<`name`:string,`age_s`:double>>",
+        "few": "array<struct<`name`:string>>",
+    }
 
 
-@pytest.mark.parametrize("name", FLAT)
-def test_every_field_read_is_a_field_recorded_with_its_type(name: str) -> None:
-    fields: schema.Fields = getattr(schema, name)
-    hints = typing.get_type_hints(FLAT[name])
-    assert fields == {field: spark_text(hints[field]) for field in fields}
+def test_a_column_that_spark_has_no_type_for_is_named() -> None:
+    @dataclass(frozen=True)
+    class Odd:
+        either: tuple[int | str, ...] = ()
+
+    with pytest.raises(TypeError, match=r"column Odd\.either"):
+        schema.columns_of(Odd)
 
 
 @pytest.mark.parametrize(
-    ("fields", "cls"),
+    ("read", "cls"),
     [
         (schema.STREAM_COLUMNS, snapshot.StreamColumns),
         (schema.CONSUMER_COLUMNS, snapshot.ConsumerColumns),
     ],
 )
-def test_every_column_of_a_snapshot_is_read_and_no_other(fields: schema.Fields, cls: type) -> None:
-    hints = typing.get_type_hints(cls)
-    assert list(fields) == list(hints)
-    for name, hint in hints.items():
-        inner = typing.get_args(hint)[0]
-        if not fields[name].startswith("array<struct"):
-            assert fields[name] == spark_text(inner), name
+def test_every_column_of_a_snapshot_is_read_and_no_other(read: schema.Fields, cls: type) -> None:
+    assert list(read) == [field.name for field in fields(cls)]
+    assert read["peers"].startswith("array<struct<`current`:boolean,")
+    assert read["leader"] == "string?"
 
 
-@pytest.mark.parametrize(
-    ("text", "cls"), [(schema.PEERS, snapshot.Peer), (schema.UPSTREAMS, snapshot.Upstream)]
-)
-def test_the_replicas_and_upstreams_have_the_fields_of_the_model(text: str, cls: type) -> None:
-    hints = typing.get_type_hints(cls)
-    read = dict(re.findall(r"(\w+):(\w+)", text.removeprefix("array<struct<")))
-    assert read == {name: spark_text(hints[name]).removesuffix("?") for name in read}
+def test_a_column_is_recorded_as_it_is_or_as_its_difference() -> None:
+    polled = {field.name for field in fields(snapshot.ConsumerColumns)}
+    recorded = {field.name for field in fields(column_differences.ConsumersAsDifferences)}
+    differences = column_differences.DIFFERENCES
+    assert polled >= differences.keys()
+    missing = {differences.get(name, name) for name in polled} - recorded
+    assert not missing, f"ConsumersAsDifferences lacks {missing}: it would not be recorded"
+    assert set(schema.PACKED_CONSUMER_COLUMNS) == set(differences.values()) == recorded - polled
 
 
 def test_every_kind_that_can_be_recorded_is_known() -> None:
-    recorded = {record_model.kind_of(cls) for cls in any_record.KINDS}
+    recorded = {kind_of(cls) for cls in any_record.KINDS}
     assert recorded | {"keyframe"} == set(schema.KINDS)
-
-
-def test_every_event_is_a_record_with_those_fields() -> None:
-    members = (*vars(record_model).values(), *vars(recording).values())
-    classes = {record_model.kind_of(cls): cls for cls in members if isinstance(cls, type)}
-    for kind, fields in schema.EVENTS.items():
-        hints = typing.get_type_hints(classes[kind])
-        assert fields == {name: spark_text(hints[name]) for name in fields}, kind
-
-
-def test_every_histogram_of_a_benchmark_is_read() -> None:
-    assert schema.LATENCIES == benchmark_counts.LATENCY_FIELDS
+    assert "replay_position" not in schema.KINDS
 
 
 def test_the_version_written_today_is_read() -> None:

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from natstui.model.bench.latency import LatencyCounts
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
-from natstui.model.records.record import Record
-from natstui.session.write.privacy import NEVER_RECORDED
+from natstui.model.records.record import NEVER_RECORDED, Record
 
 SIGNED = st.integers(-(2**63), 2**63 - 1)
 SEQUENCES = st.integers(0, 2**64 - 1) | st.sampled_from([0, 2**63 - 1, 2**63, 2**64 - 1])

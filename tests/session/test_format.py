@@ -24,10 +24,15 @@ DATA = Path(__file__).parent / "data"
 VERSION_1 = DATA / "version-1"
 
 
+AGAIN = "natstui sessions format > natstui/session/share/FORMAT.md"
+
+
 def test_the_documentation_is_that_of_the_dataclasses() -> None:
-    assert documented().read_text(encoding="utf-8") == format_text(), (
-        "write it again: natstui sessions format > natstui/session/share/FORMAT.md"
-    )
+    written = documented().read_text(encoding="utf-8").splitlines()
+    wanted = format_text().splitlines()
+    missing = sorted(set(wanted) - set(written))
+    outdated = sorted(set(written) - set(wanted))
+    assert written == wanted, f"missing {missing}, outdated {outdated}; write it again: {AGAIN}"
 
 
 def test_every_number_in_the_documentation_has_a_unit() -> None:

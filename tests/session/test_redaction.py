@@ -15,13 +15,20 @@ from hypothesis import HealthCheck, given, settings
 
 from natstui.errors import SessionError
 from natstui.lines import encode_record
-from natstui.model.records.record import EngineStarted, LinkChanged, Outcome, Record, Unavailable
+from natstui.model.records.record import (
+    NEVER_RECORDED,
+    EngineStarted,
+    LinkChanged,
+    Outcome,
+    Record,
+    Unavailable,
+)
 from natstui.session.files.entry import encode_keyframe, entry_of, piece_of
 from natstui.session.files.folder import segments
 from natstui.session.files.info import SessionInfo, new_info
 from natstui.session.files.segment import Content, parse, read_content
 from natstui.session.share.redact import REDACTED, Pseudonyms
-from natstui.session.write.privacy import NEVER_RECORDED, recordable
+from natstui.session.write.privacy import recordable
 from tests.session.any_record import KINDS, any_record
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario, stream

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver import schema
 from natstui.analysis.silver.events import of_kind
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
+from natstui.model.bench.counts import LATENCY_FIELDS
 
 _RUN = ["session", "run_id"]
 
@@ -36,7 +36,7 @@ def bench_latencies(reported: DataFrame) -> DataFrame:
                 F.lit(not name.endswith("_uncorrected")).alias("corrected"),
                 F.col(f"latencies.{name}").alias("histogram"),
             )
-            for name in schema.LATENCIES
+            for name in LATENCY_FIELDS
         )
     )
     rows = reported.select("*", F.inline(histograms))
@@ -59,8 +59,8 @@ def bench_results(index: DataFrame) -> DataFrame:
         "session",
         "line.at_us",
         "line.run_id",
-        *(f"line.result.{name}" for name in schema.BENCHMARK_RESULT),
-        *(f"line.result.accounting.{name}" for name in schema.ACCOUNTING),
+        "line.result.*",
+        "line.result.accounting.*",
     )
     return BENCH_RESULT.contract(rows)
 

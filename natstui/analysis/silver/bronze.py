@@ -11,10 +11,9 @@ from natstui.analysis.silver import schema
 from natstui.analysis.silver.schema import PACKED_AS
 from natstui.analysis.silver.unreadable import CORRUPT, OPTIONS, clamped, is_huge
 from natstui.analysis.spark.failures import ERROR_MARK
+from natstui.model.live.column_differences import NEAR_BELOW_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
 
-NEAR_BELOW_US = 1_000_000_000
-"""A time that is less than this is a difference; all others are µs since 1970."""
 IS_PACKED = "_packed"
 """Column that says, for each poll or sample, whether the five columns hold differences."""
 

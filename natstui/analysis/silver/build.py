@@ -15,7 +15,6 @@ from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
-from natstui.analysis.silver import schema
 from natstui.analysis.silver.bronze import read_lines, read_segments
 from natstui.analysis.silver.sources import Source, doubled_segments, fingerprints
 from natstui.analysis.silver.tables import (
@@ -36,6 +35,7 @@ from natstui.analysis.spark.failures import is_bad_line
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
+from natstui.model.records.record import kind_of
 
 MANIFEST = Table(
     "session",
@@ -53,7 +53,7 @@ _Part = tuple[Table, Callable[[], DataFrame]]
 _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
-    (EVENT, tuple(schema.EVENTS), silver_events.events),
+    (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )
 """Table, the kinds of lines it is made of, and how."""

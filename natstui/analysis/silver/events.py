@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from functools import partial, reduce
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver import schema
 from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
 from natstui.analysis.silver.unreadable import records_of
+from natstui.model.records.record import (
+    EngineStarted,
+    LinkChanged,
+    Noted,
+    Outcome,
+    Restored,
+    Unavailable,
+    kind_of,
+)
+from natstui.model.records.recording import ClockStepped, Gap
 
 
 def advisories(index: DataFrame) -> DataFrame:
@@ -38,16 +48,29 @@ def ack_samples(index: DataFrame) -> DataFrame:
     return ACK_SAMPLE.contract(rows.select("session", "line.*"))
 
 
+EVENTS = (
+    EngineStarted,
+    LinkChanged,
+    Unavailable,
+    Restored,
+    Gap,
+    ClockStepped,
+    Noted,
+    Outcome,
+)
+"""Records that become rows of the table `event`."""
+
+
 def events(index: DataFrame) -> DataFrame:
     """Return the table `event`: the records that are about the recorder itself."""
-    parts = map(partial(_events, index), schema.EVENTS)
+    parts = map(partial(_events, index), EVENTS)
     return EVENT.contract(reduce(lambda rows, more: rows.unionAll(more), parts))
 
 
-def _events(index: DataFrame, kind: str) -> DataFrame:
-    fields = schema.EVENTS[kind]
-    what = [f"line.{n}" for n in ("state", "what", "status", "target") if n in fields]
-    text = [f"line.{n}" for n in ("text", "reason", "natstui_version") if n in fields]
+def _events(index: DataFrame, cls: type) -> DataFrame:
+    kind, names = kind_of(cls), {field.name for field in fields(cls)}
+    what = [f"line.{n}" for n in ("state", "what", "status", "target") if n in names]
+    text = [f"line.{n}" for n in ("text", "reason", "natstui_version") if n in names]
     nothing = F.lit(None).cast("string")
     return of_kind(index, kind).select(
         "session",

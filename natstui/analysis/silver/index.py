@@ -105,7 +105,7 @@ def polls(index: DataFrame) -> DataFrame:
         F.col("taken_at_us").alias("at_us"),
         F.col("taken_mono_us").alias("mono_us"),
         "cost.*",
-        *(f"account.{name}" for name in schema.ACCOUNT),
+        "account.*",
     )
     before = Window.partitionBy("session").orderBy("mono_us")
     pause = F.try_subtract("mono_us", F.lag("mono_us").over(before))

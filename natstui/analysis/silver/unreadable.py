@@ -7,7 +7,6 @@ an analysis leaves out the lines that `natstui sessions verify` reports, and no 
 
 from __future__ import annotations
 
-import types
 import typing
 from collections.abc import Iterator
 from dataclasses import MISSING, dataclass, fields, is_dataclass
@@ -17,7 +16,14 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver.schema import PACKED_AS
+from natstui.analysis.silver.schema import (
+    PACKED_AS,
+    ddl_fields,
+    ddl_type,
+    is_scalar,
+    item_of,
+    without_none,
+)
 from natstui.model.bench.latency import BUCKETS_COUNT, LatencyCounts
 from natstui.model.live.column_differences import ConsumersAsDifferences, SnapshotAsDifferences
 from natstui.model.live.snapshot import (
@@ -37,7 +43,6 @@ OPTIONS = {
 }
 """For reading a line: what is no JSON, or of another type, is noted and no error."""
 
-_SCALARS = {int: "bigint", float: "double", str: "string", bool: "boolean"}
 _TABLES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 _ONLY_WITH_DIFFERENCES = '"ack_floor_stream_behind_seq":'
 _HUGE = r'"\d{19,}"|(?<=[:,\[])(?:9[2-9]\d{17}|\d{20,})(?=[,\]}])'
@@ -66,48 +71,11 @@ def _fields(cls: type) -> tuple[_Field, ...]:
     hints = typing.get_type_hints(cls)
     found = []
     for field in fields(cls):
-        kept, optional = _without_none(hints[field.name])
+        kept, optional = without_none(hints[field.name])
         has_default = field.default is not MISSING or field.default_factory is not MISSING
-        if _spark_type(kept) is not None:
+        if ddl_type(kept) is not None:
             found.append(_Field(field.name, kept, not optional and not has_default))
     return tuple(found)
-
-
-def _without_none(hint: Any) -> tuple[Any, bool]:
-    if typing.get_origin(hint) not in (typing.Union, types.UnionType):
-        return hint, False
-    parts = typing.get_args(hint)
-    kept = [part for part in parts if part is not type(None)]
-    return (kept[0] if len(kept) == 1 else object), len(kept) < len(parts)
-
-
-def _item(hint: Any) -> Any:
-    """Return the type of the items of a tuple; object where they differ."""
-    items = {part for part in typing.get_args(hint) if part is not Ellipsis}
-    return items.pop() if len(items) == 1 else object
-
-
-def _spark_type(hint: Any) -> str | None:
-    """Return the type as DDL; None for what Spark has no type for."""
-    if hint in _SCALARS:
-        return _SCALARS[hint]
-    origin = typing.get_origin(hint)
-    if origin is typing.Literal:
-        return "string" if all(isinstance(a, str) for a in typing.get_args(hint)) else None
-    if origin is tuple:
-        inner = _spark_type(_without_none(_item(hint))[0])
-        return None if inner is None else f"array<{inner}>"
-    if origin is dict:
-        inner = _spark_type(_without_none(typing.get_args(hint)[1])[0])
-        return None if inner is None else f"map<string,{inner}>"
-    if isinstance(hint, type) and is_dataclass(hint):
-        return f"struct<{_ddl(hint)}>"
-    return None
-
-
-def _ddl(cls: type, without: tuple[str, ...] = ()) -> str:
-    kept = (each for each in _fields(cls) if each.name not in without)
-    return ",".join(f"`{each.name}`:{_spark_type(each.type)}" for each in kept)
 
 
 def _broken(value: Column, hint: Any, *, required: bool = True) -> Column | None:
@@ -125,10 +93,10 @@ def _broken_inside(value: Column, hint: Any) -> Iterator[Column]:
     if origin is typing.Literal:
         yield ~value.isin(*typing.get_args(hint))
     elif origin is tuple:
-        kept, optional = _without_none(_item(hint))
+        kept, optional = without_none(item_of(hint))
         if Ellipsis not in typing.get_args(hint):
             yield F.size(value) != len(typing.get_args(hint))
-        if not optional or kept not in _SCALARS:
+        if not optional or not is_scalar(kept):
             yield F.exists(value, lambda item: _broken_item(item, kept, optional))
     elif isinstance(hint, type) and is_dataclass(hint):
         yield from _broken_struct(value, hint)
@@ -172,7 +140,7 @@ def records(
     `line_count` is the number at its end: what begins as another line than it ends is two lines
     without what was between them. Fields `without` are not looked at.
     """
-    ddl = f"struct<{_ddl(cls, without)},`line`:int,`{CORRUPT}`:string>"
+    ddl = f"struct<{ddl_fields(cls, without)},`line`:int,`{CORRUPT}`:string>"
 
     def repaired(line: Column) -> Column:
         huge = line[CORRUPT].isNotNull() & is_huge(value)

@@ -25,12 +25,14 @@ NEAR_BELOW_US = 1_000_000_000
 _RECENT_US = 60_000_000
 _SIGNED_MAX = 2**63 - 1
 
-_SAME = (
-    "stream", "name", "created_at_us", "sampled_mono_us", "delivered_consumer_seq",
-    "pending_msgs", "ack_pending_msgs", "redelivered_msgs", "waiting_pulls_count", "push_bound",
-    "paused", "pinned_client", "next_at_us", "leader", "peers",
-)  # fmt: skip
-"""Columns that are written unchanged."""
+DIFFERENCES = {
+    "delivered_stream_seq": "delivered_stream_ahead_seq",
+    "ack_floor_consumer_seq": "ack_floor_consumer_behind_seq",
+    "ack_floor_stream_seq": "ack_floor_stream_behind_seq",
+    "delivered_at_us": "delivered_near_us",
+    "acked_at_us": "acked_near_us",
+}
+"""Column of a poll → the column of differences that is recorded in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,10 @@ class ConsumersAsDifferences:
     next_at_us: tuple[int | None, ...] = ()
     leader: tuple[str | None, ...] = ()
     peers: tuple[tuple[Peer, ...], ...] = ()
+
+
+_SAME = tuple(each.name for each in fields(ConsumerColumns) if each.name not in DIFFERENCES)
+"""Columns that are written unchanged."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,12 @@ from natstui.model.assets.configuration import ConsumerConfiguration, StreamConf
 from natstui.model.bench.view import BenchmarkSoFar
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.analysis import AnalysisCommand, AnalysisRecord
+from natstui.model.records.analysis import (
+    AnalysisCommand,
+    AnalysisFinished,
+    AnalysisProgress,
+    AnalysisRecord,
+)
 from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
@@ -197,6 +202,19 @@ Record = (
     | ManagingRecord
     | AnalysisRecord
 )
+
+
+NEVER_RECORDED = (
+    RecordingChanged,
+    ReplayReset,
+    PastPolls,
+    ReplayPosition,
+    ReplayMarks,
+    AnalysisProgress,
+    AnalysisFinished,
+    BenchmarkSoFar,
+)
+"""Kinds that are about recordings, replays and analyses, not about the server."""
 
 
 def kind_of(cls: type) -> str:

@@ -16,12 +16,11 @@ from typing import Any
 
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.column_differences import ConsumersAsDifferences
-from natstui.model.records.record import Record, kind_of
+from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 from natstui.session.files.index import SegmentIndex
 from natstui.session.files.info import Dropped, SessionInfo
 from natstui.session.files.keyframe import Keyframe
 from natstui.session.share.tables import unit_of
-from natstui.session.write.privacy import NEVER_RECORDED
 
 _INTRODUCTION = f"""\
 # The format of a session, schema version {SCHEMA_VERSION}

@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from natstui.model.bench.view import BenchmarkSoFar
-from natstui.model.live.past_polls import PastPolls
-from natstui.model.records.analysis import AnalysisFinished, AnalysisProgress
-from natstui.model.records.record import EngineStarted, LinkChanged, Outcome, Record
-from natstui.model.records.recording import (
-    RecordingChanged,
-    ReplayMarks,
-    ReplayPosition,
-    ReplayReset,
+from natstui.model.records.record import (
+    NEVER_RECORDED,
+    EngineStarted,
+    LinkChanged,
+    Outcome,
+    Record,
 )
 from natstui.session.files.info import without_userinfo
-
-NEVER_RECORDED = (
-    RecordingChanged,
-    ReplayReset,
-    PastPolls,
-    ReplayPosition,
-    ReplayMarks,
-    AnalysisProgress,
-    AnalysisFinished,
-    BenchmarkSoFar,
-)
-"""Kinds that are about recordings, replays and analyses, not about the server."""
 
 
 def recordable(record: Record, *, payloads: bool) -> Record | None:

@@ -9,8 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from natstui.analysis.gold import statistics
-from natstui.analysis.gold.blocks import BLOCK_US, Reduced, reduce
-from natstui.analysis.gold.compare import SAME, compare
+from natstui.analysis.gold.compare import BLOCK_US, SAME, Reduced, compare, reduce
 from tests.analysis.planted import FIRST, SECOND, Analysed
 
 pytestmark = pytest.mark.spark

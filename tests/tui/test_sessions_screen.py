@@ -204,3 +204,23 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
                 await viewer.until(lambda: engine.poll() is not None, "killed")
                 assert longest_s() < STOP_TIMEOUT_S / 2
         assert "exported" not in toasts(viewer)
+
+
+async def test_sentences_name_the_key_that_the_settings_gave_an_action(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    environ = {
+        "NATSTUI_VIEWER_KEYS": '{"record": "T", "action.send": "f4"}',
+        "NATSTUI_SESSION_FOLDER": str(tmp_path / "none"),
+    }
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="ORDERS", subjects=["o"])
+    async with viewing(nats_server.url, size=(120, 30), environ=environ) as viewer:
+        await viewer.type_command("sessions")
+        await viewer.until(lambda: "no recordings: T records what you see" in viewer.text)
+        await viewer.press("escape")
+        await viewer.until(lambda: "ORDERS" in viewer.text)
+        await viewer.press("x")
+        await viewer.until(lambda: "step down" in viewer.text, "the actions")
+        await viewer.press("down", "down", "enter")
+        await viewer.until(lambda: "f4 does it." in viewer.text, "the key that sends")

@@ -26,6 +26,7 @@ from natstui.tui.app.screens import close_covering
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import next_command_id
 from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
+from natstui.tui.kit.keys import key_of
 from natstui.tui.sessions.seeking import moment_us
 
 _REPORTED_WITHIN_S = 1.0
@@ -131,7 +132,8 @@ class ReplayControls(Part):
         from natstui.tui.sessions.compare import CompareScreen
 
         if self.marked_a is None:
-            text = "mark the first moment with a, then go to the other"
+            key = key_of(self._app.screen, "replay.mark")
+            text = f"mark the first moment with {key}, then go to the other"
             self._app.notify(text, severity="warning")
             return
         if isinstance(self._app.screen, CompareScreen):

@@ -28,6 +28,7 @@ from natstui.tui.frame.action_keys import (
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
 
 _preview = msgspec.json.Decoder(Preview)
@@ -142,7 +143,7 @@ class ActionScreen(LiveScreen):
 
     def _ready_text(self) -> str:
         if self.word is None:
-            return "ctrl+s does it."
+            return f"{key_of(self, 'action.send')} does it."
         return f"This cannot be undone. Type {self.word} and press enter to do it."
 
     def action_send(self) -> None:

@@ -7,10 +7,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
+import msgspec
 from textual import getters
 from textual.binding import Binding, BindingType
+from textual.containers import Vertical
 from textual.widget import Widget
 
+from natstui.model.records.messages import BrowseMessages, CountSubjects
 from natstui.tui.frame.action_keys import (
     DELETE_MESSAGE,
     PUBLISH,
@@ -20,14 +23,142 @@ from natstui.tui.frame.action_keys import (
 )
 from natstui.tui.frame.action_runner import with_consumer
 from natstui.tui.frame.allowed import allowed
-from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Manage
-from natstui.tui.messages.jumps import MessageJumps
+from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.pages import MessagePages
+from natstui.tui.messages.text import payload_of
 
 _SENDING = {
     "write": PUBLISH, "again": PUBLISH_AGAIN, "pull": PULL_NEXT, "delete": DELETE_MESSAGE,
 }  # fmt: skip
+
+
+_counts = msgspec.json.Decoder(dict[str, int])
+
+
+class MessageJumps(Vertical):
+    """Asks where to go, and has the pages inside it go there."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "sequence", "Sequence", id="msg.sequence"),
+        Binding("t", "time", "Time", id="msg.time"),
+        Binding("slash", "subject", "Subject", key_display="/", id="msg.subject"),
+        Binding("n", "subjects", "Subjects", id="msg.subjects"),
+        Binding("l", "last", "Last each", id="msg.last"),
+        Binding("o", "jump", "Consumer", id="msg.jump"),
+        Binding("f", "find", "Find", show=False, id="msg.find"),
+    ]
+
+    pages = getters.query_one(MessagePages)
+
+    def __init__(self, stream: str, consumer: str | None, live: LiveScreen) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+        self._live = live
+        self._subjects_id = -1
+
+    def compose(self) -> Iterable[Widget]:
+        """The pages."""
+        yield MessagePages(self.stream, self._live)
+
+    def take_state(self) -> None:
+        """Take the answer when it comes."""
+        if answer := answer_to(self._live.state, self._subjects_id):
+            self._subjects_id = -1
+            if answer.body_json is None:
+                self.notify(answer.text, severity="error", markup=False)
+            else:
+                self._pick_subject(_counts.decode(answer.body_json))
+
+    def action_sequence(self) -> None:
+        """Go to a sequence."""
+
+        def go(number: int, text: str) -> BrowseMessages:
+            return self.pages.reading(number, from_seq=int(text), newer=True)
+
+        def refusal(text: str) -> str:
+            return "" if text.strip().isdecimal() else f"{text!r} is not a sequence"
+
+        ask(self._live, Question("From which sequence on?", go, refusal=refusal))
+
+    def action_time(self) -> None:
+        """Go to a time."""
+
+        def go(number: int, text: str) -> BrowseMessages:
+            return self.pages.reading(number, from_time=text.strip())
+
+        ask(self._live, Question("From which time on? As 2026-01-31T12:00:00Z", go))
+
+    def action_subject(self) -> None:
+        """Show only messages of a subject or filter."""
+
+        def go(number: int, text: str) -> BrowseMessages:
+            return self.pages.reading(number, filter_subject=text.strip() or None)
+
+        text = self.pages.asked.filter_subject or ""
+        ask(self._live, Question("Only which subjects? Empty is all", go, text=text))
+
+    def action_subjects(self) -> None:
+        """Count the subjects, and pick one."""
+        self._subjects_id = next_command_id()
+        self.app.post_message(Asked(CountSubjects(self._subjects_id, self.stream)))
+
+    def _pick_subject(self, counted: dict[str, int]) -> None:
+        most = sorted(counted.items(), key=lambda pair: -pair[1])[:1000]
+        words = [(subject, f"{count:,}") for subject, count in most]
+
+        def pick(subject: str | None) -> None:
+            if subject is not None:
+                self.pages.read(filter_subject=subject)
+
+        self.app.push_screen(Pick(f"{len(counted):,} subjects", words), pick)
+
+    def action_last(self) -> None:
+        """Show the last message of each subject, or all again."""
+        self.pages.read(last_per_subject=not self.pages.asked.last_per_subject)
+
+    def action_jump(self) -> None:
+        """Go to a place of a consumer."""
+        with_consumer(self._live, self.stream, self.consumer, self._jump)
+
+    def _jump(self, consumer: str) -> None:
+        words = [
+            ("first_unacked", "the first message it has not acknowledged"),
+            ("ack_floor", "the last message all before which is settled"),
+            ("next_to_deliver", "the next message it will deliver"),
+        ]
+
+        def go(jump: str | None) -> None:
+            if jump is not None:
+                self.pages.read(consumer=consumer, jump=jump)
+
+        self.app.push_screen(Pick(f"Where {consumer} is", words), go)
+
+    def action_find(self) -> None:
+        """Go to the next message on this page that holds a text."""
+
+        def refusal(text: str) -> str:
+            found = self._place_of(text.strip())
+            return f"{text!r} is not in the messages shown" if found is None else ""
+
+        def go(text: str | None) -> None:
+            at = None if text is None else self._place_of(text.strip())
+            if at is not None:
+                self.pages.list.highlighted = at
+
+        self.app.push_screen(Prompt("Find in the messages shown", refusal=refusal), go)
+
+    def _place_of(self, text: str) -> int | None:
+        """Return where the next message is that holds a text."""
+        start = (self.pages.list.highlighted or 0) + 1
+        order: list[int] = [*range(start, len(self.pages.shown)), *range(start)]
+        for place in order:
+            message = self.pages.shown[place]
+            if text.encode() in payload_of(message) or text in message.subject:
+                return place
+        return None
 
 
 class MessagesScreen(LiveScreen):

@@ -1,9 +1,9 @@
-"""A form for a stream or consumer: fields at the left, what will happen at the right."""
+"""The form of a stream or consumer: fields at the left, what will happen at the right."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
@@ -11,9 +11,12 @@ import msgspec
 from textual import events, getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
+from textual.dom import DOMNode
+from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.errors import UsageError
 from natstui.model.assets.fields import Config, text_at
 from natstui.model.assets.rules import NamesInUse
 from natstui.model.records.managing import ReadNamesInUse
@@ -21,13 +24,106 @@ from natstui.model.records.messages import Answered
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.fields import FormFields
-from natstui.tui.frame.form.file import FileToBeginWith
-from natstui.tui.frame.form.plan import PlanView
 from natstui.tui.frame.form.sending import Sending
-from natstui.tui.frame.form.text import Subject, caption_text, conflict_text, preview
+from natstui.tui.frame.form.text import (
+    Subject,
+    caption_text,
+    config_of_file,
+    conflict_text,
+    preview,
+)
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.prompt import Prompt
+
+
+class PlanView(ScreenPart):
+    """Shows the preview without the fields, and the fields again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+o", "part('plan', 'switch')", "Preview", id="form.preview", priority=True),
+        Binding("ctrl+y", "part('plan', 'copy')", "Copy command", id="form.copy", priority=True),
+    ]
+
+    def __init__(self, screen: Screen[None], entries: Entries) -> None:
+        self._screen, self._entries = screen, entries
+        self._typed_in: Widget | None = None
+        """What had the keys before the preview was shown alone."""
+
+    @property
+    def is_alone(self) -> bool:
+        """Whether the preview hides the fields."""
+        return self._screen.has_class("-preview")
+
+    def show(self, *, alone: bool) -> None:
+        """Show the preview without the fields, or the fields with the keys where they were."""
+        if alone and self._screen.focused is not None:
+            self._typed_in = self._screen.focused
+            self._screen.set_focus(None)
+        self._screen.set_class(alone, "-preview")
+        # At once, not by the class: what is hidden cannot take the keys back.
+        self._screen.query_one(FormFields).display = not alone
+        if not alone and self._typed_in is not None:
+            self._screen.set_focus(self._typed_in)
+
+    def go_back_to(self, editor: Widget | None) -> None:
+        """Show the fields, and let the keys go to one of them if there is one."""
+        self._typed_in = editor or self._typed_in
+        self.show(alone=False)
+
+    def action_switch(self) -> None:
+        """Show the preview alone, or the fields again."""
+        self.show(alone=not self.is_alone)
+
+    def action_copy(self) -> None:
+        """Copy the equivalent nats command."""
+        self._screen.app.copy_to_clipboard(self._entries.draft.command)
+        self._screen.notify("copied the nats command", timeout=2)
+
+
+_WHICH_FILE = "JSON, YAML or TOML file to begin with"
+
+
+class FileToBeginWith(ScreenPart):
+    """Asks for a file, again with the reason when it cannot be read."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(
+            "ctrl+l",
+            "part('file', 'load')",
+            "Load file",
+            show=False,
+            id="form.load",
+            priority=True,
+        ),
+    ]
+
+    def __init__(
+        self, screen: DOMNode, entries: Entries, begin: Callable[[Config], Awaitable[None]]
+    ) -> None:
+        """`begin` shows the form with another configuration below what was typed."""
+        self._screen, self._entries, self._begin = screen, entries, begin
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer files only for something new."""
+        return not self._entries.subject.editing
+
+    def action_load(self) -> None:
+        """Begin again from a file."""
+        self._screen.app.push_screen(Prompt(_WHICH_FILE), self._load)
+
+    async def _load(self, name: str | None) -> None:
+        if not name:
+            return
+        try:
+            config = config_of_file(name)
+        except UsageError as error:
+            prompt = Prompt(_WHICH_FILE, name, refused=str(error))
+            self._screen.app.push_screen(prompt, self._load)
+            return
+        await self._begin(config)
 
 
 class FormScreen(LiveScreen):

@@ -16,6 +16,7 @@ from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 
 _preview = msgspec.json.Decoder(Preview)
@@ -74,7 +75,8 @@ class Sending(ScreenPart):
     def _weigh(self, *, then_send: bool = False) -> None:
         """Ask what the edit removes: it is shown, and asked about before it is sent."""
         if self._send_when_weighed and not then_send:
-            text = "not sent: you typed meanwhile. ctrl+s sends it"
+            key = key_of(self._screen, "form.send")
+            text = f"not sent: you typed meanwhile. {key} sends it"
             self._screen.notify(text, severity="warning")
         config = json.dumps(self._entries.draft.config)
         self._weighed, self._send_when_weighed = config, then_send

@@ -68,8 +68,7 @@ class TableLines(ScrollView, can_focus=True):
     ) -> None:
         super().__init__(id=id, classes=classes)
         self.columns = tuple(columns)
-        self.empty = empty
-        """What is said when there are no rows; before the first ones come, that they load."""
+        self._empty = empty
         self.sort: Sort | None = None
         self.source: RowSource = NoRows()
         self.marks: set[Hashable] = set()
@@ -107,6 +106,18 @@ class TableLines(ScrollView, can_focus=True):
         if not self.source.order and y == min(2, self.size.height - 1):
             text = "  " + ("loading …" if isinstance(self.source, NoRows) else self.empty)
         return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
+
+    @property
+    def empty(self) -> str:
+        """What is said when there are no rows; before the first ones come, that they load."""
+        return self._empty
+
+    @empty.setter
+    def empty(self, text: str) -> None:
+        if text != self._empty:
+            self._empty = text
+            # No row has changed, so nothing else would draw it.
+            self.refresh()
 
     def _look(self, y: int) -> Look | None:
         """Return what line `y` shows now; None below the last row."""

@@ -1,0 +1,17 @@
+"""Which key does something on a screen, after the settings of the user moved some of them."""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+from textual.screen import Screen
+
+_Result = TypeVar("_Result")
+
+
+def key_of(screen: Screen[_Result], binding_id: str) -> str:
+    """Return the first key of a binding that works on a screen now; empty when none does."""
+    for _node, binding, enabled, _tooltip in screen.active_bindings.values():
+        if binding.id == binding_id and enabled:
+            return binding.key_display or binding.key
+    return ""

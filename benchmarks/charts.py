@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from natstui.tui.kit.chart.frame import ChartData, Series, plot_frame
 from natstui.tui.kit.chart.plotter import Plotter, parse_line
-from natstui.tui.kit.spark import braille_strip, sparkline
+from natstui.tui.kit.sparkline import braille_strip, sparkline
 
 ROUNDS = 20
 

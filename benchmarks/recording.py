@@ -17,7 +17,7 @@ from benchmarks.server_share import cpu_s
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ReplayPosition, SeekTo
 from natstui.session.files.folder import folder_size_bytes, segments
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.read.recording import Recording
 from natstui.session.write.clock import Clock
 from natstui.session.write.recorder import Recorder
@@ -58,7 +58,10 @@ def cost(busy_ratio: float, sessions: Path) -> None:
     clock = PollClock()
     settings = RecorderSettings(sessions, f"busy {busy_ratio}")
     recorder = Recorder(
-        settings, Memory().keyframe(0), lambda change: None, Clock(clock.now_us, clock.now_us)
+        settings,
+        KeyframeMaker().keyframe(0),
+        lambda change: None,
+        Clock(clock.now_us, clock.now_us),
     )
     for record in scenario.beginning():
         recorder.add(record)

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import DataTable
 
 from benchmarks._screen import BenchApp
-from natstui.tui.kit.spark import sparkline
+from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
 from natstui.units import bytes_text, count_text, rate_text
 

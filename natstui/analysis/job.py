@@ -24,10 +24,10 @@ from pyspark.sql import SparkSession
 from natstui.analysis import defaults
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
+from natstui.analysis.folders import check_remote, check_sessions, locked, prepare_out
 from natstui.analysis.gold.answers import TABLES
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.launch import FROM_ENVIRONMENT, REMOTE_VARIABLE
-from natstui.analysis.places import check_remote, check_sessions, locked, prepare_out
 from natstui.analysis.progress import Progress, Send, open_pipe, send_text
 from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver

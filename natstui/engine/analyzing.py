@@ -47,7 +47,7 @@ class Analyzing:
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
 
-    def obey(self, command: AnalysisCommand) -> None:
+    def execute(self, command: AnalysisCommand) -> None:
         """Start or stop; progress and result are added as records, a refusal as an answer."""
         try:
             if isinstance(command, StartAnalysis):

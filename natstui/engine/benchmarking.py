@@ -45,8 +45,8 @@ class Benchmarking:
         self._folder = library.library_folder(named)
         self._running: Benchmark | None = None
 
-    async def obey(self, command: BenchmarkCommand) -> Answer:
-        """Obey a command; a start answers when the run is over, with its summary."""
+    async def execute(self, command: BenchmarkCommand) -> Answer:
+        """Execute a command; a start answers when the run is over, with its summary."""
         match command:
             case StartBenchmark():
                 return await self._run_and_report(command)

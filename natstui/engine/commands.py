@@ -1,4 +1,4 @@
-"""Obeys commands, one handler each; every command but a hint as Watch gets its Outcome."""
+"""Executes commands, one handler each; every command but a hint, as Watch, gets an Outcome."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from natstui.model.records.recording import (
     Step,
     StopRecording,
 )
-from natstui.session.library import listed_json, obey_change
-from natstui.session.share.export import obey_export
+from natstui.session.library import execute_change, listed_json
+from natstui.session.share.export import execute_export
 from natstui.units import duration_text
 
 if TYPE_CHECKING:
@@ -77,10 +77,10 @@ class Commands:
         self._sink = sink
         self._client = client
 
-    async def obey(self, command: EngineCommand | ManagingCommand) -> None:
-        """Obey a command, and add its Outcome."""
+    async def execute(self, command: EngineCommand | ManagingCommand) -> None:
+        """Execute a command, and add its Outcome."""
         if isinstance(command, ManagingCommand):
-            await self._server.obey(command)
+            await self._server.execute(command)
             return
         try:
             answer = await self._do(command)
@@ -93,22 +93,22 @@ class Commands:
                 self._report(command, "done", *answer)
 
     def fail(self, command: EngineCommand | ManagingCommand, text: str) -> None:
-        """Answer a command that could not be obeyed."""
+        """Answer a command that could not be executed."""
         if isinstance(command, ManagingCommand):
             self._server.fail(command, text)
         else:
             self._report(command, "failed", text)
 
     async def _serve_viewer(self, command: ViewerCommand) -> None:
-        """Obey without an Outcome, which would be an event: screens send many of these."""
+        """Execute without an Outcome, which would be an event: screens send many of these."""
         if isinstance(command, Watch):
             self._control.look_at(command.streams, command.consumers)
             return
         text, body_json = "listed", None
         if isinstance(command, ExportSelection):
-            text = await asyncio.to_thread(obey_export, command, self._recorder.known)
+            text = await asyncio.to_thread(execute_export, command, self._recorder.known)
         elif isinstance(command, ChangeSession):
-            text = await asyncio.to_thread(obey_change, command)
+            text = await asyncio.to_thread(execute_change, command)
         else:
             body_json = await asyncio.to_thread(listed_json, self._recorder.sessions)
         now_us = time.time_ns() // 1000
@@ -122,7 +122,7 @@ class Commands:
 
     async def _do(self, command: EngineCommand) -> Answer | None:
         if isinstance(command, BenchmarkCommand):
-            return await (await self._benchmarking()).obey(command)
+            return await (await self._benchmarking()).execute(command)
         match command:
             case Watch() | ListSessions() | ExportSelection() | ChangeSession():
                 await self._serve_viewer(command)

@@ -136,7 +136,7 @@ class _Engine:
         analyzing = Analyzing(sessions_folder(self._settings.session), writer)
         works = {
             asyncio.ensure_future(self._stop.wait()),
-            asyncio.ensure_future(_obey(commands, analyzing, lines)),
+            asyncio.ensure_future(_execute(commands, analyzing, lines)),
             asyncio.ensure_future(
                 watch_server(
                     self._connection,
@@ -184,8 +184,8 @@ def _start(recorder: EngineRecorder, viewer: Sink) -> None:
         viewer.add(RecordingChanged(now_us, False, None, None, str(error)))
 
 
-async def _obey(commands: Commands, analyzing: Analyzing, lines: asyncio.Queue[bytes]) -> None:
-    """Obey every line; one command does not wait for the answer to another."""
+async def _execute(commands: Commands, analyzing: Analyzing, lines: asyncio.Queue[bytes]) -> None:
+    """Execute every line; one command does not wait for the answer to another."""
     async with asyncio.TaskGroup() as tasks:
         while True:
             line = await lines.get()
@@ -196,16 +196,16 @@ async def _obey(commands: Commands, analyzing: Analyzing, lines: asyncio.Queue[b
                 continue
             if isinstance(command, AnalysisCommand):
                 with contained("the analysis", _complain):
-                    analyzing.obey(command)
+                    analyzing.execute(command)
             else:
-                tasks.create_task(_obey_one(commands, command))
+                tasks.create_task(_execute_one(commands, command))
 
 
 def _complain(sentence: str) -> None:
     sys.stderr.write(f"natstui engine: {sentence}\n")
 
 
-async def _obey_one(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
-    """Obey a command; a defect in it is its answer, and the engine goes on."""
+async def _execute_one(commands: Commands, command: EngineCommand | ManagingCommand) -> None:
+    """Execute a command; a defect in it is its answer, and the engine goes on."""
     with contained("the command", lambda sentence: commands.fail(command, sentence)):
-        await commands.obey(command)
+        await commands.execute(command)

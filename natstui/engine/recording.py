@@ -10,7 +10,7 @@ from pathlib import Path
 from natstui.errors import Refused
 from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import seal_left_open
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
@@ -32,18 +32,18 @@ class EngineRecorder:
         self.sessions = sessions
         self._settings = settings
         self._on_change = on_change
-        self._memory = Memory()
+        self._keyframes = KeyframeMaker()
         self._recorder: Recorder | None = None
 
     def add(self, record: Record) -> None:
         """Take one record; returns at once."""
-        self._memory.add(record)
+        self._keyframes.add(record)
         if self._recorder is not None:
             self._recorder.add(record)
 
     def known(self) -> list[Record]:
         """Return what is known now: configurations, and every row as last seen."""
-        return self._memory.keyframe(time.time_ns() // 1000).records()
+        return self._keyframes.keyframe(time.time_ns() // 1000).records()
 
     def prepare(self) -> None:
         """Seal what killed recorders left open, which may take long."""
@@ -53,13 +53,13 @@ class EngineRecorder:
         """Record from now on; raises Refused while a recording runs, or SessionError."""
         if self._recorder is not None:
             raise Refused(f"already recording into {self._recorder.folder}")
-        first = self._memory.keyframe(time.time_ns() // 1000)
+        first = self._keyframes.keyframe(time.time_ns() // 1000)
         self._recorder = Recorder(self._settings(name), first, self._on_change)
         return self._recorder
 
     def resume(self, folder: Path) -> Recorder:
         """Continue a recording that a killed engine left; raises SessionError when it cannot."""
-        first = self._memory.keyframe(time.time_ns() // 1000)
+        first = self._keyframes.keyframe(time.time_ns() // 1000)
         self._recorder = Recorder(self._settings(""), first, self._on_change, unfinished=folder)
         return self._recorder
 

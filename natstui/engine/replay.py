@@ -30,10 +30,10 @@ from natstui.model.records.recording import (
     SetSpeed,
     Step,
 )
-from natstui.session.library import listed_json, obey_change
+from natstui.session.library import execute_change, listed_json
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
-from natstui.session.share.export import obey_export
+from natstui.session.share.export import execute_export
 
 _STDIN, _STDOUT = 0, 1
 _TICK_S = 0.1
@@ -60,7 +60,7 @@ def _started(recording: Recording, viewer: Viewer) -> EngineStarted:
 
 
 class ReplayProcess:
-    """Obeys commands and lets time pass.
+    """Executes commands and lets time pass.
 
     The answer to a command is the `ReplayPosition` it leads to; an `Answered` precedes it only
     when there is something to report. An Outcome would appear among the events of the recording.
@@ -83,7 +83,7 @@ class ReplayProcess:
         self._refreshed_at_s = 0.0
 
     def run(self, *, playing: bool, at_us: int | None = None) -> None:
-        """Show the beginning, then obey until stdin ends or nobody reads stdout."""
+        """Show the beginning, then execute commands until stdin ends or nobody reads stdout."""
         threading.Thread(target=self._read, name="stdin", daemon=True).start()
         self._player.playing = playing
         try:
@@ -120,10 +120,10 @@ class ReplayProcess:
         self._commands.put(None)
 
     def _turn(self) -> None:
-        """Obey one command, or let a moment pass."""
+        """Execute one command, or let a moment pass."""
         command = self._next_command(_TICK_S)
         if command is not None:
-            self._obey(command)
+            self._execute(command)
         while not self._from_threads.empty():
             self._send(iter([encode_record(self._from_threads.get())]))
         now_s = time.monotonic()
@@ -162,9 +162,9 @@ class ReplayProcess:
             self._send(self._player.marks())
             self._send(iter([self._player.position()]))
 
-    def _obey(self, command: Command) -> None:
+    def _execute(self, command: Command) -> None:
         if isinstance(command, AnalysisCommand):
-            self._analyzing.obey(command)
+            self._analyzing.execute(command)
             return
         try:
             with contained("the command", lambda text: self._fail(command, "failed", text)):
@@ -201,7 +201,7 @@ class ReplayProcess:
             case ListSessions():
                 return _answered(command, "listed", listed_json(self._sessions))
             case ExportSelection():
-                return _answered(command, obey_export(command, self._recording.records))
+                return _answered(command, execute_export(command, self._recording.records))
             case ChangeSession():
                 return _answered(command, self._changed(command))
             case _:
@@ -211,7 +211,7 @@ class ReplayProcess:
         shown = Path(command.folder).resolve() == self._recording.folder.resolve()
         if shown and command.action in ("rename", "delete"):
             raise Refused(f"{self._recording.folder.name} is shown now: leave its replay first")
-        return obey_change(command)
+        return execute_change(command)
 
     def _until_newer_seek(self, lines: Iterator[bytes]) -> Iterator[bytes]:
         """Stop a seek when a newer one waits, as while the user drags the timeline."""

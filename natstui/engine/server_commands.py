@@ -1,4 +1,4 @@
-"""Obeys the commands that change the server, read from it or send to it; each gets an Answered."""
+"""Executes commands that change the server, read from it or send to it; each is answered."""
 
 from __future__ import annotations
 
@@ -123,8 +123,8 @@ class ServerCommands:
         self._client = client
         self._tail: asyncio.Task[None] | None = None
 
-    async def obey(self, command: ManagingCommand) -> None:
-        """Obey a command, and answer it."""
+    async def execute(self, command: ManagingCommand) -> None:
+        """Execute a command, and answer it."""
         try:
             text, body = await self._do(command)
             self._answer(command, "done", text, msgspec.json.encode(body).decode())
@@ -139,7 +139,7 @@ class ServerCommands:
             self._answer(command, "failed", str(error), None)
 
     def fail(self, command: ManagingCommand, text: str) -> None:
-        """Answer a command that could not be obeyed."""
+        """Answer a command that could not be executed."""
         self._answer(command, "failed", text, None)
 
     def _answer(

@@ -227,7 +227,7 @@ def sessions_folder(settings: Session) -> Path:
     return user_data_path("natstui") / "sessions"
 
 
-def obey_change(command: ChangeSession) -> str:
+def execute_change(command: ChangeSession) -> str:
     """Do what the command asks for, and return a sentence; raises SessionError or UsageError."""
     folder, text = Path(command.folder), command.text.strip()
     if not text and command.action != "delete":

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from natstui.bench.run.controller import Benchmark
-from natstui.bench.wire.deliveries import lots
+from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
@@ -74,7 +74,7 @@ async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_dr
         ack_wait_s=2.0, batch_msgs=50,
     )  # fmt: skip
     result = await run(subs, Role("pubs", "js-publish-async", total_msgs=total), stream=STREAM)
-    drawn = lots(np.arange(1, total + 1))
+    drawn = choice_ratios(np.arange(1, total + 1))
     naks, terms, nevers = (
         int(np.count_nonzero((drawn >= low) & (drawn < low + 0.1))) for low in (0.0, 0.1, 0.2)
     )

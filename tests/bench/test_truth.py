@@ -12,7 +12,7 @@ from natstui.bench.result.environment import environment
 from natstui.bench.result.library import saved_run
 from natstui.bench.result.text import summary_text
 from natstui.bench.run.controller import Benchmark
-from natstui.bench.wire.deliveries import lots
+from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
@@ -188,7 +188,7 @@ async def test_naks_and_a_killed_worker_are_counted_exactly_as_they_happened(
     assert books.lost_msgs == 0
     assert books.duplicate_msgs == len(observer.answers) - len(different)
     # Who is refused is drawn by sequence, so anybody can tell who must have been.
-    drawn = set((np.flatnonzero(lots(np.arange(1, stored + 1)) < 0.02) + 1).tolist())
+    drawn = set((np.flatnonzero(choice_ratios(np.arange(1, stored + 1)) < 0.02) + 1).tolist())
     refused = observer.sequences(b"-NAK")
     assert len(set(refused)) == len(refused)
     first = {one[2] for one in observer.answers if one[1] == 1}

@@ -97,7 +97,7 @@ def test_a_session_that_is_not_there_is_one_sentence(engine: EngineProcess) -> N
 def refusal(sessions: Path) -> str:
     """Return the sentence of an analysis that cannot even begin."""
     viewer = Told()
-    Analyzing(sessions, viewer).obey(StartAnalysis(command_id=1))
+    Analyzing(sessions, viewer).execute(StartAnalysis(command_id=1))
     record = viewer.get(timeout=60)
     assert isinstance(record, AnalysisFinished) and record.status == "failed"
     return record.text
@@ -122,7 +122,7 @@ def test_without_java_the_sentence_says_how_to_get_it(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
     viewer = Told()
-    Analyzing(sessions, viewer).obey(StartAnalysis(command_id=1))
+    Analyzing(sessions, viewer).execute(StartAnalysis(command_id=1))
     while not isinstance(record := viewer.get(timeout=60), AnalysisFinished):
         assert isinstance(record, AnalysisProgress)
     assert record.status == "failed"

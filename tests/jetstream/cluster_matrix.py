@@ -19,7 +19,7 @@ from typing import Any
 import nats
 from nats.aio.client import Client as Nats
 
-from natstui.cli.watch.run import Collector, present_rows
+from natstui.cli.watch.run import Collector, all_rows
 from natstui.config import Connection, Secret
 from natstui.errors import RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client, connect
@@ -87,7 +87,7 @@ class Watcher:
         now_s = time.monotonic()
         for row in self.collector.take():
             self.lines.append((now_s, {f.name: getattr(row, f.name) for f in fields(row)}))
-        for row in present_rows(self.state):
+        for row in all_rows(self.state):
             if getattr(row, "stale", None):
                 self.lines.append((now_s, {"name": row.name, "stale": True}))
 

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from natstui.model.records.record import Noted
 from natstui.model.records.recording import RecordingChanged
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import seal_left_open
 from natstui.session.write.clock import wall_us
 from natstui.session.write.recorder import Recorder
@@ -100,7 +100,7 @@ def main(hurdle: str) -> None:
     small = 60_000 if hurdle == "segment_end" else 32 << 20
     settings = RecorderSettings(folder, segment_bytes=small)
     seal_left_open(settings.sessions)
-    recorder = Recorder(settings, Memory().keyframe(wall_us()), tell)
+    recorder = Recorder(settings, KeyframeMaker().keyframe(wall_us()), tell)
     globals()[hurdle](recorder)
     wait_until(lambda: not in_trouble())
     record(recorder, "after", 3)

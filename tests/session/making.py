@@ -11,7 +11,7 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from natstui.session.files.entry import Splitter
 from natstui.session.files.info import info_after
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.write.disk import Disk
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import START_US
@@ -25,11 +25,11 @@ class Maker:
         sessions: Path,
         polls_per_segment: int = 60,
         name: str = "test",
-        memory: Memory | None = None,
+        keyframes: KeyframeMaker | None = None,
     ) -> None:
-        self._memory = memory or Memory()
+        self._keyframes = keyframes or KeyframeMaker()
         self.disk = Disk(
-            RecorderSettings(sessions, name), self._memory.keyframe(START_US), START_US
+            RecorderSettings(sessions, name), self._keyframes.keyframe(START_US), START_US
         )
         self._polls_per_segment = polls_per_segment
         self._begin()
@@ -39,11 +39,11 @@ class Maker:
 
     def add(self, record: Record) -> None:
         if self._polls == self._polls_per_segment:
-            self.disk.rotate(self._memory.keyframe(START_US, first=False))
+            self.disk.rotate(self._keyframes.keyframe(START_US, first=False))
             self.disk.seal()
             self._begin()
         self._polls += isinstance(record, Snapshot)
-        self._memory.add(record)
+        self._keyframes.add(record)
         self.disk.update_info(info_after(self.disk.info, record))
         self._lines += 1
         self.disk.append(b"".join(self._splitter.lines(record, self._lines)))

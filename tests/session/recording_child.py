@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 from natstui.model.records.record import Noted
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import seal_left_open
 from natstui.session.write.clock import wall_us
 from natstui.session.write.recorder import Recorder
@@ -23,7 +23,7 @@ def main(sessions: str, per_s: int) -> None:
     polls = [scenario.poll(second) for second in range(20)]
     settings = RecorderSettings(Path(sessions), segment_s=0.3)
     seal_left_open(settings.sessions)
-    recorder = Recorder(settings, Memory().keyframe(wall_us()), lambda change: None)
+    recorder = Recorder(settings, KeyframeMaker().keyframe(wall_us()), lambda change: None)
     print(recorder.folder, flush=True)
     number = 0
     while True:

@@ -20,7 +20,7 @@ from natstui.model.live.column_differences import (
 from natstui.model.records.record import Record
 from natstui.model.records.recording import Gap
 from natstui.session.files.entry import Splitter, entry_of, piece_of
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.read.recording import Recording
 from natstui.session.share.tables import rows
 from tests.session.any_record import KINDS, any_record, fields_of
@@ -91,11 +91,11 @@ def test_a_poll_is_written_as_differences_and_strange_values_are_kept() -> None:
 
 
 def test_a_keyframe_is_complete_after_any_history() -> None:
-    scenario, memory = Scenario(), Memory()
+    scenario, memory = Scenario(), KeyframeMaker()
     for record in [*scenario.beginning(), *scenario.records(0, 300)]:
         memory.add(record)
     keyframe = memory.keyframe(START_US)
-    again = Memory()
+    again = KeyframeMaker()
     for record in keyframe.records():
         again.add(record)
     assert again.keyframe(START_US) == keyframe

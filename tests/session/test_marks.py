@@ -10,7 +10,7 @@ from natstui.model.records.record import (
     Unavailable,
 )
 from natstui.model.records.recording import ClockStepped, Gap, Mark
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.files.marks import Marker
 from tests.session.scenario import START_US, Scenario
 
@@ -40,7 +40,7 @@ def test_events_have_marks_and_samples_have_none() -> None:
 
 
 def test_a_configuration_is_marked_when_it_changes_not_when_it_is_first_seen() -> None:
-    scenario, memory = Scenario(streams=2, consumers=2), Memory()
+    scenario, memory = Scenario(streams=2, consumers=2), KeyframeMaker()
     first = scenario.configured(START_US)
     assert Marker(None).mark(first) is None
     memory.add(first)

@@ -19,7 +19,7 @@ from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.files.entry import Splitter, entry_of, piece_of
 from natstui.session.files.folder import is_recording, segments
 from natstui.session.files.info import read_info
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
@@ -50,11 +50,11 @@ Start = Callable[..., Recorded]
 @pytest.fixture
 def start(tmp_path: Path) -> Start:
     def started(
-        memory: Memory | None = None, clock: Clock | None = None, **rest: object
+        keyframes: KeyframeMaker | None = None, clock: Clock | None = None, **rest: object
     ) -> Recorded:
         told: list[RecordingChanged] = []
         settings = RecorderSettings(tmp_path / "sessions", **rest)  # type: ignore[arg-type]
-        keyframe = (memory or Memory()).keyframe(START_US)
+        keyframe = (keyframes or KeyframeMaker()).keyframe(START_US)
         return Recorded(Recorder(settings, keyframe, told.append, clock), told)
 
     return started
@@ -73,7 +73,7 @@ def test_everything_recorded_comes_back_in_order(start: Start) -> None:
 
 
 def test_a_recording_that_begins_later_begins_with_what_is_known(start: Start) -> None:
-    scenario, memory = Scenario(), Memory()
+    scenario, memory = Scenario(), KeyframeMaker()
     for record in [*scenario.beginning(), *scenario.records(0, 3)]:
         memory.add(record)
     recorded = start(memory)
@@ -238,7 +238,7 @@ def test_a_disk_that_fills_as_it_begins_leaves_nothing_open(
     before = set(os.listdir("/proc/self/fd"))
     with monkeypatch.context() as patched, pytest.raises(SessionError, match="No space left"):
         patched.setattr(os, "write", full)
-        Recorder(RecorderSettings(tmp_path), Memory().keyframe(0), lambda change: None)
+        Recorder(RecorderSettings(tmp_path), KeyframeMaker().keyframe(0), lambda change: None)
     assert set(os.listdir("/proc/self/fd")) == before
     assert not is_recording(session_folders(tmp_path)[0])
 
@@ -247,7 +247,7 @@ def test_a_recording_that_cannot_begin_says_why(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("not a folder")
     settings = RecorderSettings(tmp_path / "file" / "sessions")
     with pytest.raises(SessionError, match="cannot record into"):
-        Recorder(settings, Memory().keyframe(0), lambda change: None)
+        Recorder(settings, KeyframeMaker().keyframe(0), lambda change: None)
 
 
 def test_adding_never_waits_for_the_disk(start: Start) -> None:

@@ -23,7 +23,7 @@ from natstui.model.records.benchmark import (
 )
 from natstui.model.records.record import Advisory, Record
 from natstui.session.files.folder import segments
-from natstui.session.files.keyframe import Memory
+from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.read.recording import Recording
 from natstui.session.read.seek import route
 from tests.session.making import Maker, made
@@ -105,11 +105,11 @@ def test_a_recording_that_begins_in_the_middle_of_a_run_or_after_it_knows_it(
     tmp_path: Path, records: list[Record], began_s: int
 ) -> None:
     began_us = START_US + began_s * 1_000_000
-    memory = Memory()
+    memory = KeyframeMaker()
     for record in records:
         if at_us_of(record) < began_us:
             memory.add(record)
-    maker = Maker(tmp_path, memory=memory)
+    maker = Maker(tmp_path, keyframes=memory)
     for record in records:
         if at_us_of(record) >= began_us:
             maker.add(record)

@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.places import glob_escaped
+from natstui.analysis.folders import glob_escaped
 from natstui.analysis.tables import Table, dictionary
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")

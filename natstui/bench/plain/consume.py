@@ -15,7 +15,7 @@ from natstui.bench.job.content import stamp_place
 from natstui.bench.job.job import Job, RetryPolicy, made_for
 from natstui.bench.job.stamps import NO_STAMP
 from natstui.bench.plain.client import PlainInbox, js_context, plain_errors
-from natstui.bench.wire.deliveries import Deliveries, Fates, fates
+from natstui.bench.wire.deliveries import Deliveries, Refusals, refusals
 from natstui.bench.wire.link import WireLink, until_stopped
 from natstui.errors import ServerGone
 
@@ -38,8 +38,8 @@ class PlainConsumer:
         """Count the rest."""
         self._inbox.close()
 
-    def count(self, message: Msg) -> Fates:
-        """Count one delivery and draw its lot."""
+    def count(self, message: Msg) -> Refusals:
+        """Count one delivery and draw its fraction."""
         now_ns, tally = self._inbox.add(message.data), self.job.tally
         tokens = message.reply.split(".")
         numbers = tokens[4:8] if len(tokens) == 9 else tokens[6:10]
@@ -51,21 +51,21 @@ class PlainConsumer:
         if now_ns >= tally.steady_ns:
             tally.store_latency(np.array([time.time_ns() - stored_ns]))
         columns = (np.array([n]) for n in (delivered, stream_seq, consumer_seq, stored_ns))
-        return fates(self.role, Deliveries(np.empty((1, 0), np.uint8), *columns))
+        return refusals(self.role, Deliveries(np.empty((1, 0), np.uint8), *columns))
 
-    async def acknowledge(self, message: Msg, fate: Fates) -> None:
+    async def acknowledge(self, message: Msg, refused: Refusals) -> None:
         """Acknowledge one delivery, or refuse it on purpose."""
         tally = self.job.tally
         if self.role.think_s:
             await self.job.sleep(self.role.think_s)
         if self.role.acks == "none":
             return
-        if fate.never[0]:
+        if refused.never[0]:
             tally.add("never_acked_msgs")
-        elif fate.term[0]:
+        elif refused.term[0]:
             await message.term()
             tally.add("terms_sent_msgs")
-        elif fate.nak[0]:
+        elif refused.nak[0]:
             await message.nak()
             tally.add("naks_sent_msgs")
         elif self.role.acks == "double":
@@ -134,9 +134,9 @@ class Puller(PlainConsumer):
 
     async def _take(self, messages: list[Msg]) -> None:
         for message in messages:
-            fate = self.count(message)
+            refused = self.count(message)
             if self.role.acks != "all" or message is messages[-1]:
-                await self.acknowledge(message, fate)
+                await self.acknowledge(message, refused)
 
 
 class PushReceiver(PlainConsumer):
@@ -178,7 +178,7 @@ class OrderedReceiver(PlainConsumer):
             info = await subscription.consumer_info()
         self.job.cleanup = [f"CONSUMER.DELETE.{orders.stream}.{info.name}"]
 
-    async def acknowledge(self, message: Msg, fate: Fates) -> None:
+    async def acknowledge(self, message: Msg, refused: Refusals) -> None:
         """Ordered consumers have no acknowledgements."""
 
     async def run(self) -> None:

@@ -16,8 +16,8 @@ from natstui.bench.job.template import SEQ_DIGITS
 from natstui.bench.wire.deliveries import (
     Deliveries,
     ack_frames,
-    fates,
     read_deliveries,
+    refusals,
     term_frames,
 )
 from natstui.bench.wire.frames import Run
@@ -97,19 +97,19 @@ class Consumer:
             self.link.write(ack_frames(replies[-1:], np.zeros(1, np.bool_)))
             tally.add("acks_sent_msgs")
             return
-        fate = fates(role, deliveries)
-        answered = ~(fate.term | fate.never)
-        if fate.term.any():
-            self.link.write(term_frames(replies[fate.term]))
-        naks = fate.nak[answered]
+        on_purpose = refusals(role, deliveries)
+        answered = ~(on_purpose.term | on_purpose.never)
+        if on_purpose.term.any():
+            self.link.write(term_frames(replies[on_purpose.term]))
+        naks = on_purpose.nak[answered]
         confirm = self._confirm_to(int(np.count_nonzero(answered)))
         if answered.any():
             self.link.write(ack_frames(replies[answered], naks, confirm))
         refused = int(np.count_nonzero(naks))
         tally.add("naks_sent_msgs", refused)
         tally.add("acks_sent_msgs", int(np.count_nonzero(answered)) - refused)
-        tally.add("terms_sent_msgs", int(np.count_nonzero(fate.term)))
-        tally.add("never_acked_msgs", int(np.count_nonzero(fate.never)))
+        tally.add("terms_sent_msgs", int(np.count_nonzero(on_purpose.term)))
+        tally.add("never_acked_msgs", int(np.count_nonzero(on_purpose.never)))
 
     def _confirm_to(self, count: int) -> np.ndarray | None:
         """Return the subjects confirmations are to come to, when they are asked for."""

@@ -1,4 +1,4 @@
-"""JetStream deliveries: what a reply subject tells, and the acknowledgements it asks for."""
+"""JetStream deliveries: what a reply subject says, and how a delivery is acknowledged."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read_deliveries(run: Run) -> Deliveries:
 
 
 @dataclass(frozen=True, slots=True)
-class Fates:
+class Refusals:
     """Which of some deliveries are refused on purpose, as masks."""
 
     nak: npt.NDArray[np.bool_]
@@ -53,24 +53,24 @@ class Fates:
     never: npt.NDArray[np.bool_]
 
 
-def fates(role: Role, deliveries: Deliveries) -> Fates:
-    """Draw the lots: by stream sequence, at the first delivery, so that anybody can check them."""
-    lot = lots(deliveries.stream_seq)
+def refusals(role: Role, deliveries: Deliveries) -> Refusals:
+    """Choose by stream sequence, at the first delivery, so that anybody can check the choice."""
+    ratio = choice_ratios(deliveries.stream_seq)
     first = deliveries.delivered_count == 1
     upto_nak = role.nak_ratio
     upto_term = upto_nak + role.term_ratio
-    return Fates(
-        nak=first & (lot < upto_nak),
-        term=first & (lot >= upto_nak) & (lot < upto_term),
-        never=first & (lot >= upto_term) & (lot < upto_term + role.never_ack_ratio),
+    return Refusals(
+        nak=first & (ratio < upto_nak),
+        term=first & (ratio >= upto_nak) & (ratio < upto_term),
+        never=first & (ratio >= upto_term) & (ratio < upto_term + role.never_ack_ratio),
     )
 
 
-def lots(stream_seq: Int64s) -> npt.NDArray[np.float64]:
+def choice_ratios(stream_seq: Int64s) -> npt.NDArray[np.float64]:
     """Return a number 0 … 1 for each sequence, evenly spread and always the same."""
     mixed = (stream_seq.astype(np.uint64) * _SCALE) & np.uint64(0xFFFFFFFF)
-    lot: npt.NDArray[np.float64] = mixed.astype(np.float64) / 2**32
-    return lot
+    ratio: npt.NDArray[np.float64] = mixed.astype(np.float64) / 2**32
+    return ratio
 
 
 def ack_frames(

@@ -80,7 +80,7 @@ class Collector:
         return None
 
 
-def present_rows(state: State) -> Iterator[Row]:
+def all_rows(state: State) -> Iterator[Row]:
     """Yield server and account, then every stream and consumer."""
     yield from server_rows(state)
     yield from stream_rows(state)
@@ -128,7 +128,7 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
     try:
         polling = poll(client, control, collector, _ONCE_REQUESTS_PER_S)
         await _beside(polling, _complete(collector, control))
-        write([*collector.take(), *present_rows(collector.state)])
+        write([*collector.take(), *all_rows(collector.state)])
     finally:
         await client.close()
     if collector.problem is not None:
@@ -206,7 +206,7 @@ def _rows(state: State, written: WrittenRows, polled: bool, only_new: bool) -> I
         yield from stream_rows(state, streams)
         yield from consumer_rows(state, consumers)
     elif polled or streams or consumers:
-        yield from present_rows(state)
+        yield from all_rows(state)
 
 
 def _look_at_lags(control: PollControl, state: State) -> None:

@@ -91,7 +91,7 @@ async def keep_alive(
             on_fault("reconnecting was stuck")
         else:
             continue
-        await client.reconnect_anew()
+        await client.reconnect_now()
         attempts, since = client.attempts_count, loop.time()
 
 

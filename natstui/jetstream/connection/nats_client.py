@@ -270,7 +270,7 @@ class GuardedClient(StrictClient):
         self._pending.clear()
         self._pending_data_size = 0
 
-    async def reconnect_anew(self) -> None:
+    async def reconnect_now(self) -> None:
         """Give up the present socket, or the present attempt to reconnect, and begin again."""
         if self._reconnection_task is not None:
             self._reconnection_task.cancel()

@@ -40,7 +40,7 @@ class WireParser(Parser):  # type: ignore[misc]
             line = bytes(self.buf[:end])
             del self.buf[: end + CRLF_SIZE]
             if not self._begin_message(line):
-                await self._obey(line)
+                await self._execute(line)
 
     def _begin_message(self, line: bytes) -> bool:
         """Take the first line of a message; return whether it was one."""
@@ -63,7 +63,7 @@ class WireParser(Parser):  # type: ignore[misc]
             about["sid"], about["subject"], about["reply"], payload, headers
         )
 
-    async def _obey(self, line: bytes) -> None:
+    async def _execute(self, line: bytes) -> None:
         """Process a line that is not a message."""
         word, _, rest = line.partition(b" ")
         verb = word.rstrip().upper()

@@ -67,7 +67,7 @@ class Keyframe:
         return self.facts() + [record for record in more if record is not None]
 
 
-class Memory:
+class KeyframeMaker:
     """A sink that can make the keyframe of any moment."""
 
     def __init__(self) -> None:

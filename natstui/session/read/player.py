@@ -19,7 +19,7 @@ from natstui.model.records.recording import (
     ReplayReset,
 )
 from natstui.session.files.segment import Content
-from natstui.session.read.recording import Recording, starts_anew, whole_line
+from natstui.session.read.recording import Recording, follows_a_loss, whole_line
 from natstui.session.read.seek import lines_until
 
 _MOST_MARKS = 20_000
@@ -104,7 +104,7 @@ class Player:
             if self._next < len(moments_us) or not self._next_segment():
                 break
             # Records before a segment may be lost.
-            if spoiled or starts_anew(self._content()[0]):
+            if spoiled or follows_a_loss(self._content()[0]):
                 yield from self._keyframe_lines()
         self.at_us = max(self.at_us, min(until_us, self._recording.end_us))
 

@@ -271,7 +271,7 @@ class Recording:
         """
         for number, span in enumerate(self.spans):
             content = self.content(span)
-            if content.keyframe and (number == 0 or starts_anew(content)):
+            if content.keyframe and (number == 0 or follows_a_loss(content)):
                 yield from content.keyframe.records()
             for entry in content.entries:
                 record = readable(entry)
@@ -293,7 +293,7 @@ def _span(file: SegmentFile, index: SegmentIndex, before: Span | None, started_u
     return replace(span, start_us=start_us, end_us=end_us)
 
 
-def starts_anew(content: Content) -> bool:
+def follows_a_loss(content: Content) -> bool:
     """Tell whether records before a segment were lost, so that its keyframe is needed."""
     if not content.entries or content.entries[0].kind != "gap":
         return False

@@ -39,7 +39,7 @@ from natstui.session.files.layout import (
 )
 from natstui.session.files.segment import Content, polls_of
 from natstui.session.read.history_lines import HistoryLines
-from natstui.session.read.recording import Recording, Span, starts_anew, whole_line
+from natstui.session.read.recording import Recording, Span, follows_a_loss, whole_line
 
 _RESERVE_S = 5
 _HAPPENINGS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
@@ -189,7 +189,7 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
     keyframe = content.keyframe
     if keyframe is None:
         return []
-    anew = starts_anew(content)
+    anew = follows_a_loss(content)
     records: list[Record] = keyframe.facts() if facts or anew else []
     if (rows or anew) and keyframe.snapshot:
         records.append(keyframe.snapshot)

@@ -16,7 +16,7 @@ from natstui.model.records.record import Record
 from natstui.model.records.recording import ExportSelection
 from natstui.paths import private_folder, user_path
 from natstui.session.files.folder import segments
-from natstui.session.read.recording import starts_anew
+from natstui.session.read.recording import follows_a_loss
 from natstui.session.share.tables import (
     ACK_SAMPLE,
     ADVISORY,
@@ -165,7 +165,7 @@ def _all_records(
     progress(0, segments_count)
     for done_count, part in enumerate(salvaged(folder, damaged)):
         known, first = part.content.keyframe, before is None or part.number > before + 1
-        if known is not None and (first or starts_anew(part.content)):
+        if known is not None and (first or follows_a_loss(part.content)):
             yield known.configured
         yield from part.records
         before = part.number
@@ -184,7 +184,7 @@ def columns_text(tables: Sequence[Table] = TABLES) -> str:
     return "\n".join(lines) + "\n"
 
 
-def obey_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
+def execute_export(command: ExportSelection, records: Callable[[], Iterable[Record]]) -> str:
     """Export what a screen asks for; return a sentence with the rows of each table and the folder.
 
     Raises Refused without a selection, UsageError or SessionError when the folder cannot be.

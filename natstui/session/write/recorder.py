@@ -18,7 +18,7 @@ from natstui.model.records.record import EngineStarted, LinkChanged, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.files.entry import Splitter
 from natstui.session.files.info import info_after
-from natstui.session.files.keyframe import Keyframe, Memory
+from natstui.session.files.keyframe import Keyframe, KeyframeMaker
 from natstui.session.files.marks import step_text
 from natstui.session.write.clock import Clock, StepWatch
 from natstui.session.write.disk import Disk
@@ -177,9 +177,9 @@ class Recorder:
         """
         self._settings = settings
         self._clock = clock or Clock()
-        self._memory = Memory()
+        self._keyframes = KeyframeMaker()
         for record in keyframe.records():
-            self._memory.add(record)
+            self._keyframes.add(record)
         self._server_facts: list[Record] = keyframe.facts()
         try:
             self._disk = Disk(settings, keyframe, self._clock.wall_us(), unfinished)
@@ -246,7 +246,7 @@ class Recorder:
         kept = recordable(record, payloads=self._settings.payloads)
         if kept is None:
             return
-        self._memory.add(kept)
+        self._keyframes.add(kept)
         if isinstance(kept, EngineStarted | LinkChanged):
             self._server_facts.append(kept)
         if self._unwritten_bytes > _UNWRITTEN_BYTES:
@@ -296,7 +296,7 @@ class Recorder:
             self._take(first)
 
     def _keyframe(self) -> Keyframe:
-        return self._memory.keyframe(self._clock.wall_us(), first=False)
+        return self._keyframes.keyframe(self._clock.wall_us(), first=False)
 
     def _check_clock(self) -> None:
         """When the clock was set, record that and begin a segment with the new time."""

@@ -164,11 +164,11 @@ class NatstuiApp(GuardedApp):
     async def _hand_over(self, message: ToApp) -> None:
         """Do what a screen asks for, or say why it cannot be done."""
         try:
-            await self._obey(message)
+            await self._execute(message)
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
 
-    async def _obey(self, message: ToApp) -> None:
+    async def _execute(self, message: ToApp) -> None:
         parts = self.parts
         match message:
             case CameIntoView():

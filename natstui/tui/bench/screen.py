@@ -25,8 +25,7 @@ from natstui.model.records.benchmark import (
     StartBenchmark,
     StopBenchmark,
 )
-from natstui.tui.bench import text as present
-from natstui.tui.bench import text as sections
+from natstui.tui.bench import text
 from natstui.tui.bench.text import hanging, steered_role
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, Open, next_command_id
@@ -150,7 +149,7 @@ class BenchmarkScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = Steering.BINDINGS
 
     caption = getters.query_one("#caption", Static)
-    crew = getters.query_one("#workers", SectionText)
+    workers_text = getters.query_one("#workers", SectionText)
     figures = getters.query_one("#figures", SectionText)
     flow = getters.query_one("#flow", SectionText)
     log_text = getters.query_one("#log", SectionText)
@@ -175,7 +174,7 @@ class BenchmarkScreen(LiveScreen):
         with Horizontal(id="bench"):
             with Vertical(id="bench-left"):
                 yield VerticalScroll(
-                    RunSummary(id="summary"), SectionText(id="workers"), id="bench-crew"
+                    RunSummary(id="summary"), SectionText(id="workers"), id="bench-workers"
                 )
                 yield VerticalScroll(SectionText(id="log"), id="bench-log")
             with Vertical(id="bench-right"):
@@ -200,8 +199,8 @@ class BenchmarkScreen(LiveScreen):
         strips_due = over or now_s - self._strips_at_s >= STRIPS_EVERY_S
         if strips_due:
             self._strips_at_s = now_s
-            self.sent.show(present.throughput(view, "sent_msgs"))
-            self.received.show(present.throughput(view, "received_msgs"))
+            self.sent.show(text.throughput(view, "sent_msgs"))
+            self.received.show(text.throughput(view, "received_msgs"))
         # Texts lay the screen out anew: every half second is as fast as anybody reads.
         due = over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S
         if due:
@@ -217,23 +216,23 @@ class BenchmarkScreen(LiveScreen):
 
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read, and the charts."""
-        self.caption.update(safe(present.title_text(view, self.size.width)), layout=False)
+        self.caption.update(safe(text.title_text(view, self.size.width)), layout=False)
         none = "no benchmark has run: b picks a scenario" if view.planned is None else ""
         self.summary.show(view.summed, none)
-        self.crew.show(present.worker_sections(view, self.crew.content_size.width))
+        self.workers_text.show(text.worker_sections(view, self.workers_text.content_size.width))
         # Also when there is nothing: a replay goes back to before the first run.
-        self.cumulative.show(present.cumulative_chart(view))
-        self.latency.show(present.latency_chart(view))
+        self.cumulative.show(text.cumulative_chart(view))
+        self.latency.show(text.latency_chart(view))
         if view.planned is None:
             for texts in (self.figures, self.flow, self.log_text):
                 texts.show([])
             return
-        latency, flow = sections.latency_section(view), sections.flow_section(view)
+        latency, flow = text.latency_section(view), text.flow_section(view)
         narrow = self.has_class("-narrow")
-        figures = [latency, flow if narrow else sections.histogram_section(view)]
+        figures = [latency, flow if narrow else text.histogram_section(view)]
         self.figures.show([section for section in figures if section.lines])
         self.flow.show([flow])
-        self.log_text.show([sections.log_section(view)])
+        self.log_text.show([text.log_section(view)])
 
     def on_resize(self) -> None:
         """Wrap the summary and the workers for the new width, without waiting for their turn."""

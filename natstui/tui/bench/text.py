@@ -13,7 +13,7 @@ from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.sections import Line, Section, line
-from natstui.tui.kit.spark import sparkline
+from natstui.tui.kit.sparkline import sparkline
 from natstui.units import UNKNOWN, count_text, duration_text, local_text, rate_text
 
 SLOT_US = 100_000

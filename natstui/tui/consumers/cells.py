@@ -13,7 +13,7 @@ from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import rate_column, trend_column
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import ConsumerView
-from natstui.tui.kit.spark import sparkline
+from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
@@ -133,7 +133,7 @@ def trend(view: ConsumerView, row: int) -> Cell:
     return Cell(sparkline(values, TREND_WIDTH), "accent")
 
 
-def floor(view: ConsumerView, row: int) -> Cell:
+def ack_floor(view: ConsumerView, row: int) -> Cell:
     """Ack floor, stream and consumer sequence: everything up to here is settled."""
     columns = view.columns
     text = f"{columns.ack_floor_stream_seq[row]}/{columns.ack_floor_consumer_seq[row]}"
@@ -211,7 +211,7 @@ CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
     _number("lag", "LAG", 7, 8, lag, _by_lag),
     _number("drain", "DRAINED", 7, 9, drain, _by_drain),
     _words("trend", "PENDING 1m", TREND_WIDTH, 11, trend, _by("pending_msgs")),
-    _number("floor", "ACK FLOOR s/c", 15, 13, floor, _by("ack_floor_stream_seq")),
+    _number("floor", "ACK FLOOR s/c", 15, 13, ack_floor, _by("ack_floor_stream_seq")),
     _number("delivered", "DELIVERED s/c", 15, 14, delivered, _by("delivered_stream_seq")),
     _number("activity", "ACTIVE", 7, 12, activity, _by_activity, descends=False),
 )

@@ -66,7 +66,7 @@ _CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (
     ("acked/s", cells.acked_rate),
     ("lag", cells.lag),
     ("drained in", cells.drain),
-    ("ack floor s/c", cells.floor),
+    ("ack floor s/c", cells.ack_floor),
     ("delivered s/c", cells.delivered),
     ("last active", cells.activity),
 )

@@ -174,7 +174,7 @@ def made_at_us(state: State, target: Target) -> int | None:
     return next((int(key[-1]) for key in keys if key[:-1] == name), None)
 
 
-def fate_text(state: State, target: Target) -> str:
+def replaced_text(state: State, target: Target) -> str:
     """Return what became of it since it was opened; empty while it is the same."""
     now_us = made_at_us(state, target)
     if target.created_at_us is None or now_us == target.created_at_us:

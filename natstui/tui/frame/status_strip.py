@@ -14,7 +14,7 @@ from natstui.model.live.age import at_moment, is_stale, poll_interval_us, polls_
 from natstui.model.live.state import State, own_requests_per_s
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
-from natstui.tui.frame.action_keys import Target, fate_text, made_at_us
+from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
@@ -218,9 +218,9 @@ class AssetNote(Static):
         # In a recording people move to and fro in time.
         if self._opened_on is None or state.replay is not None:
             return ""
-        return fate_text(state, self._opened_on)
+        return replaced_text(state, self._opened_on)
 
-    def open_anew(self) -> None:
+    def reopen(self) -> None:
         """Be about what has the name now."""
         self._opened_on = None
         self.keep_up()

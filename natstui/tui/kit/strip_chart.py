@@ -13,7 +13,7 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from natstui.tui.kit.chart.ticks import Unit, value_text
-from natstui.tui.kit.spark import braille_strip
+from natstui.tui.kit.sparkline import braille_strip
 from natstui.tui.kit.text import fit
 
 

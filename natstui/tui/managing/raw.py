@@ -63,7 +63,7 @@ class RawScreen(LiveScreen):
 
     def action_ask(self) -> None:
         """Ask the engine for the INFO."""
-        self.note.open_anew()
+        self.note.reopen()
         self._asked_id = next_command_id()
         self.app.post_message(Asked(Describe(self._asked_id, self.stream, self.consumer)))
 

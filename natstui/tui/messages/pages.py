@@ -88,7 +88,7 @@ class MessagePages(Vertical):
         fresh = BrowseMessages(-1, self.stream, filter_subject=self.asked.filter_subject)
         self.asked = replace(fresh, **changes)  # type: ignore[arg-type]
         self.caption.update(safe(f"{self.stream}  ·  reading …", "dim"))
-        self._live.note.open_anew()
+        self._live.note.reopen()
         return self._awaited(number, self.asked)
 
     def _ask(self, asked: BrowseMessages, *, renewing: bool = False) -> None:
@@ -214,7 +214,7 @@ class MessagePages(Vertical):
 
     def action_ask(self) -> None:
         """Read the same page again, of the stream that has the name now."""
-        self._live.note.open_anew()
+        self._live.note.reopen()
         self._ask(self.asked)
 
     def action_older(self) -> None:

@@ -12,7 +12,7 @@ from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import StreamView, subjects_text
-from natstui.tui.kit.spark import sparkline
+from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 

@@ -204,7 +204,7 @@ class FormScreen(LiveScreen):
         self.fields.mark()
         shown = preview(self.entries.subject, self.entries.draft, self.sending.removes)
         self.query_one("#plan", Static).update(shown)
-        self.sending.weigh()
+        self.sending.preview_loss()
         self._say("")
 
     def _say(self, text: str, style: str = "") -> None:
@@ -219,7 +219,7 @@ class FormScreen(LiveScreen):
             self._asked_id = -1
             self.entries.in_use = msgspec.json.decode(answer.body_json, type=NamesInUse)
             self.redraft()
-        self.sending.take_weight()
+        self.sending.take_preview()
         if answer := self.sending.answer():
             self._take_answer(answer)
 
@@ -254,7 +254,7 @@ class FormScreen(LiveScreen):
         """Show what the server has now, below what was typed here."""
         self.entries.start_from(current)
         self.entries.redraft()
-        self.sending.take_for_weighed()
+        self.sending.take_as_previewed()
         self.fields.show_start()
         self.redraft()
 

@@ -42,10 +42,10 @@ class Sending(ScreenPart):
         self._redraft, self._say, self._correct = redraft, say, correct
         self.removes: tuple[str, ...] = ()
         """What the present draft would remove for good."""
-        self._sent_id = self._weigh_id = -1
-        self._weighed = json.dumps(entries.draft.config)
+        self._sent_id = self._preview_id = -1
+        self._previewed = json.dumps(entries.draft.config)
         """The draft of which it is known, or asked, what it removes."""
-        self._send_when_weighed = False
+        self._send_when_previewed = False
         self._sent_texts: dict[str, str] = {}
 
     @property
@@ -58,50 +58,50 @@ class Sending(ScreenPart):
         if problems := self._entries.draft.problems:
             self._correct(problems[0].path)
         elif self._entries.subject.editing:
-            self._weigh(then_send=True)
+            self._preview_loss(then_send=True)
         else:
             self._confirm(None)
 
-    def weigh(self) -> None:
+    def preview_loss(self) -> None:
         """Ask what an edit removes, if it is another than the one asked about last."""
         draft = self._entries.draft
         if (
             self._entries.subject.editing
             and not draft.problems
-            and json.dumps(draft.config) != self._weighed
+            and json.dumps(draft.config) != self._previewed
         ):
-            self._weigh()
+            self._preview_loss()
 
-    def _weigh(self, *, then_send: bool = False) -> None:
+    def _preview_loss(self, *, then_send: bool = False) -> None:
         """Ask what the edit removes: it is shown, and asked about before it is sent."""
-        if self._send_when_weighed and not then_send:
+        if self._send_when_previewed and not then_send:
             key = key_of(self._screen, "form.send")
             text = f"not sent: you typed meanwhile. {key} sends it"
             self._screen.notify(text, severity="warning")
         config = json.dumps(self._entries.draft.config)
-        self._weighed, self._send_when_weighed = config, then_send
-        self._weigh_id = next_command_id()
+        self._previewed, self._send_when_previewed = config, then_send
+        self._preview_id = next_command_id()
         subject = self._entries.subject
         consumer = text_at(subject.base, "name") if subject.kind == "consumer" else None
         action: Action = "edit_consumer" if consumer is not None else "edit_stream"
         made = subject.created_at_us
-        asked = PreviewChange(self._weigh_id, action, subject.stream, consumer, config, made)
+        asked = PreviewChange(self._preview_id, action, subject.stream, consumer, config, made)
         self._screen.app.post_message(Asked(asked))
 
-    def take_for_weighed(self) -> None:
+    def take_as_previewed(self) -> None:
         """Take the present draft for one that removes what is known already."""
-        self._weighed = json.dumps(self._entries.draft.config)
+        self._previewed = json.dumps(self._entries.draft.config)
 
-    def take_weight(self) -> None:
+    def take_preview(self) -> None:
         """Show what the edit removes when that is known, and go on with sending it."""
-        answer = answer_to(self._screen.state, self._weigh_id)
+        answer = answer_to(self._screen.state, self._preview_id)
         if answer is None:
             return
-        self._weigh_id = -1
+        self._preview_id = -1
         seen = _preview.decode(answer.body_json) if answer.body_json else None
         self.removes = seen.lines if seen is not None else ()
         self._redraft()
-        wanted, self._send_when_weighed = self._send_when_weighed, False
+        wanted, self._send_when_previewed = self._send_when_previewed, False
         if wanted and seen is None:
             self._say(answer.text, "error")
         elif wanted:

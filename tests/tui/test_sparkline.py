@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.tui.kit.spark import braille_strip, sparkline
+from natstui.tui.kit.sparkline import braille_strip, sparkline
 
 values = st.lists(st.one_of(st.none(), st.floats()), max_size=60)
 

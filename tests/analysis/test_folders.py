@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 
-from natstui.analysis.places import check_remote, check_sessions, glob_escaped
+from natstui.analysis.folders import check_remote, check_sessions, glob_escaped
 from natstui.analysis.spark.failures import explain
 from natstui.errors import AnalysisError, SessionError
 
@@ -74,7 +74,7 @@ def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, senten
 
 HOLDER = """
 import sys, time
-from natstui.analysis.places import locked
+from natstui.analysis.folders import locked
 with locked(sys.argv[1], lambda: print("waits", flush=True)) as alone:
     print("alone" if alone else "shared", flush=True)
     sys.stdin.read()

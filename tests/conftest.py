@@ -15,6 +15,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from tests.duration import SPARK, longest
 from tests.quick import is_quick
 
 
@@ -41,7 +42,12 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
     def _split_scope(self, nodeid: str) -> str:
         """Return what the test has to run together with."""
         path = nodeid.split("::", 1)[0]
-        return "spark" if _starts_spark(path) else path
+        return SPARK if _starts_spark(path) else path
+
+    def _assign_work_unit(self, node: object) -> None:
+        """Give a worker what takes longest: at the end nobody waits for a file begun late."""
+        self.workqueue.move_to_end(longest(self.workqueue), last=False)
+        super()._assign_work_unit(node)
 
 
 @cache

@@ -80,7 +80,7 @@ def account_capacity(silver: Silver) -> DataFrame:
     used, seconds = F.col("storage_bytes"), F.col("mono_us") / 1e6
     errors, order = F.col("api_errors_count"), Window.partitionBy("session").orderBy("mono_us")
     before = F.lag(errors).over(order)
-    # A counter that goes back began anew, with the server or with another meta leader.
+    # A counter that goes back began again, with the server or with another meta leader.
     more = F.when(errors < before, errors).otherwise(errors - before)
     polls = polls.withColumn("more_errors_count", F.coalesce(more, F.lit(0)))
     rows = polls.groupBy("session").agg(

@@ -32,10 +32,10 @@ class Job:
     cleanup: list[str] = field(default_factory=list)
     """API verbs that remove what this worker made itself."""
     collectors: list[Callable[[], None]] = field(default_factory=list)
-    """Called before a report: they hand the tally what they have kept back."""
+    """Called before a report: each adds to the tally what it has not counted yet."""
 
     def begin(self, go: Go) -> None:
-        """Take over the times everybody starts by; who joins late is where the others are."""
+        """Take the times all workers start by; one that joins late begins where the others are."""
         self.go_ns, self.end_ns = go.go_ns, go.end_ns
         self.tally.steady_ns, self.tally.steady_end_ns = go.steady_ns, go.end_ns
         if go.begun_ns < go.go_ns:

@@ -27,7 +27,7 @@ class Orders(_Line, frozen=True, tag="orders"):
     of: int
     """… and how many they are."""
     share_msgs: int | None
-    """How many messages it sends, or takes when it asks for them; None: until told."""
+    """How many messages it sends, or takes when it asks for them; None: until it is stopped."""
     stamped: bool
     """The messages it receives come from this run and carry stamps."""
     stream: str | None = None
@@ -45,7 +45,7 @@ class Orders(_Line, frozen=True, tag="orders"):
 
 
 class Go(_Line, frozen=True, tag="go"):
-    """Everybody is there: begin. Times are CLOCK_MONOTONIC."""
+    """Every worker has started: begin. Times are CLOCK_MONOTONIC."""
 
     go_ns: int
     steady_ns: int
@@ -103,7 +103,7 @@ class Log(_Line, frozen=True, tag="log"):
 
 
 class Done(_Line, frozen=True, tag="done"):
-    """The last word of a worker: its totals, by its own count."""
+    """The last line of a worker: its totals, by its own count."""
 
     counts: Counts
     last_sent_ns: int

@@ -38,7 +38,7 @@ class Recorder:
             self._counts[: len(counts)] += counts
 
     def take(self) -> LatencyCounts:
-        """Return what came since the last call, and begin anew."""
+        """Return what came since the last call, and begin again."""
         (filled,) = np.nonzero(self._counts)
         delta = LatencyCounts(tuple(filled.tolist()), tuple(self._counts[filled].tolist()))
         self._counts[filled] = 0

@@ -39,7 +39,7 @@ class PlainConsumer:
         self._inbox.close()
 
     def count(self, message: Msg) -> Refusals:
-        """Count one delivery and draw its fraction."""
+        """Count one delivery, and choose how to answer it."""
         now_ns, tally = self._inbox.add(message.data), self.job.tally
         tokens = message.reply.split(".")
         numbers = tokens[4:8] if len(tokens) == 9 else tokens[6:10]
@@ -161,7 +161,7 @@ class PushReceiver(PlainConsumer):
 
 
 class OrderedReceiver(PlainConsumer):
-    """Lets nats-py keep the order: a push consumer without acks, made anew after a gap."""
+    """Lets nats-py keep the order: a push consumer without acks, made again after a gap."""
 
     async def begin(self) -> None:
         """Subscribe to the whole stream."""

@@ -188,7 +188,7 @@ class Benchmark:
             for member in self._of(one.name):
                 member.send(Rate(per_s=rate_per_s / one.workers_count))
             sentences.append(f"{one.name} sends {rate_per_s:g} messages per second now")
-        # From here on it goes up no steps whose latencies could be told.
+        # From here on the rate has no planned steps, so there is no knee to look for.
         self._state.knee = Knee(replace(self.plan, roles=()))
         self._state.log(", ".join(sentences))
         return ", ".join(sentences)

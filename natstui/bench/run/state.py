@@ -25,7 +25,7 @@ from natstui.model.records.benchmark import (
 
 _NOTHING = Counts()
 _HELD_S = 1.0
-"""A sender that says nothing for so long does not keep the others from being told."""
+"""A report that is ahead of a silent sender waits no longer than this."""
 
 
 class WorkerFailed(NatstuiError):

@@ -32,7 +32,7 @@ class _Asked:
 
 
 class BatchGetter:
-    """Reads the stream from its first message to its last, batch after batch, and begins anew."""
+    """Reads the stream from its first message to its last, batch after batch, and begins again."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link

@@ -158,7 +158,7 @@ class WireLink:
             self._swap()
 
     def reset(self) -> None:
-        """Begin anew, as nats-py asks its parser after a lost connection."""
+        """Begin again, as nats-py asks its parser after a lost connection."""
         self.lost_count += 1
         self._framer.reset()
         self._original.reset()

@@ -1,4 +1,4 @@
-"""Ordered consumers with the wire client: all of the stream to each worker, anew after a gap."""
+"""Ordered consumers with the wire client: each worker gets the whole stream, again after a gap."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class OrderedReceiver(Consumer):
         self._asked = 0
         self._head = b""
         self._heard_ns = 0
-        self._anew = asyncio.Event()
+        self._restart = asyncio.Event()
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
 
@@ -55,7 +55,7 @@ class OrderedReceiver(Consumer):
     def _is_gone(self) -> bool:
         """Tell whether the consumer, or our pull request at it, is there no more."""
         is_silent = self._asked > 0 and time.monotonic_ns() - self._heard_ns > SILENT_NS
-        return is_silent or self._anew.is_set() or self.link.lost_count != self._lost_count
+        return is_silent or self._restart.is_set() or self.link.lost_count != self._lost_count
 
     async def _create_again(self) -> None:
         """Make the next consumer, as soon as a server that comes back lets us."""
@@ -83,7 +83,7 @@ class OrderedReceiver(Consumer):
 
     async def _create(self) -> None:
         """Make a consumer that continues where this one is."""
-        self._anew.clear()
+        self._restart.clear()
         self._generation += 1
         self._next_consumer_seq, self._asked = 1, 0
         orders = self.job.orders
@@ -135,7 +135,7 @@ class OrderedReceiver(Consumer):
         if in_order < len(run):
             # What follows a gap comes again, in order, from the next consumer.
             self._generation += 1
-            self._anew.set()
+            self._restart.set()
         if not in_order:
             return
         deliveries = self.take(Run(run.layout, run.rows[:in_order]), now_ns)
@@ -147,6 +147,6 @@ class OrderedReceiver(Consumer):
     def _nobody(self) -> None:
         """Make another consumer, unless nobody has answered for long."""
         if self._should_retry(503, None):
-            self._anew.set()
+            self._restart.set()
         else:
             self.link.fail(NatstuiError("the stream of the ordered consumer is gone"))

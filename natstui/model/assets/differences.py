@@ -124,11 +124,11 @@ def not_taken(
         wanted = {**wanted, "filter_subjects": [single]}
     found = []
     for field in fields_of(kind):
-        wish = read_field(wanted, field)
-        alone = read_field(normal(kind, written({}, field.path, wish)), field)
+        wanted_value = read_field(wanted, field)
+        alone = read_field(normal(kind, written({}, field.path, wanted_value)), field)
         have = read_field(got, field)
-        asked = wish not in _LEFT_OPEN and (wish is False or wish != 0)
-        if asked and have not in (wish, alone):
-            texts = shown(field, wish), shown(field, have)
+        asked = wanted_value not in _LEFT_OPEN and (wanted_value is False or wanted_value != 0)
+        if asked and have not in (wanted_value, alone):
+            texts = shown(field, wanted_value), shown(field, have)
             found.append(Difference(field.path, field.label, *texts, None))
     return tuple(found)

@@ -1,4 +1,4 @@
-"""Rules that streams and consumers share: what they look at, and how a violation is told."""
+"""Rules that streams and consumers share: what they look at, and how a violation is worded."""
 
 from __future__ import annotations
 

@@ -121,9 +121,9 @@ class Account:
     api_requests_count: int
     api_errors_count: int
     api_inflight_count: int | None
-    """None before server 2.11, which does not tell."""
+    """None before server 2.11, which does not report it."""
     api_level: int
-    """0 on server 2.10, which does not tell."""
+    """0 on server 2.10, which does not report it."""
     domain: str | None
 
 

@@ -70,8 +70,8 @@ class AnalysisRun:
     @property
     def run_id(self) -> int | None:
         """The `command_id` of its start."""
-        told = self.finished or self.progress
-        return told.run_id if told is not None else None
+        newest = self.finished or self.progress
+        return newest.run_id if newest is not None else None
 
     @property
     def running(self) -> AnalysisProgress | None:

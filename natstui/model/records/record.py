@@ -233,7 +233,7 @@ class Watch:
 
 @dataclass(frozen=True, slots=True)
 class SetInterval:
-    """Poll at this rhythm from now on."""
+    """Poll at this interval from now on."""
 
     command_id: int
     interval_s: float

@@ -1,4 +1,4 @@
-"""What a recorder tells about itself, where a replay is, and one recording in a list of them."""
+"""What a recorder reports about itself, where a replay is, and one recording in a list of them."""
 
 from __future__ import annotations
 

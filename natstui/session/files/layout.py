@@ -35,7 +35,7 @@ class Poll:
 
 
 class _Grid:
-    """Tells which polls the history of one window takes, as `natstui.model.live.history` does."""
+    """Knows which polls the history of one window takes, as `natstui.model.live.history` does."""
 
     def __init__(self, window_s: int) -> None:
         self._window_s = window_s

@@ -189,9 +189,9 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
     keyframe = content.keyframe
     if keyframe is None:
         return []
-    anew = follows_a_loss(content)
-    records: list[Record] = keyframe.facts() if facts or anew else []
-    if (rows or anew) and keyframe.snapshot:
+    after_loss = follows_a_loss(content)
+    records: list[Record] = keyframe.facts() if facts or after_loss else []
+    if (rows or after_loss) and keyframe.snapshot:
         records.append(keyframe.snapshot)
     return records
 

@@ -73,7 +73,7 @@ class Announcements:
     ) -> None:
         """Show the answer to this command when it comes, whatever screen is in view then.
 
-        `refused` is told why it cannot be done, if that is the answer.
+        `refused` gets the reason when it cannot be done.
         """
         self._titles[command_id] = title
         if refused is not None:

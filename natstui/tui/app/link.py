@@ -78,7 +78,7 @@ class Link:
     ) -> AsyncIterator[Record]:
         """Yield every record as it comes; end when the engine ends.
 
-        A line that cannot be read is left out: `left_out` hears why, and how many there were.
+        A line that cannot be read is left out: `left_out` gets the reason and their number.
         """
         bad_lines_count = 0
         loop = asyncio.get_running_loop()

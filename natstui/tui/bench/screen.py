@@ -201,7 +201,7 @@ class BenchmarkScreen(LiveScreen):
             self._strips_at_s = now_s
             self.sent.show(text.throughput(view, "sent_msgs"))
             self.received.show(text.throughput(view, "received_msgs"))
-        # Texts lay the screen out anew: every half second is as fast as anybody reads.
+        # New texts lay the screen out again: every half second is as fast as anybody reads.
         due = over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S
         if due:
             self._texts_at_s, self._log = now_s, view.log

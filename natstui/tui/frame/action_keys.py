@@ -30,7 +30,7 @@ class ActionSpec:
     """One thing to do, its key, and what it sends; its words and permission follow from that."""
 
     name: str
-    """What the wish for it carries: an action of the catalogue, or a form of ours."""
+    """What a message `Manage` carries: an action of the catalogue, or a form of ours."""
     sends: JournalAction | None = None
     """What the server gets in the end; None for what only reads."""
     key: str = ""
@@ -175,7 +175,7 @@ def made_at_us(state: State, target: Target) -> int | None:
 
 
 def replaced_text(state: State, target: Target) -> str:
-    """Return what became of it since it was opened; empty while it is the same."""
+    """Return whether it was deleted or made again since it was opened; empty if not."""
     now_us = made_at_us(state, target)
     if target.created_at_us is None or now_us == target.created_at_us:
         return ""

@@ -37,13 +37,13 @@ from natstui.tui.kit.text import safe_copy
 from natstui.tui.kit.too_small import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
-"""A defect that comes with every poll is said this often."""
+"""A defect that comes with every poll is reported again after this time."""
 _KEEP_OR_DROP = (
     ("keep", "go back to it"),
     ("drop", "close it; what was typed is lost"),
 )
 _ASKED_AGAIN_S = 0.25
-"""So often is looked whether a question may come back."""
+"""How often it checks whether a question may be asked again."""
 _OF_A_SERVER = {"raw", "again"}
 
 
@@ -53,7 +53,7 @@ class Question:
 
     words: str
     command: Callable[[int, str], Command | None]
-    """Makes the command of its number and the text; None: there is nothing to do."""
+    """Makes the command from its number and the text; None: there is nothing to do."""
     title: str | None = None
     """Of the toast with the answer; None: the screen that asks shows the answer."""
     refusal: Callable[[str], str] | None = None

@@ -57,7 +57,7 @@ class Announced(ToApp):
     title: str | None
     """Of the toast with the answer; None: the screen shows the answer itself."""
     refused: Callable[[str], None] | None = None
-    """Told why it cannot be done, instead of a toast."""
+    """Gets the reason why it cannot be done; without it, a toast does."""
 
 
 @dataclass
@@ -106,7 +106,7 @@ class Manage(ToApp):
 
 @dataclass
 class Export(ToApp):
-    """Somebody wants the streams or consumers in view as files."""
+    """The user wants the streams or consumers in view as files."""
 
     streams: tuple[str, ...]
     consumers: tuple[tuple[str, str], ...]

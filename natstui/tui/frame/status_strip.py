@@ -71,7 +71,7 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
 
 
 def recording_cell(recording: RecordingChanged) -> Cell:
-    """Return that it records, and how much; or that it would if it could."""
+    """Return that it records, and how much; or that it cannot write."""
     if recording.reason:
         return Cell("▲ REC held up", "warn")
     return Cell(f"● REC {bytes_text(recording.size_bytes)}", "bad")
@@ -185,7 +185,7 @@ class StatusStrip(Static):
         self._draw()
 
     def on_resize(self) -> None:
-        """Choose anew what fits."""
+        """Choose again what fits."""
         self._draw()
 
     def _draw(self) -> None:
@@ -196,7 +196,7 @@ class StatusStrip(Static):
 
 
 class AssetNote(Static):
-    """A line that is there only when something became of what the screen is about."""
+    """A line shown only when what the screen is about was deleted or made again."""
 
     DEFAULT_CSS = """
     AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
@@ -213,15 +213,15 @@ class AssetNote(Static):
 
     @property
     def became(self) -> str:
-        """What became of the asset since it was opened; empty while it is the same."""
+        """Whether the asset was deleted or made again since it was opened; empty if not."""
         state = self._newest()
-        # In a recording people move to and fro in time.
+        # In a recording people also go back in time.
         if self._opened_on is None or state.replay is not None:
             return ""
         return replaced_text(state, self._opened_on)
 
     def reopen(self) -> None:
-        """Be about what has the name now."""
+        """Take what has the name now as what the screen is about."""
         self._opened_on = None
         self.keep_up()
 

@@ -25,7 +25,7 @@ IN_A_THREAD_FROM = 5_000
 """Rows from which sorting leaves the event loop: it would block it for tens of milliseconds."""
 
 SORTED_AGAIN_AFTER_US = 20_000_000
-"""So long such a table keeps its order while its values move on."""
+"""How long such a table keeps its order while its values change."""
 
 
 class TableOrder(ScreenPart):
@@ -57,7 +57,7 @@ class TableOrder(ScreenPart):
         self._ask_pattern, self._changed = ask_pattern, changed
 
     def change(self, order: Order) -> None:
-        """Sort or filter in another way from now on; a bad expression is told and not taken."""
+        """Sort or filter in another way from now on; a bad expression is reported and not used."""
         try:
             compiled(order.pattern)
         except UsageError as error:
@@ -137,7 +137,7 @@ class RowSorter:
 def _still_serves(
     known: tuple[object, Order, int] | None, wanted: tuple[object, Order, int]
 ) -> bool:
-    """Tell whether an order still serves: same rows, same wish, made not long ago."""
+    """Tell whether an order is still good: for the same rows and sorting, and not old."""
     if known is None or known[0] is not wanted[0] or known[1] != wanted[1]:
         return False
     return wanted[2] - known[2] < SORTED_AGAIN_AFTER_US

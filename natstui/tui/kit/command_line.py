@@ -93,13 +93,13 @@ class CommandLine(Horizontal):
         self.screen.focus_next("BigTable, RawView, VerticalScroll, OptionList")
 
     def on_input_changed(self, event: Input.Changed) -> None:
-        """Pass edits on, for filters that work while one types."""
+        """Pass edits on: a filter applies while it is typed."""
         event.stop()
         if self.is_open:
             self.post_message(self.Edited(self.prefix, event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Enter: remember, close, tell."""
+        """Remember what was entered, close the line, and post it."""
         event.stop()
         self._remember()
         self.close()

@@ -20,9 +20,9 @@ from textual.widget import Widget
 ORDERED = (events.Key, events.Paste, events.MouseDown, events.MouseUp)
 """What decides where the next input belongs, or must not pass it."""
 _MOST_WAITS_COUNT = 200
-"""So often is waited for one input at most: what never rests must not stop the typing."""
+"""How often it waits for one input at most: a part that is never idle must not stop typing."""
 _OVERDUE_S = 5.0
-"""Nor must a part of the screen that answers nothing, for as long as this."""
+"""How long it waits for a part of the screen that does not answer."""
 
 
 class InputOrder:
@@ -34,14 +34,14 @@ class InputOrder:
         self._handle = handle
         self._held: deque[events.Event] = deque()
         self._number = 0
-        """Of the input that takes effect now, so that nobody waits for an older one."""
+        """Number of the input that takes effect now: older ones are not waited for."""
         self._text_goes_to: Widget | None = None
         self._path: list[MessagePump] = []
         self._waits_left = 0
         self._awaited: MessagePump | None = None
         """The part of the path that has to answer now."""
         self._silent: MessagePump | None = None
-        """One that was overdue, and has not answered since: nobody waits for it again."""
+        """A part that did not answer in time, and has not answered since: it is not waited for."""
         self._watch: asyncio.TimerHandle | None = None
 
     @property
@@ -106,7 +106,7 @@ class InputOrder:
         return path if path[-1] is self._app else [*path, self._app]
 
     def _wait_for(self, number: int, at: int) -> None:
-        """Have a part of the path tell when it has done all it had to do until now."""
+        """Ask a part of the path to report when it has handled everything so far."""
         while at < len(self._path):
             part = self._path[at]
             reached = partial(self._was_passed, number, at, part)
@@ -132,7 +132,7 @@ class InputOrder:
             return
         self._waits_left -= 1
         if self._waits_left > 0 and part.message_queue_size > 0:
-            # It told itself something meanwhile, as that its text changed.
+            # It posted itself a message meanwhile, for example that its text changed.
             self._wait_for(number, at)
         elif at + 1 < len(self._path):
             self._wait_for(number, at + 1)

@@ -21,7 +21,7 @@ _OWN = "own"
 _ORDER = (
     "help", _OWN, "replay.play", "replay.seek", "replay.mark", "replay.compare", "quit", "command"
 )  # fmt: skip
-"""The help, where all keys are told; what only this screen has; what all of them have."""
+"""The help, which lists all keys; then the keys of this screen; then those of all screens."""
 
 
 class _Key(NamedTuple):
@@ -48,10 +48,10 @@ class _Key(NamedTuple):
 
 
 class KeyFooter(Widget, can_focus=False):
-    """Half a word at the edge helps nobody: what does not fit stands in the help alone.
+    """Only whole words are shown: a key that does not fit is in the help.
 
-    One widget draws all keys. Textual's footer has one for each, and makes all of them anew
-    with every dialog, every list and every move of the focus: that was dearer than the rest.
+    One widget draws all keys. Textual's footer has a widget for each, and makes all of them again
+    with every dialog, every list and every move of the focus, which cost more than all the rest.
     """
 
     ALLOW_SELECT = False
@@ -73,7 +73,7 @@ class KeyFooter(Widget, can_focus=False):
         self.screen.bindings_updated_signal.subscribe(self, self._look_up)
 
     def _look_up(self, screen: Screen[object]) -> None:
-        # In a window without the focus no key works; those of before stay.
+        # A window without the focus takes no keys: those from before stay.
         if screen.app.app_focus:
             self._keys = None
             self.refresh()

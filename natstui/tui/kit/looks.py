@@ -94,7 +94,7 @@ _SERIES_ON_LIGHT = ("#0072b2", "#b24a00", "#00735a", "#9c3f78", "#6b5d00", "#444
 
 
 def series_colors(*, dark: bool) -> tuple[str, ...]:
-    """Return the colours of chart lines, told apart by colour-blind people too."""
+    """Return the colours of chart lines, which colour-blind people can tell apart too."""
     return _SERIES_ON_DARK if dark else _SERIES_ON_LIGHT
 
 

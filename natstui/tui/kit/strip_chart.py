@@ -59,7 +59,7 @@ class StripChart(Widget):
         self._changed()
 
     def _changed(self) -> None:
-        """Draw anew when the screen next does."""
+        """Draw again when the screen next does."""
         self._drawn_for = None
         self.refresh()
 

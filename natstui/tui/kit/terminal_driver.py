@@ -41,7 +41,7 @@ class HoldsInput(Protocol):
 
 
 class TerminalDriver(LinuxDriver):
-    """Takes every input, starts anew only what was suspended, and survives a terminal's end."""
+    """Takes every input, restarts only what was suspended, and survives a terminal's end."""
 
     def __init__(
         self,

@@ -66,7 +66,7 @@ class JournalScreen(LiveScreen):
         self.action_ask()
 
     def action_ask(self) -> None:
-        """Read the journal anew."""
+        """Read the journal again."""
         self._asked_id = next_command_id()
         self.app.post_message(Asked(ReadJournal(self._asked_id)))
 
@@ -126,12 +126,12 @@ class JournalScreen(LiveScreen):
 
     def _confirm(self, preview: Preview) -> None:
         """Say what taking the entry back does and removes, and ask for the name."""
-        entry, told = self._undoing, preview.most_msgs
+        entry, previewed_msgs = self._undoing, preview.most_msgs
 
         def send(typed: str | None) -> None:
             if typed is not None:
                 self._undo_id = next_command_id()
-                self.app.post_message(Asked(Undo(self._undo_id, entry, typed, told)))
+                self.app.post_message(Asked(Undo(self._undo_id, entry, typed, previewed_msgs)))
 
         question = f"{preview.question[:1].upper()}{preview.question[1:]}"
         text = f"{question}. Type {preview.name} to do it"

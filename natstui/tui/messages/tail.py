@@ -88,9 +88,9 @@ class TailScreen(LiveScreen):
         if before is not None and tailed.at_us > before.at_us:
             arrived = tailed.arrived_msgs - before.arrived_msgs
             self._rate_per_s = arrived / ((tailed.at_us - before.at_us) / 1e6)
-            # Records between two drawings of the screen are not lost without a word either.
-            told = len(tailed.messages) + tailed.dropped_msgs - before.dropped_msgs
-            self._missed_msgs += max(0, arrived - told)
+            # What came between two drawings of the screen is counted as missed too.
+            reported = len(tailed.messages) + tailed.dropped_msgs - before.dropped_msgs
+            self._missed_msgs += max(0, arrived - reported)
         if not self.held:
             self.kept.extend(tailed.messages)
             self._draw()

@@ -115,7 +115,7 @@ def _cost(state: State) -> Section:
             line("received", bytes_text(newest.received_bytes)),
             line("took", duration_text(newest.elapsed_us / 1e6)),
             line("API round trip", rtt),
-            line("rhythm", f"every {duration_text(newest.interval_us / 1e6)}"),
+            line("interval", f"every {duration_text(newest.interval_us / 1e6)}"),
             line(
                 "slowed down",
                 newest.backoff_reason or "no",

@@ -16,12 +16,12 @@ class Entries:
     def __init__(self, subject: Subject) -> None:
         self.subject = subject
         self.texts: dict[str, str] = {}
-        """What was typed, by field; nothing of a field that shows what it did at first."""
+        """What was typed, by field; a field that shows its first text again has no entry."""
         self.estimate = ""
         self.in_use = NamesInUse()
         self.notes: tuple[str, ...] = ()
         self.draft = drafted(subject, {}, self.in_use)
-        """What the texts meant when that was found out last."""
+        """What the texts meant when they were last checked."""
 
     @property
     def name(self) -> str:

@@ -19,7 +19,7 @@ _ESTIMATE = Field(
 
 
 class FormFields(VerticalScroll):
-    """Shows what was entered, what of it is changed, and what is wrong."""
+    """Shows what was entered, what was changed, and what is wrong."""
 
     def __init__(self, entries: Entries, hint: Static) -> None:
         """`hint` is where the field in focus is explained."""
@@ -28,7 +28,7 @@ class FormFields(VerticalScroll):
         self._in_focus = ""
 
     async def build(self, api_level: int | None) -> None:
-        """Make the fields anew for the present subject, the texts kept."""
+        """Make the fields again for the present subject; keep the texts."""
         subject = self._entries.subject
         sections: dict[str, list[FieldRow]] = {}
         for field in form_fields(subject):

@@ -184,7 +184,7 @@ class FormScreen(LiveScreen):
         self.app.post_message(Asked(ReadNamesInUse(self._asked_id, stream)))
 
     async def build(self, base: Config | None = None) -> None:
-        """Make the fields anew, for another base if there is one; what was typed stays."""
+        """Make the fields again, for another base if there is one; keep what was typed."""
         if base is not None:
             self.entries.start_from(base)
         await self.fields.build(self.state.link.api_level if self.state.link else None)
@@ -241,7 +241,7 @@ class FormScreen(LiveScreen):
         self._say(answer.text, "error")
 
     def _sent(self, after: Mapping[str, object] | None) -> None:
-        """Close the form, unless more was typed while it was on its way."""
+        """Close the form, unless more was typed while the change was sent."""
         if self.sending.is_all or after is None:
             self.dismiss()
             return
@@ -263,7 +263,7 @@ class FormScreen(LiveScreen):
         self.plan.go_back_to(self.fields.open(path))
 
     def on_key(self, event: events.Key) -> None:
-        """Say where letters go that nothing takes while the fields are hidden."""
+        """Say how to get back to the fields when letters are typed while they are hidden."""
         if event.is_printable and self.plan.is_alone:
             self.notify("escape goes back to the fields", timeout=2)
 

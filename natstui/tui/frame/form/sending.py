@@ -44,7 +44,7 @@ class Sending(ScreenPart):
         """What the present draft would remove for good."""
         self._sent_id = self._preview_id = -1
         self._previewed = json.dumps(entries.draft.config)
-        """The draft of which it is known, or asked, what it removes."""
+        """The draft whose losses are known, or were asked for."""
         self._send_when_previewed = False
         self._sent_texts: dict[str, str] = {}
 
@@ -63,7 +63,7 @@ class Sending(ScreenPart):
             self._confirm(None)
 
     def preview_loss(self) -> None:
-        """Ask what an edit removes, if it is another than the one asked about last."""
+        """Ask what an edit removes, unless the last question was about the same edit."""
         draft = self._entries.draft
         if (
             self._entries.subject.editing
@@ -89,7 +89,7 @@ class Sending(ScreenPart):
         self._screen.app.post_message(Asked(asked))
 
     def take_as_previewed(self) -> None:
-        """Take the present draft for one that removes what is known already."""
+        """Count the losses that are known as those of the present draft."""
         self._previewed = json.dumps(self._entries.draft.config)
 
     def take_preview(self) -> None:

@@ -78,7 +78,7 @@ def start_text(subject: Subject, field: Field) -> str:
 
 
 def text_at_start(subject: Subject, path: str) -> str | None:
-    """Return the same by path: what is as it was is not sent anew."""
+    """Return the same by path: unchanged texts are not sent again."""
     return next((start_text(subject, f) for f in form_fields(subject) if f.path == path), None)
 
 

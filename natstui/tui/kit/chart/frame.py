@@ -51,7 +51,7 @@ def runs(
 
 
 MARKERS = ("", "●", "◆", "▲", "■", "+")
-"""What is set upon each line here and there, so that lines differ without colour too."""
+"""The mark drawn on each line at intervals, so that lines differ without colour too."""
 
 AXES_ROLE = 16
 """Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""

@@ -57,7 +57,7 @@ class Plotter:
             await self._stop()
 
     async def _ask(self, frame: PlotFrame) -> str:
-        """Send one frame and wait for its answer; answers nobody waits for are passed over."""
+        """Send one frame and wait for its answer; answers nobody waits for are skipped."""
         process = self._process
         if process is None or process.returncode is not None:
             process = self._process = await asyncio.create_subprocess_exec(
@@ -80,7 +80,7 @@ class Plotter:
         raise EOFError
 
     async def _stop(self) -> None:
-        """Close the process's stdin, which ends it; kill it if it does not obey."""
+        """Close the process's stdin, which ends it; kill it if it does not end."""
         process, self._process = self._process, None
         if process is None:
             return

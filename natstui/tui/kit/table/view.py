@@ -101,7 +101,7 @@ class TableView(TableLines):
         self._painter.forget()
 
     def on_resize(self) -> None:
-        """Place the columns anew and keep the cursor in view."""
+        """Place the columns again and keep the cursor in view."""
         self.resize_content()
         top = round(self.scroll_y)
         if self._moved_by_user and top <= self.cursor and self.cursor >= top + self.page:
@@ -118,7 +118,7 @@ class VisibleRows:
         self._timer: Timer | None = None
 
     def look_soon(self, *, restart: bool = True) -> None:
-        """Look after a moment; `restart`: a look that is planned already waits anew."""
+        """Look after a moment; `restart` delays one that is planned already."""
         if not self._table.is_attached or (self._timer is not None and not restart):
             return
         if self._timer is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from natstui.model.findings.status import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 MASTER = "local[*]"
 MEMORY = "1g"

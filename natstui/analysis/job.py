@@ -39,7 +39,7 @@ from natstui.analysis.spark.java import check_java
 from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError, NatstuiError
-from natstui.model.findings.status import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCELLED = 130
 _SILVER_STEPS = 5

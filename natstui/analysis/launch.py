@@ -19,7 +19,7 @@ from typing import Any
 from natstui.analysis.defaults import BUCKET_S, MEMORY, PARTITIONS_COUNT, ROWS_COUNT
 from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra
-from natstui.model.findings.status import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCEL_WAIT_S = 15.0
 _CONNECT = ("grpc", "grpc_status", "pandas", "pyarrow", "zstandard")

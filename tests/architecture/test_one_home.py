@@ -5,24 +5,27 @@ from __future__ import annotations
 import ast
 import re
 
-from natstui.model.findings import status
-from natstui.model.records.actions import CATALOGUE
+from natstui.model.findings.catalogue import status
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.records.actions import CATALOGUE as ACTIONS
 from tests.architecture.source import Module, modules
 
 DEFAULTS = "natstui.analysis.defaults"
-STATUS = "natstui.model.findings.status"
+CATALOGUE = "natstui.model.findings.catalogue"
+THRESHOLDS = "natstui.model.findings.thresholds"
 AGE = "natstui.model.live.age"
 LIMITS = "natstui.model.live.limits"
 CAPACITY = "natstui.analysis.gold.capacity"
 """The query for the same rule; `tests/analysis/test_rule_cases.py` holds it to the same cases."""
 
-WORDS = {one.word for one in vars(status).values() if isinstance(one, status.Status)}
+CALM = [one for one in vars(status).values() if isinstance(one, status.Status)]
+WORDS = {one.word for one in (*KINDS.values(), *CALM)}
 OTHER_MEANINGS = {
-    "natstui.tui.streams.cells": {"no leader"},  # of a stream
+    "natstui.cli.watch.server": {"in memory"},  # of what the account stores
+    "natstui.tui.servers.text": {"API errors"},  # a count
+    "natstui.tui.streams.cells": {"no leader", "no answer"},  # of a stream, in its LEADER column
 }
-"""Where one of the words is said of something that is not a consumer."""
-COMMON = {"paused", "unknown", "idle", "working"}
-"""Single words that also name columns, states of a recording and levels."""
+"""Where one of the words is said of something else."""
 
 
 def strings(module: Module) -> set[str]:
@@ -43,18 +46,35 @@ def users(pattern: str) -> set[str]:
     }
 
 
-def test_the_words_for_a_consumers_status_are_written_in_one_module() -> None:
-    assert len(WORDS) > 12
+def test_the_words_for_what_is_wrong_are_written_in_the_catalogue_alone() -> None:
+    assert len(WORDS) > 80
+    # Single words also name columns, levels and states of other things.
+    phrases = {word for word in WORDS if " " in word}
     for module in modules():
-        if module.name != STATUS:
-            again = strings(module) & (WORDS - COMMON) - OTHER_MEANINGS.get(module.name, set())
+        if not module.name.startswith((CATALOGUE, THRESHOLDS)):
+            again = strings(module) & phrases - OTHER_MEANINGS.get(module.name, set())
             assert again == set(), module.name
 
 
-def test_the_thresholds_of_a_stuck_consumer_are_written_in_one_module() -> None:
-    numbers = r"(?i)\b_?(stuck_after|no_pulls_after|most_samples)\w*\s*(:\s*\w+\s*)?=\s*[\d.]"
-    assert users(numbers) == {STATUS}
+def test_the_thresholds_of_judgement_are_written_in_one_module() -> None:
+    numbers = (
+        r"(?i)\b_?(stuck_after|no_pulls_after|most_samples)\w*\s*(:\s*\w+\s*)?=\s*(\w+\(\s*)?[\d.]"
+    )
+    assert users(numbers) == {THRESHOLDS}
     assert users(r"stuck-after\"[^)]*default=[\d.]") == set()
+    rules = [m for m in modules() if m.name.startswith("natstui.model.findings.rules")]
+    assert len(rules) >= 6
+    for module in rules:
+        compared = {
+            ast.unparse(node)
+            for node in module.nodes()
+            if isinstance(node, ast.Compare)
+            for side in node.comparators
+            if isinstance(side, ast.Constant)
+            and isinstance(side.value, int | float)
+            and side.value not in (0, 1, 2, 4, 10)
+        }
+        assert compared == set(), module.name
 
 
 def test_lag_is_computed_in_one_module() -> None:
@@ -76,9 +96,10 @@ def test_whether_a_row_is_stale_is_decided_in_one_module() -> None:
 
 def test_whether_a_limit_of_bytes_is_reached_is_decided_in_one_module_and_one_query() -> None:
     assert users(r"FULL_SHARE \*") == {LIMITS, CAPACITY}
-    assert users(r"FULL_SHARE = ") == {LIMITS}
-    assert users(r"0\.98\b") == {LIMITS}
-    assert users(r"NEAR_SHARE") == {LIMITS}
+    assert users(r"(?m)^FULL_SHARE = |^NEAR_SHARE = ") == {THRESHOLDS}
+    assert users(r"0\.98\b") == {THRESHOLDS}
+    near = {name for name in users(r"\bNEAR_SHARE") if "model.findings" not in name}
+    assert near == {LIMITS}
     assert users(r"\b0\.[89]\d? \* (config|limit|columns)|percent >= \d") == set()
     assert users(r"def (time_to_full|time_to_drain)_s") == {LIMITS}
 
@@ -116,8 +137,8 @@ def test_a_row_of_watch_is_declared_filled_and_drawn_in_one_module() -> None:
 
 
 def test_what_an_action_asks_for_is_written_in_one_module() -> None:
-    arguments = {field.path for it in CATALOGUE.values() for field in it.arguments}
+    arguments = {field.path for it in ACTIONS.values() for field in it.arguments}
     assert arguments == {"filter", "seq", "keep", "pause_until", "group"}
-    words = {field.help for it in CATALOGUE.values() for field in it.arguments}
+    words = {field.help for it in ACTIONS.values() for field in it.arguments}
     again = {module.name for module in modules() if strings(module) & words}
     assert again == {"natstui.model.records.actions"}

@@ -18,6 +18,12 @@ EXCEPTIONS: dict[str, str] = {
     "Sample.columns": "the name of each column carries the unit",
     "LatencyCounts.buckets": "indexes, not amounts",
     "LatencyCounts.counts": "one count per bucket: the column's name is its unit",
+    "MessageCounts.recent": "pairs of a second and a count",
+    "Finding.sequences": "which messages, not how many",
+    "Seen.sequences": "which messages, not how many",
+    "Finding.numbers": "the name of each number carries the unit",
+    "Seen.numbers": "the name of each number carries the unit",
+    "Threshold.value": "its unit stands beside it",
     "Point.value": "the unit is that of the column it was read from",
 }
 

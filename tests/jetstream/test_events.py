@@ -14,6 +14,8 @@ from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.message_counts import MessageCounts
+from natstui.model.live.state import State, folded
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 
 
@@ -125,3 +127,36 @@ async def test_events_of_another_prefix_are_heard_and_those_left_out_are_counted
         left_out = [r.reason for r in heard.records if isinstance(r, Unavailable)]
         assert passed >= 500
         assert passed + sum(int(reason.split()[0]) for reason in left_out) == 3000
+
+
+async def test_a_storm_is_counted_by_message_though_not_every_event_is_listed(
+    nats_server: Broker,
+) -> None:
+    async with listening(nats_server.url) as heard:
+        nc = await nats.connect(nats_server.url, connect_timeout=5)
+        for number in range(3000):
+            told = {
+                "type": "io.nats.jetstream.advisory.v1.max_deliver",
+                "timestamp": "2026-01-01T00:00:00Z",
+                "stream": "S",
+                "consumer": "C",
+                "stream_seq": 7 if number % 2 else 1000 + number,
+                "deliveries": 3,
+            }
+            subject = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.S.C"
+            await nc.publish(subject, json.dumps(told).encode())
+        await nc.close()
+
+        def counted() -> MessageCounts:
+            state = folded(State(), heard.records)
+            trouble = state.evidence.of.get(("S", "C"))
+            return trouble.give_ups if trouble else MessageCounts()
+
+        async with asyncio.timeout(20):
+            while counted().total_count < 3000:
+                await asyncio.sleep(0.05)
+        listed = [record for record in heard.records if isinstance(record, Advisory)]
+        assert len(listed) < 3000 == counted().total_count
+        worst = counted().worst()[0]
+        assert worst.stream_seq == 7
+        assert worst.said_count - worst.error_count <= 1500 <= worst.said_count

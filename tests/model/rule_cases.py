@@ -6,19 +6,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from natstui.model.findings.status import (
+from natstui.model.findings.catalogue.consumers import (
     ACK_LIMIT,
     NO_LEADER,
     NO_PULLS,
-    NO_PULLS_AFTER_S,
     NO_SUBSCRIBER,
     NOT_ACKNOWLEDGED,
+    ONLY_REPEATS,
     PAUSED,
     REDELIVERING,
-    UNEXPLAINED,
-    WORKING,
-    Status,
+    STALLED,
+    Cause,
 )
+from natstui.model.findings.catalogue.status import UNEXPLAINED, WORKING
+from natstui.model.findings.thresholds import NO_PULLS_AFTER_S
 from natstui.model.live.limits import Fill
 
 SECONDS = range(61)
@@ -38,8 +39,8 @@ class StuckCase:
     """A consumer whose ack floor does not move, and what both rules call it."""
 
     name: str
-    live: Status
-    recorded: Status
+    live: Cause
+    recorded: Cause
     sample: Callable[[int], dict[str, Any]]
     config: dict[str, Any] = field(default_factory=dict)
 
@@ -74,7 +75,7 @@ STUCK_CASES = (
     ),
     StuckCase("at-its-limit", ACK_LIMIT, ACK_LIMIT, _always(ack_pending_msgs=1000)),
     StuckCase(
-        "below-its-limit", WORKING, NOT_ACKNOWLEDGED,
+        "below-its-limit", STALLED, NOT_ACKNOWLEDGED,
         _always(ack_pending_msgs=999, waiting_pulls_count=1),
     ),
     StuckCase(
@@ -82,16 +83,16 @@ STUCK_CASES = (
         {"ack_policy": "none"},
     ),
     StuckCase(
-        "unlimited", WORKING, NOT_ACKNOWLEDGED,
+        "unlimited", STALLED, NOT_ACKNOWLEDGED,
         _always(ack_pending_msgs=5000, waiting_pulls_count=1), {"max_ack_pending_msgs": None},
     ),
     StuckCase("nobody-subscribes", NO_SUBSCRIBER, NO_SUBSCRIBER, _always(), PUSH),
     StuckCase(
         "nobody-subscribes-just-now", NO_SUBSCRIBER, NO_SUBSCRIBER, _delivered_ago(1), PUSH
     ),
-    StuckCase("bound", WORKING, UNEXPLAINED, _always(push_bound=True), PUSH),
+    StuckCase("bound", STALLED, UNEXPLAINED, _always(push_bound=True), PUSH),
     StuckCase(
-        "nothing-to-push", WORKING, NOT_ACKNOWLEDGED,
+        "nothing-to-push", NOT_ACKNOWLEDGED, NOT_ACKNOWLEDGED,
         _always(pending_msgs=0, ack_pending_msgs=5), PUSH,
     ),
     StuckCase("nobody-pulls", NO_PULLS, NO_PULLS, _always()),
@@ -99,7 +100,7 @@ STUCK_CASES = (
     StuckCase("pulled-now-and-then", WORKING, UNEXPLAINED, _delivered_ago(NO_PULLS_AFTER_S)),
     StuckCase("pulled-long-ago", NO_PULLS, NO_PULLS, _delivered_ago(NO_PULLS_AFTER_S + 1)),
     StuckCase(
-        "the-same-again", REDELIVERING, REDELIVERING,
+        "the-same-again", ONLY_REPEATS, REDELIVERING,
         lambda second: {
             "ack_pending_msgs": 1, "waiting_pulls_count": 1, "redelivered_msgs": 1 + second // 10,
             "delivered_consumer_seq": 100 + second, "delivered_at_us": at_us(second),

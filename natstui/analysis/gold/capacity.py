@@ -10,7 +10,7 @@ from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
-from natstui.model.live.limits import FULL_SHARE
+from natstui.model.findings.thresholds import FULL_SHARE
 
 CAPACITY = Table(
     "capacity",

@@ -2,7 +2,7 @@
 
 Stuck is an ack floor that did not move while messages were outstanding. Each stretch carries the
 evidence and the most likely cause. Words, thresholds and order of the causes are those of
-`natstui.model.findings.status`, which the live rule uses too.
+`natstui.model.findings`, which the live rule uses too.
 """
 
 from __future__ import annotations
@@ -17,19 +17,18 @@ from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
-from natstui.model.findings.status import (
+from natstui.model.findings.catalogue.consumers import (
     ACK_LIMIT,
-    MOST_SAMPLES_SHARE,
     NO_LEADER,
     NO_PULLS,
-    NO_PULLS_AFTER_S,
     NO_SUBSCRIBER,
     NOT_ACKNOWLEDGED,
     PAUSED,
     REDELIVERING,
     STUCK_CAUSES,
-    UNEXPLAINED,
 )
+from natstui.model.findings.catalogue.status import UNEXPLAINED
+from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, NO_PULLS_AFTER_S
 
 STUCK = Table(
     "stuck",

@@ -23,7 +23,7 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
-from natstui.model.findings.status import STUCK_AFTER_S
+from natstui.model.findings.thresholds import STUCK_AFTER_S
 from natstui.units import UNKNOWN
 
 ROWS_SHOWN = 12

@@ -19,7 +19,7 @@ from natstui.cli.watch.values import (
     values_at,
 )
 from natstui.model.assets.configuration import ConsumerConfiguration
-from natstui.model.findings.consumer import consumer_verdict
+from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.age import consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s
 from natstui.model.live.rates import counter_per_s, trend_per_s

@@ -20,6 +20,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
+from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.age import at_moment
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
@@ -39,7 +40,7 @@ class Collector:
 
     def add(self, record: Record) -> None:
         """Take one record."""
-        before, self.state = self.state, self.state.after(record)
+        before, self.state = self.state, judged_after(self.state, record)
         if isinstance(record, Snapshot):
             self.polls_count += 1
             self._listed = self._listed or record.streams_complete

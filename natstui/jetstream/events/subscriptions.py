@@ -12,6 +12,7 @@ from natstui.errors import NatstuiError, RequestFailed, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
+from natstui.jetstream.events.storm import Storm
 from natstui.model.records.record import Record, Restored, Unavailable
 
 _PREFIX = "$JS.EVENT"
@@ -64,7 +65,10 @@ class _Count:
 
 
 class _Gate:
-    """Passes a bounded number of events each second, and reports how many it left out."""
+    """Passes a bounded number of events each second, and reports how many it left out.
+
+    What is left out of the list of events is still counted, where it is about a message.
+    """
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -72,6 +76,7 @@ class _Gate:
         self._passed_count = 0
         self._held = _Count(sink, _HELD)
         self._unreadable = _Count(sink, _UNREADABLE)
+        self._storm = Storm(sink)
 
     def leave_out(self, error: RequestFailed) -> None:
         """Count one that cannot be read: anybody who may publish can forge them."""
@@ -86,10 +91,12 @@ class _Gate:
         if self._passed_count <= _MOST_PER_S:
             self._sink.add(record)
             return
+        self._storm.add(record)
         self._held.add(f"more than {_MOST_PER_S} a second")
 
     def close(self) -> None:
-        """Stop reporting."""
+        """Tell what was counted last, and stop reporting."""
+        self._storm.close()
         self._held.close()
         self._unreadable.close()
 

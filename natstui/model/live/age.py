@@ -57,14 +57,20 @@ class Lag:
     """By when the stream's last sequence passed it; else the message was looked up."""
 
 
+def next_waits_s(state: State, row: int) -> float | None:
+    """Return how old the next message of a consumer is; None when it was not looked up."""
+    stored_at_us = state.consumers.columns.next_at_us[row]
+    return None if stored_at_us is None else max(0.0, (state.now_at_us - stored_at_us) / 1e6)
+
+
 def consumer_lag(state: State, row: int) -> Lag | None:
     """Return the lag of a consumer; None when its next message is older than the first poll."""
     columns = state.consumers.columns
     if columns.pending_msgs[row] == 0:
         return Lag(0.0)
-    stored_at_us = columns.next_at_us[row]
-    if stored_at_us is not None:
-        return Lag(max(0.0, (state.now_at_us - stored_at_us) / 1e6))
+    known_s = next_waits_s(state, row)
+    if known_s is not None:
+        return Lag(known_s)
     streams = state.streams.roster
     rows = streams.rows_of_stream.get(columns.stream[row])
     if not rows:

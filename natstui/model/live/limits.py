@@ -2,18 +2,14 @@
 
 Screens and `watch` call them; the analysis writes them as queries (`drain_s` of
 `natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.capacity`), and a test runs one
-set of cases through both. Imports nothing of ours: the zip for spark-submit holds this file.
+set of cases through both. Its thresholds are those of `natstui.model.findings.thresholds`.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-FULL_SHARE = 0.98
-"""From this share of a limit of bytes on, a stream that loses messages is held there by it."""
-
-NEAR_SHARE = 0.8
-"""From this share of a limit on, a level is near it: worth a look before it is reached."""
+from natstui.model.findings.thresholds import FULL_SHARE, NEAR_SHARE
 
 
 def is_near(level: float, limit: float | None) -> bool:

@@ -10,6 +10,8 @@ from types import MappingProxyType
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
+from natstui.model.findings.finding import Findings
+from natstui.model.live.evidence import Evidence, evidence_of
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
@@ -21,6 +23,7 @@ from natstui.model.records.analysis import (
     AnalysisRun,
 )
 from natstui.model.records.benchmark import BenchmarkRecord
+from natstui.model.records.evidence import AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.messages import Answered, Tailed, newest_answers
 from natstui.model.records.record import (
     AckSample,
@@ -103,6 +106,10 @@ class State:
     happenings: tuple[Happening, ...] = ()
     """The newest events, oldest first."""
     ack_samples: tuple[AckSample, ...] = ()
+    evidence: Evidence = field(default_factory=Evidence)
+    """What was announced of consumers, streams and their messages, counted."""
+    findings: Findings = field(default_factory=Findings)
+    """What is wrong, as `natstui.model.findings.evaluate` finds it after a poll."""
     answers: tuple[Answered, ...] = ()
     """The newest answers to requests of screens, oldest first."""
     tailed: Tailed | None = None
@@ -124,16 +131,14 @@ class State:
                 return _after_snapshot(self, record)
             case Configured():
                 return _after_configured(self, record)
-            case EngineStarted():
-                return replace(self, started=record, now_at_us=now_us(self.now_at_us, record))
-            case LinkChanged():
-                return replace(_noticed(self, record), link=record)
-            case Permitted():
-                return replace(self, permitted=record, now_at_us=now_us(self.now_at_us, record))
+            case EngineStarted() | LinkChanged() | Permitted():
+                return _after_link(self, record)
             case Unavailable() | Restored():
                 return _after_availability(self, record)
-            case AckSample() | Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
-                return _after_sample(self, record)
+            case AckSample() | AdvisoriesCounted() | EvidenceSoFar():
+                return _after_announced(self, record)
+            case Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
+                return _after_answer(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
             case (
@@ -149,11 +154,18 @@ def shown_at_us(state: State) -> int:
     return state.now_at_us if state.replay is None else state.replay.at_us
 
 
-def _after_sample(state: State, record: AckSample | Answered | Tailed | AnalysisRecord) -> State:
+def _after_link(state: State, record: EngineStarted | LinkChanged | Permitted) -> State:
     match record:
-        case AckSample():
-            samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
-            return replace(state, ack_samples=samples, now_at_us=now_us(state.now_at_us, record))
+        case EngineStarted():
+            return replace(state, started=record, now_at_us=now_us(state.now_at_us, record))
+        case LinkChanged():
+            return replace(_noticed(state, record), link=record)
+        case Permitted():
+            return replace(state, permitted=record, now_at_us=now_us(state.now_at_us, record))
+
+
+def _after_answer(state: State, record: Answered | Tailed | AnalysisRecord) -> State:
+    match record:
         case Answered():
             # These are never recorded: a replay would show another time than was shown live.
             answers = newest_answers((*state.answers, record))
@@ -208,8 +220,28 @@ def _after_recorder(
 
 
 def _noticed(state: State, record: Happening) -> State:
-    happenings = (*state.happenings[1 - EVENTS_KEPT :], record)
-    return replace(state, happenings=happenings, now_at_us=now_us(state.now_at_us, record))
+    evidence = state.evidence
+    if isinstance(record, Advisory):
+        evidence = evidence.after((record,))
+    return replace(
+        state,
+        happenings=(*state.happenings[1 - EVENTS_KEPT :], record),
+        evidence=evidence,
+        now_at_us=now_us(state.now_at_us, record),
+    )
+
+
+def _after_announced(state: State, record: AckSample | AdvisoriesCounted | EvidenceSoFar) -> State:
+    match record:
+        case AckSample():
+            samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
+            return replace(state, ack_samples=samples, now_at_us=now_us(state.now_at_us, record))
+        case AdvisoriesCounted():
+            evidence = state.evidence.after((record,))
+            return replace(state, evidence=evidence, now_at_us=now_us(state.now_at_us, record))
+        case EvidenceSoFar():
+            # A keyframe repeats what is known: it is no event.
+            return replace(state, evidence=evidence_of(record))
 
 
 def _after_availability(state: State, record: Unavailable | Restored) -> State:
@@ -331,6 +363,7 @@ def _after_row(
         state,
         happenings=(*state.happenings, *happenings)[-EVENTS_KEPT:],
         ack_samples=(*state.ack_samples, *samples)[-EVENTS_KEPT:],
+        evidence=state.evidence.after(each for each in happenings if isinstance(each, Advisory)),
         now_at_us=now_at_us,
     )
 

@@ -19,6 +19,7 @@ from natstui.model.records.analysis import (
     AnalysisRecord,
 )
 from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
+from natstui.model.records.evidence import AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
     ChangeSession,
@@ -187,6 +188,8 @@ Record = (
     | Unavailable
     | Restored
     | Advisory
+    | AdvisoriesCounted
+    | EvidenceSoFar
     | AckSample
     | Noted
     | Outcome
@@ -213,6 +216,7 @@ NEVER_RECORDED = (
     AnalysisProgress,
     AnalysisFinished,
     BenchmarkSoFar,
+    EvidenceSoFar,
 )
 """Kinds that are about recordings, replays and analyses, not about the server."""
 
@@ -312,7 +316,7 @@ def now_us(before_us: int, record: Record) -> int:
     """Return the moment it is after a record. Time goes back when the engine's clock was set."""
     at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
     # Announcements bear the server's clock, which may be another one.
-    of_engine = not isinstance(record, Advisory | AckSample)
+    of_engine = not isinstance(record, Advisory | AdvisoriesCounted | AckSample)
     if of_engine and at_us < before_us - _SET_BACK_US:
         return at_us
     return moment_us(before_us, at_us)

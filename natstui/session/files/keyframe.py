@@ -7,11 +7,14 @@ from typing import get_args
 
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.bench.view import BenchmarkSoFar, so_far
+from natstui.model.live.evidence import evidence_so_far
 from natstui.model.live.history import History
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkRecord
+from natstui.model.records.evidence import AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.record import (
+    Advisory,
     Configured,
     EngineStarted,
     LinkChanged,
@@ -29,6 +32,9 @@ _KNOWLEDGE = (
     Snapshot,
     Unavailable,
     Restored,
+    Advisory,
+    AdvisoriesCounted,
+    EvidenceSoFar,
     BenchmarkSoFar,
     *get_args(BenchmarkRecord),
 )
@@ -51,6 +57,8 @@ class Keyframe:
     """Every row as last seen, whenever it was polled."""
     benchmark: BenchmarkSoFar | None = None
     """The one that was running; in the first keyframe also one that was over."""
+    evidence: EvidenceSoFar | None = None
+    """What was announced of consumers, streams and messages until then, as counts."""
 
     def facts(self) -> list[Record]:
         """Return the records that build what was known, polls aside."""
@@ -59,6 +67,8 @@ class Keyframe:
         if self.configured.streams or self.configured.consumers:
             facts.append(self.configured)
         facts.extend(self.unavailable)
+        if self.evidence is not None:
+            facts.append(self.evidence)
         return facts
 
     def records(self) -> list[Record]:
@@ -107,6 +117,7 @@ class KeyframeMaker:
             unavailable=tuple(state.unavailable.values()),
             snapshot=_whole(state),
             benchmark=so_far(benchmark, at_us) if benchmark and (first or running) else None,
+            evidence=evidence_so_far(state.evidence, at_us),
         )
 
 

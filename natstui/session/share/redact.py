@@ -22,11 +22,11 @@ REDACTED = "(redacted)"
 _KEPT = frozenset(
     {
         "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
-        "Advisory.type", "StreamConfiguration.storage", "StreamConfiguration.retention",
-        "StreamConfiguration.discard", "ConsumerConfiguration.deliver_policy",
-        "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
-        "WorkerResult.pattern", "WorkerResult.client", "BenchmarkResult.clock",
-        "PollCost.backoff_reason",
+        "Advisory.type", "StreamConfiguration.storage",
+        "StreamConfiguration.retention", "StreamConfiguration.discard",
+        "ConsumerConfiguration.deliver_policy", "ConsumerConfiguration.ack_policy",
+        "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "WorkerResult.client",
+        "BenchmarkResult.clock", "PollCost.backoff_reason",
     }
 )  # fmt: skip
 _STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT = (
@@ -52,6 +52,10 @@ _CATEGORY = {
     "ConsumerConfiguration.deliver_group": _CONSUMER,
     "Advisory.stream": _STREAM,
     "Advisory.consumer": _CONSUMER,
+    "AdvisoriesCounted.stream": _STREAM,
+    "AdvisoriesCounted.consumer": _CONSUMER,
+    "Trouble.stream": _STREAM,
+    "Trouble.consumer": _CONSUMER,
     "AckSample.stream": _STREAM,
     "AckSample.consumer": _CONSUMER,
     "LinkChanged.server_name": _SERVER,

@@ -15,6 +15,7 @@ from natstui.model.records.benchmark import (
     BenchmarkPlanned,
     BenchmarkReport,
 )
+from natstui.model.records.evidence import AdvisoriesCounted
 from natstui.model.records.record import (
     AckSample,
     Advisory,
@@ -329,6 +330,10 @@ def _event_cells(record: Record) -> EventCells | None:
             )
         case ClockStepped():
             return "gap", None, "clock", step_text(record.step_us)
+        case AdvisoriesCounted():
+            words = counted(record.said_count, record.type.replace("_", " "))
+            text = f"{words} not listed one by one"
+            return "advisory", f"{record.stream} > {record.consumer}", record.type, text
         case EngineStarted():
             return "engine", record.target, "started", record.natstui_version
         case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from time import monotonic
 
+from natstui.model.findings.evaluate import judged, judged_after
 from natstui.model.live.age import since_poll_us
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
@@ -34,7 +35,7 @@ class Follower:
         """Fold one record into the state; return whether there is a newer state to show."""
         if not self._whole or isinstance(record, ReplayReset):
             return self._build(record)
-        self._folded = self._folded.after(record)
+        self._folded = judged_after(self._folded, record)
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
             self._polled_s = monotonic()
@@ -49,7 +50,7 @@ class Follower:
             self._folded = folded(self._folded, self._waiting)
             self._waiting.clear()
         if self._whole:
-            self.state = self._folded
+            self.state = self._folded = judged(self._folded)
         return self._whole
 
     @property

@@ -7,7 +7,7 @@ from functools import partial
 from operator import attrgetter
 
 from natstui.clean import clean_line
-from natstui.model.findings.consumer import statuses
+from natstui.model.findings.verdict import statuses
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import rate_column, trend_column

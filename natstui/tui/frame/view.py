@@ -7,7 +7,7 @@ from functools import cached_property
 
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.findings.consumer import Verdict, consumer_verdict
+from natstui.model.findings.verdict import Verdict, consumer_verdict
 from natstui.model.live.age import (
     at_moment,
     consumer_is_stale,

@@ -1,0 +1,136 @@
+"""The findings while they are worked on: conditions become findings, and findings end."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from types import MappingProxyType
+
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import (
+    RESOLVED_KEPT,
+    Entity,
+    Finding,
+    Findings,
+    Seat,
+    Seen,
+    Watched,
+)
+from natstui.model.live.state import State
+
+_US = 1_000_000
+_NONE: frozenset[Kind] = frozenset()
+
+
+class Board:
+    """What is known of every entity, changed one entity after the other."""
+
+    def __init__(self, previous: Findings, state: State) -> None:
+        self._previous = previous
+        self._state = state
+        self._watched = dict(previous.watched)
+        self._resolved: list[Finding] = []
+
+    @cached_property
+    def rows_of_consumers(self) -> set[int]:
+        """Rows of consumers of which something is known."""
+        row_of = self._state.consumers.roster.row_of
+        keys = ((e.stream, e.consumer, e.created_at_us) for e in self._watched if e.consumer)
+        return {row for key in keys if (row := row_of.get(key)) is not None}
+
+    @cached_property
+    def rows_of_streams(self) -> set[int]:
+        """Rows of streams of which something is known."""
+        row_of = self._state.streams.roster.row_of
+        keys = ((e.stream, e.created_at_us) for e in self._watched if not e.consumer)
+        return {row for key in keys if (row := row_of.get(key)) is not None}
+
+    @property
+    def others(self) -> list[Entity]:
+        """What is known that is neither a stream nor a consumer."""
+        return [entity for entity in self._watched if not entity.stream]
+
+    def known(self, entity: Entity) -> frozenset[Kind]:
+        """Return the kinds that are open for an entity."""
+        watched = self._watched.get(entity)
+        if watched is None:
+            return _NONE
+        return frozenset(one.finding.kind for one in watched if one.raised)
+
+    def settle(
+        self, entity: Entity, found: list[tuple[Kind, Seen]], mono_us: int, at_us: int
+    ) -> None:
+        """Take what holds for an entity at the moment when it was sampled."""
+        before = self._watched.get(entity, ())
+        if not before and not found:
+            return
+        left = {one.finding.kind: one for one in before}
+        after = [
+            _seen(entity, kind, seen, left.pop(kind, None), mono_us, at_us) for kind, seen in found
+        ]
+        for one in left.values():
+            kept = self._missed(one, mono_us, at_us)
+            if kept is not None:
+                after.append(kept)
+        if after:
+            self._watched[entity] = tuple(after)
+        else:
+            del self._watched[entity]
+
+    def _missed(self, one: Watched, mono_us: int, at_us: int) -> Watched | None:
+        """Return what is left of a condition that does not hold now."""
+        if not one.raised:
+            return None
+        since_mono_us = mono_us if one.missed_mono_us is None else one.missed_mono_us
+        until_us = at_us if one.missed_mono_us is None else one.missed_us
+        if mono_us - since_mono_us >= one.finding.kind.leave_s * _US:
+            self._resolved.append(replace(one.finding, until_us=until_us))
+            return None
+        return replace(one, missed_mono_us=since_mono_us, missed_us=until_us)
+
+    def tell(self, entity: Entity, kind: Kind, seen: Seen) -> None:
+        """Raise something that happened at this moment."""
+        finding = Finding(kind, entity, self._state.now_at_us, seen.text, seen.sequences)
+        one = Watched(finding, self._state.now_mono_us, raised=True)
+        self._watched[entity] = (*self._watched.get(entity, ()), one)
+
+    def end(self, entity: Entity) -> None:
+        """End all that is known of an entity that is gone."""
+        at_us = self._state.now_at_us
+        for one in self._watched.pop(entity, ()):
+            if one.raised:
+                self._resolved.append(replace(one.finding, until_us=at_us))
+
+    def told_of(self, kinds: tuple[Kind, ...], after_s: float = 0.0) -> list[Entity]:
+        """Return the entities to which one of the kinds happened, at least so long ago."""
+        latest_us = self._state.now_at_us - after_s * _US
+        return [
+            entity
+            for entity, watched in self._watched.items()
+            if watched[0].finding.kind in kinds and watched[0].finding.since_us <= latest_us
+        ]
+
+    def findings(self, seat: Seat) -> Findings:
+        """Return the findings as they are now."""
+        resolved = self._previous.resolved
+        if self._resolved:
+            resolved = (*resolved, *self._resolved)[-RESOLVED_KEPT:]
+        return Findings(MappingProxyType(self._watched), resolved, seat)
+
+
+def _seen(
+    entity: Entity, kind: Kind, seen: Seen, known: Watched | None, mono_us: int, at_us: int
+) -> Watched:
+    """Return a condition that holds, raised when it has held for long enough."""
+    raised = known is not None and known.raised
+    first_mono_us = mono_us if known is None else known.first_mono_us
+    since_us = at_us if known is None else known.finding.since_us
+    if seen.since_us is not None and not raised:
+        since_us = min(seen.since_us, at_us)
+    hold_s = kind.enter_s if seen.hold_s is None else seen.hold_s
+    held_us = max(mono_us - first_mono_us, at_us - since_us)
+    if known is not None and not raised and seen.since_us is not None:
+        # A rule that tells since when knows better than the first look at it.
+        held_us = at_us - since_us
+    finding = Finding(kind, entity, since_us, seen.text, seen.sequences, seen.numbers)
+    return Watched(finding, first_mono_us, raised or held_us >= hold_s * _US)

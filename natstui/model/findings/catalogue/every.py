@@ -1,0 +1,14 @@
+"""ONE catalogue: every kind of finding, by its code."""
+
+from __future__ import annotations
+
+from natstui.model.findings.catalogue.account import ACCOUNT_KINDS
+from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.settings import SETTING_KINDS
+from natstui.model.findings.catalogue.streams import STREAM_KINDS
+
+KINDS: dict[str, Kind] = {
+    kind.code: kind for kind in (*CONSUMER_KINDS, *STREAM_KINDS, *SETTING_KINDS, *ACCOUNT_KINDS)
+}
+"""Every kind by its code."""

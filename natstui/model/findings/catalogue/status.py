@@ -1,0 +1,32 @@
+"""What a consumer or a stream does while nothing is wrong with it, and what nothing explains.
+
+What is wrong has its words in the modules beside this one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natstui.model.findings.catalogue.kind import Level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Status:
+    """What a consumer or a stream does while no finding is open."""
+
+    severity_level: int
+    """Where it sorts: the worst has the highest."""
+    level: Level
+    word: str
+    sentence: str
+    """What the word means."""
+
+
+CATCHING_UP = Status(3, "ok", "catching up", "it takes messages faster than they come")
+WORKING = Status(2, "ok", "working", "messages are delivered and acknowledged")
+UP_TO_DATE = Status(1, "ok", "up to date", "nothing pending, nothing unacknowledged")
+IDLE = Status(0, "idle", "idle", "nothing pending, nothing unacknowledged")
+UNEXPLAINED = Status(2, "unknown", "unknown", "nothing recorded explains it")
+
+STORING = Status(1, "ok", "storing", "messages are stored")
+QUIET = Status(0, "idle", "quiet", "no message was stored between the two newest polls")

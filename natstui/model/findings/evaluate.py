@@ -1,0 +1,228 @@
+"""From one judged moment to the next: what was found is raised, kept, or over. Pure.
+
+A condition is told when it has held for the time of its kind, and over when it is absent for that
+of leaving: so nothing flickers. Only rows that were polled since are looked at, and of those only
+the ones that may have something; where that is still too much for one poll, the rest waits for
+the next one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import compress
+from operator import ne, or_
+
+from natstui.model.findings.attention import attention
+from natstui.model.findings.board import Board
+from natstui.model.findings.catalogue.consumers import GONE
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.streams import S_GONE
+from natstui.model.findings.finding import Entity, Findings, Seat, Seen, of_key
+from natstui.model.findings.rules.account import account_conditions
+from natstui.model.findings.rules.consumers import conditions
+from natstui.model.findings.rules.look import ConsumerLook, StreamLook
+from natstui.model.findings.rules.streams import stream_conditions
+from natstui.model.findings.thresholds import GONE_KEPT_S, HOLES_FEWEST, SUBJECTS_MOST
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.live.state import State
+from natstui.model.live.table import Key, Roster
+from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
+
+MOST_ROWS = 1_000
+"""Consumers that are looked at after one poll; more wait for the next."""
+_MANY_PULLS = 100
+"""Fewer open pull requests are no reason to look: the smallest limit in use is above."""
+
+
+_JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored)
+
+
+def judged(state: State) -> State:
+    """Return the state with what is wrong now."""
+    return replace(state, findings=evaluate(state.findings, state))
+
+
+def judged_after(state: State, record: Record) -> State:
+    """Return the state after one more record, judged anew where the record calls for it."""
+    after = state.after(record)
+    return judged(after) if isinstance(record, _JUDGED_AFTER) else after
+
+
+def evaluate(previous: Findings, state: State) -> Findings:
+    """Return the findings of a moment, from those of the moment that was judged before."""
+    board = Board(previous, state)
+    seat = attention(previous.seat, state)
+    _gone(board, previous.seat, state)
+    waiting = _consumers(board, seat, state)
+    _streams(board, seat, state)
+    _rest(board, state)
+    now = Seat(
+        mono_us=state.now_mono_us,
+        consumers=state.consumers.roster,
+        consumer_columns=state.consumers.columns,
+        streams=state.streams.roster,
+        stream_columns=state.streams.columns,
+        waiting=waiting,
+        consumer_settings=seat.consumer_settings,
+        stream_settings=seat.stream_settings,
+        attentive=seat.attentive,
+        attentive_streams=seat.attentive_streams,
+    )
+    return board.findings(now)
+
+
+def _newer(
+    new: Sequence[int], roster: Roster, old: Sequence[int] | None, before: Roster | None
+) -> Sequence[int]:
+    """Return the rows that were sampled since."""
+    rows = range(len(new))
+    if old is None or before is None:
+        return rows
+    if roster is before:
+        return [] if new is old else list(compress(rows, map(ne, new, old)))
+    row_of = before.row_of
+    found = []
+    for row, key, sampled in zip(rows, roster.keys, new, strict=True):
+        known = row_of.get(key)
+        if known is None or old[known] != sampled:
+            found.append(row)
+    return found
+
+
+def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
+    """Return for each row whether something of it may be wrong, as cheaply as can be."""
+    counts = map(or_, columns.pending_msgs, columns.ack_pending_msgs)
+    flags: Iterable[object] = map(or_, counts, columns.redelivered_msgs)
+    if True in columns.paused:
+        flags = map(or_, flags, columns.paused)
+    many = max(columns.waiting_pulls_count, default=0) > _MANY_PULLS
+    if not many and not any(columns.peers):
+        return flags
+    rows = zip(flags, columns.peers, columns.waiting_pulls_count, strict=True)
+    return [flag or peers or waiting > _MANY_PULLS for flag, peers, waiting in rows]
+
+
+def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
+    """Return the rows of consumers to look at: those that may have changed or be wrong."""
+    columns, roster = state.consumers.columns, state.consumers.roster
+    before, keys = seat.consumer_columns, roster.keys
+    sampled = before.sampled_mono_us if before else None
+    newer = _newer(columns.sampled_mono_us, roster, sampled, seat.consumers)
+    if not newer:
+        rows = []
+    elif len(newer) == len(keys):
+        rows = list(compress(range(len(keys)), _suspicious(columns)))
+    else:
+        flags = list(_suspicious(columns))
+        rows = [row for row in newer if flags[row]]
+    told, attentive = state.evidence.of, seat.attentive
+    if told or attentive:
+        names = attentive | told.keys()
+        rows += [row for row in newer if keys[row][:2] in names]
+    if board.rows_of_consumers:
+        rows += board.rows_of_consumers.intersection(newer)
+    waited = (roster.row_of.get(key) for key in seat.waiting)
+    first = [row for row in waited if row is not None]
+    return list(dict.fromkeys((*first, *_leaderless(columns), *rows)))
+
+
+def _consumers(board: Board, seat: Seat, state: State) -> tuple[Key, ...]:
+    """Judge the consumers that may have changed; return those for which there was no time."""
+    columns, keys, before = state.consumers.columns, state.consumers.roster.keys, seat.consumers
+    rows = _candidates(board, seat, state)
+    index = before.row_of if before is not None else {}
+    for row in rows[:MOST_ROWS]:
+        earlier = index.get(keys[row])
+        known = seat.consumer_columns
+        old = (known, earlier) if known is not None and earlier is not None else None
+        look = ConsumerLook(state, row, old)
+        entity = of_key(look.key)
+        gone = columns.leader[row] is None
+        mono_us, at_us = (
+            (state.now_mono_us, state.now_at_us) if gone else (look.mono_us, look.at_us)
+        )
+        board.settle(entity, conditions(look, board.known(entity)), mono_us, at_us)
+    return tuple(keys[row] for row in rows[MOST_ROWS:])
+
+
+def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:
+    """Return the rows without a leader: they are not sampled, and wrong all the same."""
+    if None not in columns.leader:
+        return []
+    return list(compress(range(len(columns.leader)), (one is None for one in columns.leader)))
+
+
+def _streams(board: Board, seat: Seat, state: State) -> None:
+    """Judge the streams that may have changed."""
+    columns, roster = state.streams.columns, state.streams.roster
+    before = seat.stream_columns
+    sampled = before.sampled_mono_us if before else None
+    newer = _newer(columns.sampled_mono_us, roster, sampled, seat.streams)
+    told, known = state.evidence.of, board.rows_of_streams
+    rows = [
+        row
+        for row in newer
+        if columns.peers[row]
+        or columns.upstreams[row]
+        or columns.lost_msgs[row]
+        or columns.deleted_msgs[row] >= HOLES_FEWEST
+        or columns.subjects_count[row] > SUBJECTS_MOST
+        or row in known
+        or columns.name[row] in seat.attentive_streams
+        or (told and (columns.name[row], "") in told)
+    ]
+    for row in dict.fromkeys((*_leaderless(columns), *rows)):
+        look = StreamLook(state, row)
+        entity = of_key(look.key)
+        gone = columns.leader[row] is None
+        mono_us, at_us = (
+            (state.now_mono_us, state.now_at_us) if gone else (look.mono_us, look.at_us)
+        )
+        board.settle(entity, stream_conditions(look, board.known(entity)), mono_us, at_us)
+
+
+def _rest(board: Board, state: State) -> None:
+    """Judge the account and monitoring itself."""
+    found: dict[Entity, list[tuple[Kind, Seen]]] = {}
+    for entity, kind, seen in account_conditions(state):
+        found.setdefault(entity, []).append((kind, seen))
+    for entity in {*found, *board.others}:
+        board.settle(entity, found.get(entity, []), state.now_mono_us, state.now_at_us)
+
+
+def _gone(board: Board, seat: Seat, state: State) -> None:
+    """End the findings of what is gone, and tell of durables and streams that were there."""
+    consumers, streams = state.consumers.roster, state.streams.roster
+    if seat.consumers is not None and seat.consumers is not consumers:
+        for key in _missing(seat.consumers, consumers):
+            entity = of_key(key)
+            board.end(entity)
+            config = seat.consumer_settings.get((entity.stream, entity.consumer))
+            durable = config is not None and config.durable
+            if durable and entity.stream in streams.rows_of_stream and not _back(state, entity):
+                board.tell(entity, GONE, Seen("it was there in the poll before"))
+    if seat.streams is not None and seat.streams is not streams:
+        for key in _missing(seat.streams, streams):
+            entity = of_key(key)
+            board.end(entity)
+            if not _back(state, entity):
+                board.tell(entity, S_GONE, Seen("it was there in the poll before"))
+    for entity in board.told_of((GONE, S_GONE), GONE_KEPT_S):
+        board.end(entity)
+    for entity in board.told_of((GONE, S_GONE)):
+        if _back(state, entity):
+            board.end(entity)
+
+
+def _back(state: State, entity: Entity) -> bool:
+    """Tell whether there is one of this name now."""
+    if not entity.consumer:
+        return entity.stream in state.streams.roster.rows_of_stream
+    consumers = state.consumers.roster
+    rows = consumers.rows_of_stream.get(entity.stream, ())
+    return any(consumers.keys[row][1] == entity.consumer for row in rows)
+
+
+def _missing(before: Roster, after: Roster) -> list[Key]:
+    return [key for key in before.keys if key not in after.row_of]

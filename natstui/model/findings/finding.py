@@ -1,0 +1,142 @@
+"""A raised finding, and all that are open or were: what the evaluator hands from poll to poll."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.live.table import Key, Roster
+
+RESOLVED_KEPT = 200
+"""So many findings that are over are kept."""
+
+
+class Entity(NamedTuple):
+    """What a finding is about; made again under its name, it is another one."""
+
+    stream: str = ""
+    """Empty for the account and for monitoring itself."""
+    consumer: str = ""
+    created_at_us: int = 0
+    part: str = ""
+    """What of it, where it has several: a source, what cannot be read."""
+
+    @property
+    def text(self) -> str:
+        """For people: `ORDERS > billing`, `ORDERS`, `account`."""
+        name = f"{self.stream} > {self.consumer}" if self.consumer else self.stream
+        return " ".join(each for each in (name, self.part) if each) or "account"
+
+
+def of_key(key: Key) -> Entity:
+    """Return the entity of a row of streams or of consumers."""
+    if len(key) == 3:
+        return Entity(str(key[0]), str(key[1]), int(key[2]))
+    return Entity(str(key[0]), "", int(key[1]))
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A condition that holds now: the words and the numbers that show it."""
+
+    text: str
+    """The evidence, as a sentence for people."""
+    since_us: int | None = None
+    """Since when, where that can be told; else since it was seen first."""
+    sequences: tuple[int, ...] = ()
+    """Messages that it is about, the worst first."""
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    hold_s: float | None = None
+    """How long it holds before it is told, where the rule knows better than the catalogue."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is wrong or risky: since when, and on what evidence."""
+
+    kind: Kind
+    entity: Entity
+    since_us: int
+    """Since when it holds, UTC."""
+    text: str
+    sequences: tuple[int, ...] = ()
+    numbers: Mapping[str, float] = field(default_factory=dict)
+    until_us: int | None = None
+    """When it was over; None while it is open."""
+
+    @property
+    def severity_level(self) -> int:
+        """Where it sorts: the worst has the highest."""
+        return self.kind.severity_level
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """A condition that holds or held until a moment ago, of one entity."""
+
+    finding: Finding
+    first_mono_us: int
+    """When it was first seen, on the engine's clock."""
+    raised: bool
+    missed_mono_us: int | None = None
+    """Since when it is not seen any more, on the engine's clock."""
+    missed_us: int = 0
+    """The same, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seat:
+    """What the evaluator keeps of the state that it judged last, to find what changed since."""
+
+    mono_us: int = 0
+    consumers: Roster | None = None
+    consumer_columns: ConsumerColumns | None = None
+    streams: Roster | None = None
+    stream_columns: StreamColumns | None = None
+    waiting: tuple[Key, ...] = ()
+    """Consumers that were polled and not judged yet: there were too many for one poll."""
+    consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration] = field(
+        default_factory=dict
+    )
+    stream_settings: Mapping[str, StreamConfiguration] = field(default_factory=dict)
+    attentive: frozenset[tuple[str, str]] = frozenset()
+    """Consumers to look at though nothing of them moves, for a setting of theirs."""
+    attentive_streams: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Findings:
+    """All findings of a moment."""
+
+    watched: Mapping[Entity, tuple[Watched, ...]] = field(default_factory=dict)
+    """What is open or about to be, by its entity."""
+    resolved: tuple[Finding, ...] = ()
+    """The newest that are over, oldest first."""
+    seat: Seat = field(default_factory=Seat)
+
+    def of(self, entity: Entity) -> tuple[Finding, ...]:
+        """Return the open findings of one entity, the worst first."""
+        watched = self.watched.get(entity, ())
+        return tuple(sorted((w.finding for w in watched if w.raised), key=worst_first))
+
+    def worst(self, entity: Entity) -> Finding | None:
+        """Return the worst open finding of one entity."""
+        found: Finding | None = None
+        for one in self.watched.get(entity, ()):
+            if one.raised and (found is None or worst_first(one.finding) < worst_first(found)):
+                found = one.finding
+        return found
+
+    def open(self) -> list[Finding]:
+        """Return every open finding, the worst first."""
+        every = (w.finding for each in self.watched.values() for w in each if w.raised)
+        return sorted(every, key=worst_first)
+
+
+def worst_first(finding: Finding) -> tuple[int, int]:
+    """Return where a finding sorts: the worst first, of equals the oldest."""
+    return -finding.kind.severity_level, finding.since_us

@@ -1,0 +1,119 @@
+"""The rules about the account and about monitoring itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from natstui.model.findings.catalogue import account as kinds
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import Entity, Seen
+from natstui.model.findings.thresholds import (
+    ACCOUNT_ALARM_SHARE,
+    ACCOUNT_WARN_SHARE,
+    API_ERRORS_PER_S,
+    API_INFLIGHT_MOST,
+    API_SLOW_S,
+    GIVEN_UP_KEPT_S,
+    STALE_S,
+)
+from natstui.model.live.limits import is_near
+from natstui.model.live.state import State
+from natstui.model.records.recording import ClockStepped
+from natstui.units import bytes_text, counted, duration_text
+
+Condition = tuple[Entity, Kind, Seen]
+_ACCOUNT = Entity()
+_EVENTS = "events"
+_OVER_S = 10.0
+"""Rates of the account are those of the last so many seconds."""
+
+
+def account_conditions(state: State) -> Iterator[Condition]:
+    """Yield what holds for the account and for monitoring now."""
+    for kind, seen in (*_limits(state), *_api(state)):
+        yield _ACCOUNT, kind, seen
+    yield from _monitoring(state)
+
+
+def _limits(state: State) -> Iterator[tuple[Kind, Seen]]:
+    account = state.account
+    if account is None:
+        return
+    for used, most, full, near in (
+        (account.storage_bytes, account.max_storage_bytes, kinds.A_STORAGE_FULL,
+         kinds.A_STORAGE_NEAR),
+        (account.memory_bytes, account.max_memory_bytes, kinds.A_MEMORY_FULL,
+         kinds.A_MEMORY_NEAR),
+    ):  # fmt: skip
+        text = f"{bytes_text(used)} of {bytes_text(most)}"
+        if most and used > ACCOUNT_ALARM_SHARE * most:
+            yield full, Seen(text)
+        elif most and used > ACCOUNT_WARN_SHARE * most:
+            yield near, Seen(text)
+    if is_near(account.streams_count, account.max_streams_count):
+        text = f"{account.streams_count} of {account.max_streams_count} streams"
+        yield kinds.A_STREAMS_NEAR, Seen(text)
+    if is_near(account.consumers_count, account.max_consumers_count):
+        text = f"{account.consumers_count} of {account.max_consumers_count} consumers"
+        yield kinds.A_CONSUMERS_NEAR, Seen(text)
+    if account.max_memory_bytes is None and account.max_storage_bytes is None:
+        yield kinds.A_UNLIMITED, Seen("neither memory nor storage is limited")
+    if (account.api_inflight_count or 0) > API_INFLIGHT_MOST:
+        yield kinds.A_API_BACKLOG, Seen(f"{account.api_inflight_count} requests wait")
+
+
+def _api(state: State) -> Iterator[tuple[Kind, Seen]]:
+    if not state.costs:
+        return
+    newest = state.costs[-1]
+    rtt_us = newest.cost.api_rtt_us
+    if rtt_us is not None and rtt_us > API_SLOW_S * 1e6:
+        yield kinds.A_API_SLOW, Seen(f"an answer took {duration_text(rtt_us / 1e6)}")
+    from_us = newest.mono_us - _OVER_S * 1e6
+    recent = [c for c in state.costs if c.mono_us >= from_us and c.api_errors_count is not None]
+    if len(recent) < 2 or recent[-1].mono_us <= recent[0].mono_us:
+        return
+    errors = (recent[-1].api_errors_count or 0) - (recent[0].api_errors_count or 0)
+    per_s = errors * 1e6 / (recent[-1].mono_us - recent[0].mono_us)
+    if per_s > API_ERRORS_PER_S:
+        yield kinds.A_API_ERRORS, Seen(f"{per_s:.1f} errors a second", None, (), {"per_s": per_s})
+
+
+def _monitoring(state: State) -> Iterator[Condition]:
+    link = state.link
+    here = Entity(part="natstui")
+    if link is not None and link.state not in ("connected", "connecting"):
+        text = f"{link.state}: {link.reason}" if link.reason else link.state
+        yield here, kinds.M_NO_LINK, Seen(text, link.at_us)
+    for what, trouble in state.unavailable.items():
+        entity = Entity(part=what)
+        seen = Seen(f"{what}: {trouble.reason}", trouble.at_us)
+        if what == _EVENTS:
+            yield entity, kinds.M_EVENTS_LEFT_OUT, seen
+        elif trouble.denied_subject:
+            yield entity, kinds.M_DENIED, seen
+        else:
+            yield entity, kinds.M_UNAVAILABLE, seen
+    old = _stale(state)
+    if old is not None:
+        yield here, kinds.M_STALE, old
+    for event in reversed(state.happenings[-100:]):
+        if isinstance(event, ClockStepped):
+            if state.now_at_us - event.at_us < GIVEN_UP_KEPT_S * 1e6:
+                text = f"the clock was set by {event.step_us / 1e6:+.3f} s"
+                yield here, kinds.M_CLOCK, Seen(text, event.at_us)
+            break
+
+
+def _stale(state: State) -> Seen | None:
+    """Tell of the oldest rows; those whose leader does not answer have a finding of their own."""
+    oldest_us = state.now_mono_us - round(STALE_S * 1e6)
+    count = 0
+    for sampled, leaders in (
+        (state.streams.columns.sampled_mono_us, state.streams.columns.leader),
+        (state.consumers.columns.sampled_mono_us, state.consumers.columns.leader),
+    ):
+        if sampled and min(sampled) < oldest_us:
+            rows = zip(sampled, leaders, strict=True)
+            count += sum(1 for us, leader in rows if us < oldest_us and leader is not None)
+    return Seen(f"{counted(count, 'row')} older than {STALE_S:.0f} s") if count else None

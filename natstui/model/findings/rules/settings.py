@@ -1,0 +1,189 @@
+"""The rules about settings that exist: those that hold something back, and those that are risky.
+
+The risky ones change with the configuration only. They are found when somebody asks, not kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.assets.subjects import overlap
+from natstui.model.findings.catalogue import settings as kinds
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import Finding, Seen, of_key, worst_first
+from natstui.model.findings.rules.look import ConsumerLook, StreamLook
+from natstui.model.findings.thresholds import INACTIVE_S, NEAR_SHARE, UNUSED_S
+from natstui.model.live.state import State
+from natstui.units import bytes_text, duration_text
+
+Found = Seen | None
+
+
+def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
+    """Tell whether no subject of a stream can match any filter of a consumer."""
+    if stream is None or not config.filter_subjects or not stream.subjects:
+        return False
+    if stream.mirror or stream.sources or "subject_transform" in stream.config_json:
+        return False
+    return not any(overlap(f, s) for f in config.filter_subjects for s in stream.subjects)
+
+
+def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
+    """Tell whether a consumer may have a finding although nothing of it is pending."""
+    return (
+        bool(config.inactive_threshold_ns)
+        or config.deliver_policy in ("by_start_sequence", "by_start_time")
+        or bool(config.priority_policy)
+        or unmatched(config, stream)
+    )
+
+
+def no_match(look: ConsumerLook, known: bool) -> Found:
+    """Its filter matches no subject of its stream."""
+    stream = look.state.stream_configurations.get(look.name[0])
+    if look.config is None or stream is None or not unmatched(look.config, stream):
+        return None
+    text = f"{', '.join(look.config.filter_subjects[:3])} matches nothing; the stream has"
+    return Seen(f"{text} {', '.join(stream.subjects[:5])}")
+
+
+def past_the_end(look: ConsumerLook, known: bool) -> Found:
+    """It waits for a sequence or a moment that is still to come."""
+    config = look.config
+    if config is None or config.deliver_policy not in ("by_start_sequence", "by_start_time"):
+        return None
+    if config.deliver_policy == "by_start_time":
+        return _starts_at(look, look.settings.get("opt_start_time"))
+    start, stream = look.settings.get("opt_start_seq"), look.stream
+    if not isinstance(start, int) or stream is None:
+        return None
+    last_seq = stream.columns.last_seq[stream.row]
+    if start <= last_seq + 1:
+        return None
+    text = f"it starts at sequence {start}, the last one is {last_seq}"
+    return Seen(text, None, (start,))
+
+
+def _starts_at(look: ConsumerLook, start: object) -> Found:
+    try:
+        at_us = datetime.fromisoformat(str(start)).timestamp() * 1e6
+    except ValueError:
+        return None
+    if at_us <= look.at_us:
+        return None
+    return Seen(f"it starts in {duration_text((at_us - look.at_us) / 1e6)}, at {start}")
+
+
+def expiring(look: ConsumerLook, known: bool) -> Found:
+    """Nobody uses it, and most of its inactive threshold has passed."""
+    config = look.config
+    if config is None or not config.inactive_threshold_ns or look.served:
+        return None
+    threshold_s = config.inactive_threshold_ns / 1e9
+    quiet_s = (look.at_us - look.idle_since_us) / 1e6
+    if quiet_s < NEAR_SHARE * threshold_s:
+        return None
+    text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
+    # A pull between two polls starts it anew, and only the next polls tell.
+    hold_s = 0.0 if known else min(2.0, threshold_s * (1 - NEAR_SHARE) / 2)
+    return Seen(f"{text}: the server removes it then", None, (), {}, hold_s)
+
+
+def original_pace(look: ConsumerLook, known: bool) -> Found:
+    """It is held back to the pace at which messages were published."""
+    if look.settings.get("replay_policy") != "original" or not look.served:
+        return None
+    return Seen(f"{look.pending} pending, delivered at the pace of their publishers")
+
+
+def rate_limited(look: ConsumerLook, known: bool) -> Found:
+    """A rate limit holds it back."""
+    limit = look.settings.get("rate_limit_bps")
+    if not isinstance(limit, int) or not limit or not look.served:
+        return None
+    return Seen(f"{look.pending} pending, at most {bytes_text(limit / 8)}/s are delivered")
+
+
+def consumer_settings(state: State, row: int) -> list[Finding]:
+    """Return what is risky in the settings of a consumer, the worst first."""
+    look = ConsumerLook(state, row, None)
+    if look.config is None:
+        return []
+    stream = state.stream_configurations.get(look.name[0])
+    found = [*_risky_consumer(look, look.config, look.settings, stream)]
+    return _findings(state, found, look.key, look.columns.created_at_us[row])
+
+
+def stream_settings(state: State, row: int) -> list[Finding]:
+    """Return what is risky in the settings of a stream, the worst first."""
+    look = StreamLook(state, row)
+    if look.config is None:
+        return []
+    found = [*_risky_stream(look, look.config, look.settings)]
+    return _findings(state, found, look.key, look.columns.created_at_us[row])
+
+
+def _findings(
+    state: State, found: list[tuple[Kind, str]], key: tuple[str | int, ...], created_at_us: int
+) -> list[Finding]:
+    entity = of_key(key)
+    findings = [Finding(kind, entity, created_at_us, text) for kind, text in found]
+    return sorted(findings, key=worst_first)
+
+
+def _risky_consumer(
+    look: ConsumerLook,
+    config: ConsumerConfiguration,
+    settings: Mapping[str, object],
+    stream: StreamConfiguration | None,
+) -> Iterator[tuple[Kind, str]]:
+    acks, wait_ns = config.ack_policy != "none", config.ack_wait_ns or 0
+    if acks and stream and stream.max_age_ns and stream.max_age_ns < wait_ns:
+        ages = duration_text(stream.max_age_ns / 1e9), duration_text(wait_ns / 1e9)
+        yield kinds.K_AGE_BELOW_WAIT, f"max age {ages[0]} is shorter than ack wait {ages[1]}"
+    if acks and config.max_ack_pending_msgs == 1:
+        yield kinds.K_ONE_PENDING, "max ack pending is 1"
+    backoff = settings.get("backoff")
+    if acks and config.max_deliver_count is None:
+        yield kinds.K_UNLIMITED_DELIVERIES, "max deliver is not set"
+        if isinstance(backoff, list) and backoff:
+            yield kinds.K_BACKOFF_CUT, f"{len(backoff)} steps of backoff, and no max deliver"
+    threshold_ns = config.inactive_threshold_ns
+    if acks and threshold_ns and threshold_ns < wait_ns:
+        yield (
+            kinds.K_EXPIRES_BEFORE_ACK,
+            (
+                f"inactive threshold {duration_text(threshold_ns / 1e9)}, "
+                f"ack wait {duration_text(wait_ns / 1e9)}"
+            ),
+        )
+    if stream and config.durable and config.replicas_count < stream.replicas_count:
+        counts = config.replicas_count, stream.replicas_count
+        yield kinds.K_FEWER_REPLICAS, f"{counts[0]} of the stream's {counts[1]} replicas"
+    unused_s = (look.at_us - look.idle_since_us) / 1e6
+    if config.durable and not look.served and unused_s > UNUSED_S:
+        yield kinds.K_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
+
+
+def _risky_stream(
+    look: StreamLook, config: StreamConfiguration, settings: Mapping[str, object]
+) -> Iterator[tuple[Kind, str]]:
+    limits = (config.max_msgs, config.max_bytes, config.max_age_ns, config.max_msgs_per_subject)
+    if config.retention == "limits" and not any(limits) and not config.sealed:
+        yield kinds.K_NO_LIMIT, "neither messages, bytes nor age are limited"
+    if config.storage == "memory":
+        yield kinds.K_MEMORY, "memory storage"
+    link = look.state.link
+    if config.replicas_count == 1 and link is not None and link.cluster:
+        yield kinds.K_ONE_REPLICA, f"1 replica in the cluster {link.cluster}"
+    last_at_us = look.columns.last_at_us[look.row]
+    if last_at_us is not None and not config.sealed:
+        quiet_s = (look.at_us - last_at_us) / 1e6
+        if quiet_s > INACTIVE_S:
+            yield kinds.K_INACTIVE, f"nothing stored for {duration_text(quiet_s)}"
+    if not config.allow_direct and not config.mirror:
+        yield kinds.K_NO_DIRECT, "allow direct is off"
+    if settings.get("no_ack"):
+        yield kinds.K_NO_ACK, "no ack is on"

@@ -1,0 +1,166 @@
+"""Every threshold of judgement: its value, its unit, what it decides. Their only home.
+
+Rules, screens and the queries over recordings name the numbers here. The module imports nothing
+of ours, so that the smallest part of the analysis can have it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal[
+    "s", "share", "msgs", "msgs/s", "subjects", "times", "requests", "errors/s", "events"
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """One number that decides, with its unit."""
+
+    name: str
+    value: float
+    unit: Unit
+    meaning: str
+
+    @property
+    def text(self) -> str:
+        """The value with its unit: `10 s`, `80 %`."""
+        if self.unit == "share":
+            return f"{100 * self.value:g} %"
+        return f"{self.value:,g} {self.unit}"
+
+
+THRESHOLDS: dict[str, Threshold] = {}
+"""Every threshold by its name."""
+
+
+def _threshold(value: float, name: str, unit: Unit, meaning: str) -> float:
+    THRESHOLDS[name] = Threshold(name, value, unit, meaning)
+    return value
+
+
+NEAR_SHARE = _threshold(
+    0.8, "near", "share",
+    "from this share of a limit on, a level is near it: worth a look before it is reached",
+)  # fmt: skip
+FULL_SHARE = _threshold(
+    0.98, "full", "share",
+    "from this share of a limit of bytes on, a stream that loses messages is held there by it",
+)  # fmt: skip
+STUCK_AFTER_S = _threshold(
+    30.0, "stuck after", "s",
+    "a recorded ack floor that did not move for this long, with messages outstanding, is stuck",
+)  # fmt: skip
+NO_PULLS_AFTER_S = _threshold(
+    10.0, "no pulls after", "s",
+    "a consumer that fetches now and then has no open pull request in between: that is normal",
+)  # fmt: skip
+MOST_SAMPLES_SHARE = _threshold(
+    0.5, "most samples", "share",
+    "a recorded stretch has the condition that more than this share of its samples have",
+)  # fmt: skip
+
+RECENT_S = _threshold(
+    10.0, "recent", "s", "naks and terms of the last so many seconds are held against deliveries"
+)
+NAKED_SHARE = _threshold(
+    0.9, "naks", "share", "of the recent deliveries; from here on, all messages count as refused"
+)
+NAKED_LEAVE_SHARE = _threshold(
+    0.5, "naks, leaving", "share", "below this share of naks, messages do not count as refused"
+)
+NAKS_FEWEST = int(
+    _threshold(3, "naks, fewest", "times", "fewer recent naks than this say nothing yet")
+)
+TERMS_FEWEST = int(
+    _threshold(3, "terms, fewest", "times", "fewer recent terms than this say nothing yet")
+)
+POISON_DELIVERIES = int(
+    _threshold(5, "poison", "times", "a message delivered so often and not settled is in a loop")
+)
+FLOW_STALL_S = _threshold(
+    3.0, "flow stall", "s",
+    "a bound push consumer with messages to deliver, and none delivered for this long, stalls",
+)  # fmt: skip
+STALLED_S = _threshold(
+    10.0, "stalled", "s",
+    "pull requests are open and messages pending, but none was delivered for this long",
+)  # fmt: skip
+FALLING_WINDOW_S = _threshold(
+    10.0, "falling behind, window", "s",
+    "the lowest backlog of the later half of so many seconds is held against the earlier half",
+)  # fmt: skip
+FALLING_PER_S = _threshold(
+    1.0, "falling behind, rate", "msgs/s", "a backlog that grows more slowly is not falling behind"
+)
+FALLING_MSGS = int(
+    _threshold(10, "falling behind, backlog", "msgs", "a smaller backlog is not falling behind")
+)
+REPEATS_ONLY_S = _threshold(
+    3.0, "only repeats", "s",
+    "nothing new was delivered for this long, while deliveries went on and messages wait",
+)  # fmt: skip
+GIVEN_UP_KEPT_S = _threshold(
+    300.0, "given up", "s",
+    "a message that was given up is told of for so long, where the server does not tell any more",
+)  # fmt: skip
+GONE_KEPT_S = _threshold(300.0, "gone", "s", "a consumer that is gone is told of for so long")
+LAG_S = _threshold(3600.0, "lag", "s", "the next message to deliver is older than this")
+SILENT_UPSTREAM_S = _threshold(
+    15.0, "silent source", "s",
+    "a mirror's origin or a source that was not heard of for this long; a living one answers in 1",
+)  # fmt: skip
+UPSTREAM_LAG_MSGS = int(
+    _threshold(1000, "source lag", "msgs", "a mirror or source further behind than this")
+)
+PEER_ACTIVE_S = _threshold(
+    5.0, "replica contact", "s", "a replica that the leader has not heard of for this long is away"
+)
+PEER_LAG_MSGS = int(
+    _threshold(1000, "replica lag", "msgs", "a replica further behind its leader than this")
+)
+FULL_SOON_S = _threshold(
+    3600.0, "full soon", "s", "a stream whose limit is reached within this time at its trend"
+)
+SUBJECTS_MOST = int(
+    _threshold(
+        1_000_000, "subjects", "subjects", "more subjects in one stream than this cost memory"
+    )
+)
+HOLES_SHARE = _threshold(
+    0.5, "holes", "share", "more of the sequences between first and last than this are deleted"
+)
+HOLES_FEWEST = int(
+    _threshold(100_000, "holes, fewest", "msgs", "fewer deleted messages than this cost little")
+)
+LEADERS_FEWEST = int(
+    _threshold(3, "leader changes", "times", "so many elections within five minutes are flapping")
+)
+LEADERS_WINDOW_S = _threshold(
+    300.0, "leader changes, window", "s", "elections of the last so many seconds are counted"
+)
+UNUSED_S = _threshold(
+    14 * 86_400.0, "unused", "s", "a durable that delivered nothing for this long is not used"
+)
+INACTIVE_S = _threshold(
+    30 * 86_400.0, "inactive", "s", "a stream that stored nothing for this long is not used"
+)
+ACCOUNT_WARN_SHARE = _threshold(
+    0.75, "account, near", "share", "of memory and storage: `nats server check jetstream` warns"
+)
+ACCOUNT_ALARM_SHARE = _threshold(
+    0.9, "account, full", "share", "of memory and storage: `nats server check jetstream` alarms"
+)
+API_ERRORS_PER_S = _threshold(
+    1.0, "API errors", "errors/s", "the API of the account answers with more errors than this"
+)
+API_SLOW_S = _threshold(
+    0.5, "API answers", "s", "the API takes longer than this to answer: it is slow"
+)
+API_INFLIGHT_MOST = int(
+    _threshold(1000, "API backlog", "requests", "more requests than this wait at the API")
+)
+STALE_S = _threshold(
+    30.0, "stale", "s", "rows that could not be refreshed for this long say little of the present"
+)

@@ -1,0 +1,118 @@
+"""The status of a consumer or a stream: its worst finding, or what it does without one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natstui.model.findings.catalogue.kind import Kind, Level
+from natstui.model.findings.catalogue.status import (
+    CATCHING_UP,
+    IDLE,
+    QUIET,
+    STORING,
+    UP_TO_DATE,
+    WORKING,
+    Status,
+)
+from natstui.model.findings.finding import Finding, of_key
+from natstui.model.findings.rules.settings import consumer_settings, stream_settings
+from natstui.model.live.rates import counter_per_s, rate_column, trend_column, trend_per_s
+from natstui.model.live.state import State
+
+_SHOWN = ("critical", "warning")
+"""What is only worth knowing does not hide what a consumer does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The status of a consumer or a stream in two words, and the numbers that show it."""
+
+    level: Level
+    word: str
+    evidence: str
+    finding: Finding | None = None
+    """What is wrong; None where nothing is."""
+
+
+def _worst(state: State, key: tuple[str | int, ...]) -> Finding | None:
+    worst = state.findings.worst(of_key(key))
+    return worst if worst is not None and worst.kind.severity in _SHOWN else None
+
+
+def _calm(
+    pending: int, unacked: int, pending_per_s: float | None, delivered_per_s: float | None
+) -> Status:
+    """Return what a consumer does with which nothing is wrong."""
+    if pending == 0 and unacked == 0:
+        return UP_TO_DATE if delivered_per_s else IDLE
+    return CATCHING_UP if pending and pending_per_s and pending_per_s < 0 else WORKING
+
+
+def statuses(state: State) -> list[Status | Kind]:
+    """Return the status of every consumer, column by column: for sorting many of them."""
+    history, columns = state.consumer_history, state.consumers.columns
+    rows = zip(
+        state.consumers.roster.keys,
+        columns.pending_msgs,
+        columns.ack_pending_msgs,
+        trend_column(history, "pending_msgs"),
+        rate_column(history, "delivered_consumer_seq"),
+        strict=True,
+    )
+    found: list[Status | Kind] = []
+    for key, *counters in rows:
+        worst = _worst(state, key)
+        found.append(_calm(*counters) if worst is None else worst.kind)  # type: ignore[arg-type]
+    return found
+
+
+def consumer_verdict(state: State, row: int) -> Verdict:
+    """Return the status of the consumer in `row` of `state.consumers`, with its evidence."""
+    history, key = state.consumer_history, state.consumers.roster.keys[row]
+    worst = _worst(state, key)
+    if worst is not None:
+        return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
+    columns = state.consumers.columns
+    pending, unacked = columns.pending_msgs[row], columns.ack_pending_msgs[row]
+    per_s = trend_per_s(history, key, "pending_msgs")
+    status = _calm(pending, unacked, per_s, counter_per_s(history, key, "delivered_consumer_seq"))
+    if status in (UP_TO_DATE, IDLE):
+        text = status.sentence
+    elif status is CATCHING_UP:
+        text = f"{pending} pending, {per_s or 0:+.1f} a second"
+    else:
+        text = f"{pending} pending, {unacked} waiting for their ack"
+    return Verdict(status.level, status.word, text)
+
+
+def stream_verdict(state: State, row: int) -> Verdict:
+    """Return the status of the stream in `row` of `state.streams`, with its evidence."""
+    key = state.streams.roster.keys[row]
+    worst = _worst(state, key)
+    if worst is not None:
+        return Verdict(worst.kind.level, worst.kind.word, worst.text, worst)
+    stores = counter_per_s(state.stream_history, key, "last_seq")
+    status = STORING if stores else QUIET
+    return Verdict(status.level, status.word, status.sentence)
+
+
+def stream_statuses(state: State) -> list[Status | Kind]:
+    """Return the status of every stream, for sorting."""
+    rates = rate_column(state.stream_history, "last_seq")
+    found: list[Status | Kind] = []
+    for key, rate in zip(state.streams.roster.keys, rates, strict=True):
+        worst = _worst(state, key)
+        found.append((STORING if rate else QUIET) if worst is None else worst.kind)
+    return found
+
+
+def consumer_findings(state: State, row: int) -> list[Finding]:
+    """Return all that is wrong with a consumer, and what is risky in its settings."""
+    key = state.consumers.roster.keys[row]
+    return [*state.findings.of(of_key(key)), *consumer_settings(state, row)]
+
+
+def stream_findings(state: State, row: int) -> list[Finding]:
+    """Return all that is wrong with a stream, and what is risky in its settings."""
+    key = state.streams.roster.keys[row]
+    return [*state.findings.of(of_key(key)), *stream_settings(state, row)]

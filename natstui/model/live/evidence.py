@@ -1,0 +1,133 @@
+"""What the server announced of each consumer and stream, joined to them and to their messages.
+
+A pure function of the announcements, in bounded memory: totals are exact, and of the messages the
+most frequent ones are counted one by one (`natstui.model.live.message_counts`).
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+
+from natstui.model.live.message_counts import MessageCount, MessageCounts
+from natstui.model.records.evidence import (
+    AdvisoriesCounted,
+    EvidenceSoFar,
+    MessageTrouble,
+    Trouble,
+)
+from natstui.model.records.record import Advisory
+
+MOST_TROUBLED = 2_000
+"""Consumers and streams of which evidence is kept; above, what is oldest is dropped."""
+_ELECTIONS_KEPT = 16
+_FIELDS: dict[str, str] = {"nak": "naks", "terminated": "terms", "max_deliver": "give_ups"}
+
+Name = tuple[str, str]
+"""Stream and consumer; an empty consumer for the stream itself."""
+_NOTHING: Mapping[Name, Trouble] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What was announced so far."""
+
+    of: Mapping[Name, Trouble] = field(default_factory=lambda: _NOTHING)
+
+    def after(self, told: Iterable[Advisory | AdvisoriesCounted]) -> Evidence:
+        """Return the evidence after announcements; the same object when they add nothing."""
+        troubles: dict[Name, Trouble] | None = None
+        for one in told:
+            if one.stream is None or one.type not in _TELLING:
+                continue
+            troubles = dict(self.of) if troubles is None else troubles
+            _take(troubles, one, (one.stream, one.consumer or ""))
+        if troubles is None:
+            return self
+        while len(troubles) > MOST_TROUBLED:
+            del troubles[min(troubles, key=lambda name: troubles[name].last_at_us)]
+        return Evidence(MappingProxyType(troubles))
+
+
+def evidence_of(record: EvidenceSoFar) -> Evidence:
+    """Return the evidence that a keyframe repeats."""
+    return Evidence(MappingProxyType({(one.stream, one.consumer): one for one in record.troubles}))
+
+
+def evidence_so_far(evidence: Evidence, at_us: int) -> EvidenceSoFar | None:
+    """Return what a keyframe repeats; None when nothing was announced."""
+    troubles = tuple(evidence.of.values())
+    return EvidenceSoFar(at_us, troubles) if troubles else None
+
+
+_LEADERS = ("stream_leader_elected", "consumer_leader_elected")
+_ACTIONS = ("stream_action", "consumer_action")
+_ROLLED_BACK = "stream_rolled_back"
+_TELLING = frozenset({*_FIELDS, *_LEADERS, *_ACTIONS, _ROLLED_BACK})
+
+
+def _take(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name: Name) -> None:
+    """Add one announcement."""
+    if one.type in _ACTIONS:
+        _act(troubles, one, name)
+        return
+    known = troubles.get(name) or Trouble(*name)
+    if one.type in _LEADERS:
+        elections = (*known.elected_at_us[1 - _ELECTIONS_KEPT :], one.at_us)
+        troubles[name] = replace(known, elected_at_us=elections)
+    elif one.type == _ROLLED_BACK:
+        troubles[name] = replace(known, rolled_back_at_us=one.at_us, rolled_back_text=_text(one))
+    else:
+        which = _FIELDS[one.type]
+        counts: MessageCounts = getattr(known, which)
+        if isinstance(one, AdvisoriesCounted):
+            counts = counts.after(one.at_us, one.messages, one.said_count)
+        else:
+            counts = counts.after(one.at_us, message_of(one), 1)
+        changes = {which: counts}
+        troubles[name] = replace(known, **changes)  # type: ignore[arg-type]
+
+
+def _text(one: Advisory | AdvisoriesCounted) -> str:
+    return one.text if isinstance(one, Advisory) else ""
+
+
+def _act(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name: Name) -> None:
+    """What was said of one that is deleted, or of the one before, is not said of the next."""
+    body = _body(one)
+    if body.get("action") not in ("create", "delete"):
+        return
+    gone = [each for each in troubles if each == name or (not name[1] and each[0] == name[0])]
+    for each in gone:
+        del troubles[each]
+
+
+def message_trouble(kind: str) -> MessageTrouble | None:
+    """Return the type of an announcement, if it is about one message."""
+    match kind:
+        case "nak" | "terminated" | "max_deliver":
+            return kind
+        case _:
+            return None
+
+
+def message_of(one: Advisory) -> tuple[MessageCount, ...]:
+    """Return the message that an announcement is about; none where it does not tell."""
+    body = _body(one)
+    seq, deliveries = body.get("stream_seq"), body.get("deliveries")
+    if not isinstance(seq, int) or seq <= 0:
+        return ()
+    return (MessageCount(seq, 1, 0, deliveries if isinstance(deliveries, int) else 0),)
+
+
+def _body(one: Advisory | AdvisoriesCounted) -> dict[str, object]:
+    if not isinstance(one, Advisory):
+        return {}
+    try:
+        body = json.loads(one.body_json)
+    except ValueError:
+        # Recordings may be edited by hand; an event without numbers is still an event.
+        return {}
+    return body if isinstance(body, dict) else {}

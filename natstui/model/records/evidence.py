@@ -1,0 +1,61 @@
+"""Announcements about messages as counts: those of a storm, and all that a moment knows of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCount, MessageCounts
+
+MessageTrouble = Literal["nak", "terminated", "max_deliver"]
+"""Types of announcements that are about one message."""
+
+
+@dataclass(frozen=True, slots=True)
+class AdvisoriesCounted:
+    """Announcements that came faster than they are passed on one by one, counted."""
+
+    at_us: int
+    type: MessageTrouble
+    """As in `Advisory`."""
+    stream: str
+    consumer: str
+    said_count: int
+    """Exact: of all messages."""
+    messages: tuple[MessageCount, ...]
+    """The most frequent messages among them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """What was announced of one consumer, or of one stream, since it was made."""
+
+    stream: str
+    consumer: str
+    """Empty for the stream itself."""
+    naks: MessageCounts = NOTHING_COUNTED
+    """Refused by the client."""
+    terms: MessageCounts = NOTHING_COUNTED
+    """Terminated by the client."""
+    give_ups: MessageCounts = NOTHING_COUNTED
+    """Given up at max deliver."""
+    elected_at_us: tuple[int, ...] = ()
+    """When leaders were elected, the newest last."""
+    rolled_back_at_us: int = 0
+    """When its last sequence went back; 0 for never."""
+    rolled_back_text: str = ""
+
+    @property
+    def last_at_us(self) -> int:
+        """When the newest of all this was announced."""
+        counts = (self.naks, self.terms, self.give_ups)
+        times = (one.last_at_us for one in counts)
+        return max((*times, self.rolled_back_at_us, *self.elected_at_us[-1:]))
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSoFar:
+    """All that was announced of consumers, streams and messages until now, as counts."""
+
+    at_us: int
+    troubles: tuple[Trouble, ...]

@@ -1,0 +1,130 @@
+"""Findings are raised, kept and ended the same whenever the records are the same, and cheaply."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import replace
+
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
+from natstui.model.findings.finding import RESOLVED_KEPT, of_key
+from natstui.model.findings.rules.consumers import CONSUMER_RULES
+from natstui.model.findings.rules.streams import STREAM_RULES
+from natstui.model.findings.thresholds import THRESHOLDS
+from natstui.model.live.state import State
+from natstui.model.records.record import Configured
+from tests.model.builders import snapshot
+from tests.model.findings.life import Life
+from tests.session.scenario import consumer
+
+
+def test_codes_words_and_thresholds_of_the_catalogue_are_sound() -> None:
+    assert len(KINDS) >= 80
+    assert len({kind.word for kind in KINDS.values()}) == len(KINDS)
+    used = {name for kind in KINDS.values() for name in kind.thresholds}
+    assert used <= THRESHOLDS.keys()
+    for code, kind in KINDS.items():
+        assert code == kind.code and kind.sentence and kind.check and kind.act
+
+
+def test_every_rule_is_of_a_kind_of_the_catalogue() -> None:
+    kinds = [rule.kind for rule in CONSUMER_RULES] + [kind for kind, _ in STREAM_RULES]
+    assert len(set(kinds)) == len(kinds)
+    assert all(KINDS[kind.code] is kind for kind in kinds)
+    assert all(isinstance(kind, Kind) for kind in kinds)
+
+
+def test_a_condition_that_comes_and_goes_is_one_finding_while_it_may_leave() -> None:
+    life = Life({"max_ack_pending_msgs": 100})
+    well = {"delivered_at_us": life.consumer["created_at_us"] + 580_000_000}
+    for _ in range(4):
+        life.poll(ack_pending_msgs=90, **well)
+    since_us = life.open["NT-C51"].since_us
+    life.poll(ack_pending_msgs=10)
+    assert life.open["NT-C51"].since_us == since_us
+    life.poll(ack_pending_msgs=90)
+    life.poll(ack_pending_msgs=10)
+    life.polls(2)
+    assert life.open == {}
+    (over,) = life.state.findings.resolved
+    assert over.since_us == since_us and over.until_us is not None
+
+
+def test_what_was_over_is_kept_within_bounds() -> None:
+    life = Life()
+    for _ in range(RESOLVED_KEPT + 20):
+        life.poll(paused=True)
+        life.poll(paused=False)
+    assert len(life.state.findings.resolved) == RESOLVED_KEPT
+
+
+def test_a_row_that_was_not_polled_keeps_its_findings() -> None:
+    life = Life()
+    life.polls(2, paused=True)
+    for second in range(3, 9):
+        life.add(snapshot(1_000 + second))
+    assert life.words == {"paused"}
+
+
+def test_a_consumer_made_again_has_none_of_the_findings_of_the_one_before() -> None:
+    life = Life()
+    life.polls(2, paused=True)
+    life.poll(paused=False, created_at_us=life.consumer["created_at_us"] + 5)
+    assert life.open == {} and len(life.over) == 1
+
+
+def many(count: int, second: float, **columns: object) -> object:
+    rows = [
+        {"stream": f"S{n % 100}", "name": f"c{n}", "created_at_us": 5, "waiting_pulls_count": 1}
+        | columns
+        for n in range(count)
+    ]
+    return snapshot(1_000 + second, None, rows)
+
+
+def cost_s(state: State) -> float:
+    """Return the processor time of judging a state."""
+    began = time.process_time()
+    judged(state)
+    return time.process_time() - began
+
+
+def test_judging_a_hundred_thousand_consumers_costs_little() -> None:
+    state = State()
+    for second in range(3):
+        state = judged_after(state, many(100_000, second))  # type: ignore[arg-type]
+    slices = [(0, 1_000), (1_000, 2_000)]
+    calm = state.after(many(100_000, 3))  # type: ignore[arg-type]
+    costs = sorted(cost_s(calm) for _ in range(5))
+    print(f"all polled, nothing wrong: {1000 * costs[0]:.0f} ms")
+    assert costs[0] < 0.25
+    part = state
+    for low, high in slices:
+        rows = [
+            {"stream": f"S{n % 100}", "name": f"c{n}", "created_at_us": 5, "pending_msgs": 50,
+             "delivered_at_us": 1, "ack_pending_msgs": 3}
+            for n in range(low, high)
+        ]  # fmt: skip
+        part = part.after(snapshot(1_005, None, rows, consumers_complete=False))
+        costs = sorted(cost_s(part) for _ in range(3))
+        print(f"1,000 polled, all wrong: {1000 * costs[0]:.0f} ms")
+        assert costs[0] < 0.5
+        part = judged(part)
+
+
+def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
+    count = 2 * MOST_ROWS + 10
+    names = [(f"S{n % 100}", f"c{n}") for n in range(count)]
+    configs = tuple(
+        replace(consumer(stream, name, 5), config_json=json.dumps({})) for stream, name in names
+    )
+    state = State().after(Configured(1, (), configs))
+    state = judged_after(state, many(count, 0, paused=True))  # type: ignore[arg-type]
+    for second in range(1, 3):
+        assert len(state.findings.open()) == second * MOST_ROWS
+        state = judged_after(state, snapshot(1_000 + second))
+    assert len(state.findings.open()) == count
+    key = state.consumers.roster.keys[0]
+    assert [one.kind.word for one in state.findings.of(of_key(key))] == ["paused"]

@@ -1,0 +1,96 @@
+"""Announcements are joined to consumer and message, and counted right in bounded memory."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from natstui.lines import decode_record, encode_record
+from natstui.model.live.evidence import MOST_TROUBLED, evidence_of, evidence_so_far
+from natstui.model.live.message_counts import ROOM, MessageCount, MessageCounts
+from natstui.model.live.state import EVENTS_KEPT, State, folded
+from natstui.model.records.evidence import AdvisoriesCounted
+from natstui.model.records.record import Advisory
+
+
+def advisory(
+    kind: str, seq: int, deliveries: int = 1, at_s: int = 0, consumer: str = "C"
+) -> Advisory:
+    body = json.dumps({"stream_seq": seq, "deliveries": deliveries})
+    return Advisory(1_000_000 * (at_s + 1), kind, "S", consumer, "", body)
+
+
+def test_every_give_up_is_counted_though_the_list_of_events_is_bounded() -> None:
+    records = [advisory("max_deliver", seq) for seq in range(1, EVENTS_KEPT + 512)]
+    state = folded(State(), records)
+    one_by_one = State()
+    for record in records:
+        one_by_one = one_by_one.after(record)
+    assert len(state.happenings) == EVENTS_KEPT
+    assert state.evidence.of["S", "C"].give_ups.total_count == EVENTS_KEPT + 511
+    assert state.evidence == one_by_one.evidence
+
+
+@given(st.lists(st.integers(1, 300), max_size=2000), st.integers(1, 50))
+def test_no_count_of_a_message_is_too_low_or_further_off_than_its_error(
+    told: list[int], together: int
+) -> None:
+    counts, true = MessageCounts(), Counter(told)
+    for start in range(0, len(told), together):
+        part = Counter(told[start : start + together])
+        named = [MessageCount(seq, count) for seq, count in part.most_common(ROOM)]
+        counts = counts.after(start + 1, named, sum(part.values()))
+    assert counts.total_count == len(told) and len(counts.messages) <= ROOM
+    for one in counts.messages:
+        assert one.said_count - one.error_count <= true[one.stream_seq] <= one.said_count
+    seen = {one.stream_seq for one in counts.messages}
+    most = [seq for seq, count in true.items() if count > len(told) / ROOM]
+    assert together > 1 or set(most) <= seen
+
+
+def test_a_storm_counted_in_the_engine_adds_up_with_what_came_one_by_one() -> None:
+    state = folded(State(), [advisory("nak", 7, n) for n in range(1, 501)])
+    many = (MessageCount(7, 300, 0, 800), MessageCount(9, 20, 0, 3))
+    state = state.after(AdvisoriesCounted(2_000_000, "nak", "S", "C", 320, many))
+    naks = state.evidence.of["S", "C"].naks
+    assert naks.total_count == 820
+    assert naks.worst()[0] == MessageCount(7, 800, 0, 800)
+    assert naks.worst()[1] == MessageCount(9, 20, 0, 3)
+
+
+def test_what_is_made_again_under_a_name_begins_without_evidence() -> None:
+    state = folded(State(), [advisory("nak", 1), advisory("nak", 2, consumer="D")])
+    deleted = Advisory(5, "consumer_action", "S", "C", "", '{"action": "delete"}')
+    state = state.after(deleted)
+    assert set(state.evidence.of) == {("S", "D")}
+    state = state.after(Advisory(6, "stream_action", "S", None, "", '{"action": "create"}'))
+    assert not state.evidence.of
+
+
+def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
+    names = [f"C{n}" for n in range(MOST_TROUBLED + 10)]
+    state = folded(State(), [advisory("nak", 1, 1, n, name) for n, name in enumerate(names)])
+    assert len(state.evidence.of) == MOST_TROUBLED
+    assert {name for _, name in state.evidence.of} == set(names[10:])
+
+
+def test_text_that_is_no_json_is_still_an_announcement() -> None:
+    state = State().after(Advisory(5, "nak", "S", "C", "", "(redacted)"))
+    naks = state.evidence.of["S", "C"].naks
+    assert (naks.total_count, naks.messages) == (1, ())
+
+
+def test_a_keyframe_repeats_all_evidence() -> None:
+    randomly = random.Random(1)
+    records = [advisory("nak", randomly.randrange(1, 90), 2, n) for n in range(500)]
+    records.append(Advisory(9_000_000, "consumer_leader_elected", "S", "D", "", "{}"))
+    state = folded(State(), records)
+    told = evidence_so_far(state.evidence, 5)
+    assert told is not None
+    again = decode_record(encode_record(told))
+    assert evidence_of(again) == state.evidence  # type: ignore[arg-type]
+    assert State().after(again).evidence == state.evidence

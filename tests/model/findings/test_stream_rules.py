@@ -1,0 +1,154 @@
+"""Every rule about streams, settings, the account and monitoring itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from natstui.model.findings.verdict import consumer_findings, stream_findings
+from natstui.model.live.snapshot import Account, Peer, Upstream
+from natstui.model.records.record import Restored, Unavailable
+from natstui.model.records.recording import ClockStepped
+from tests.model.builders import snapshot
+from tests.model.findings.life import START_S, Life, at_us
+
+NEW = {"discard": "new", "max_msgs": 100}
+
+
+@pytest.mark.parametrize(
+    ("stream", "config", "word"),
+    [
+        ({"leader": None}, {}, "leaderless"),
+        ({"lost_msgs": 3}, {}, "damaged"),
+        ({"stored_msgs": 100}, NEW, "refusing"),
+        ({"stored_msgs": 85}, NEW, "nearly full"),
+        ({"consumers_count": 9}, {"max_consumers_count": 10}, "nearly full"),
+        ({"stored_msgs": 5, "consumers_count": 0}, {"retention": "workqueue"},
+         "no consumer takes"),
+        ({"consumers_count": 0}, {"retention": "interest"}, "no interest"),
+        ({"subjects_count": 1_000_001}, {}, "many subjects"),
+        ({"deleted_msgs": 900_000, "last_seq": 1_000_000}, {}, "many holes"),
+        ({"upstreams": (Upstream("O", 0, 16 * 10**9, None, True),)}, {}, "source silent"),
+        ({"upstreams": (Upstream("O", 0, 10**9, "denied", True),)}, {}, "source error"),
+        ({"upstreams": (Upstream("O", 5000, 10**9, None, True),)}, {}, "source behind"),
+        ({"peers": (Peer("n2", True, False, 10**8, 5000), Peer("n3", True, False, 10**8, 0))},
+         {"replicas_count": 3}, "replica behind"),
+        ({"peers": (Peer("n2", True, False, 6 * 10**9, 0), Peer("n3", True, False, 10**8, 0))},
+         {"replicas_count": 3}, "away"),
+        ({"peers": (Peer("n2", False, False, 0, 0), Peer("n3", True, False, 6 * 10**9, 0))},
+         {"replicas_count": 3}, "quorum lost"),
+    ],
+)  # fmt: skip
+def test_what_a_stream_shows(stream: dict[str, Any], config: dict[str, Any], word: str) -> None:
+    life = Life({}, config)
+    well = {key: life.stream.get(key, ()) for key in stream}
+    well |= {key: 0 for key in ("lost_msgs", "subjects_count", "deleted_msgs") if key in stream}
+    if word in ("refusing", "nearly full", "no consumer takes"):
+        well |= {"stored_msgs": 0, "consumers_count": 1}
+    if "consumers_count" in stream:
+        life.is_there = False
+    life.polls(4, stream=stream)
+    found = {one.kind.word for one in life.state.findings.open()}
+    assert found == {word}
+    life.is_there = True
+    life.polls(4, stream=well)
+    assert life.open == {}
+
+
+def test_a_mirror_whose_origin_is_gone_is_told_since_it_was_heard_of_last() -> None:
+    life = Life()
+    for active_s in range(13, 19):
+        life.poll(stream={"upstreams": (Upstream("O", 0, active_s * 10**9, None, True),)})
+    finding = life.open["NT-S06"]
+    assert abs(finding.since_us - at_us(-12)) <= 1_000_000 and "its lag says 0" in finding.text
+
+
+def test_subjects_of_a_work_queue_that_no_consumer_takes_are_named() -> None:
+    life = Life(
+        {"filter_subjects": ("q.a",)}, {"retention": "workqueue", "subjects": ("q.a", "q.b")}
+    )
+    life.polls(3)
+    assert life.open["NT-S21"].text == "no consumer takes q.b"
+
+
+def test_how_long_a_stream_that_refuses_will_last_is_told() -> None:
+    life = Life({}, {"discard": "new", "max_msgs": 10_000})
+    for second in range(10):
+        life.poll(stream={"stored_msgs": 1000 + 100 * second, "last_seq": 1000 + 100 * second})
+    assert life.open["NT-S26"].text == "1900 of 10000 messages, full in 1m21s"
+
+
+def test_what_is_risky_in_settings_is_found_when_asked_for() -> None:
+    life = Life(
+        {"max_ack_pending_msgs": 1, "inactive_threshold_ns": 5 * 10**9},
+        {"max_age_ns": 10**9, "storage": "memory", "allow_direct": False},
+    )
+    life.poll()
+    assert [one.kind.code for one in consumer_findings(life.state, 0)] == [
+        "NT-K01", "NT-K02", "NT-K03", "NT-K05",
+    ]  # fmt: skip
+    assert [one.kind.code for one in stream_findings(life.state, 0)] == ["NT-K22", "NT-K25"]
+    assert life.open == {}
+
+
+def account(**changes: Any) -> Account:
+    values: dict[str, Any] = {
+        "memory_bytes": 0, "storage_bytes": 100, "streams_count": 1, "consumers_count": 1,
+        "max_memory_bytes": 100, "max_storage_bytes": 1000, "max_streams_count": 10,
+        "max_consumers_count": None, "api_requests_count": 0, "api_errors_count": 0,
+        "api_inflight_count": 0, "api_level": 5, "domain": None,
+    }  # fmt: skip
+    return Account(**values | changes)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"storage_bytes": 950}, "storage full"),
+        ({"storage_bytes": 800}, "storage near limit"),
+        ({"memory_bytes": 95}, "memory full"),
+        ({"memory_bytes": 80}, "memory near limit"),
+        ({"streams_count": 9}, "streams near limit"),
+        ({"max_consumers_count": 10, "consumers_count": 9}, "consumers near limit"),
+        ({"api_inflight_count": 2000}, "API backlog"),
+        ({"max_memory_bytes": None, "max_storage_bytes": None}, "account unlimited"),
+    ],
+)
+def test_what_the_account_shows(changes: dict[str, Any], word: str) -> None:
+    life = Life()
+    life.add(snapshot(START_S, account=account(**changes)))
+    assert life.words == {word}
+    for second in range(1, 5):
+        life.add(snapshot(START_S + second, account=account()))
+    assert life.open == {}
+
+
+def test_errors_of_the_api_are_a_rate() -> None:
+    life = Life()
+    for second in range(8):
+        life.add(snapshot(START_S + second, account=account(api_errors_count=5 * second)))
+    assert life.words == {"API errors"}
+
+
+def test_what_cannot_be_read_and_a_lost_connection_are_findings_too() -> None:
+    life = Life()
+    life.poll()
+    life.add(Unavailable(at_us(2), "STREAM.LIST", "denied", "$JS.API.STREAM.LIST"))
+    life.link("reconnecting", "server gone")
+    assert life.words == {"not permitted", "not connected"}
+    life.link("connected")
+    life.add(Restored(at_us(5), "STREAM.LIST"))
+    assert life.words == set()
+    life.add(ClockStepped(at_us(6), 5_000_000))
+    life.poll()
+    assert life.words == {"clock set"}
+
+
+def test_rows_that_cannot_be_refreshed_are_told() -> None:
+    life = Life()
+    life.poll()
+    life.add(snapshot(START_S + 40))
+    assert life.words == {"stale"}
+    life.poll(step_s=41)
+    assert life.words == set()

@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
     "watch": "natstui.cli.watch.command:watch",
+    "metrics": "natstui.cli.metrics.command:metrics",
     "export": "natstui.cli.sessions.export:export",
     "record": "natstui.cli.sessions.record:record",
     "replay": "natstui.cli.sessions.replay:replay",

@@ -1,0 +1,76 @@
+"""`natstui metrics`: streams, consumers and account for Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from natstui.cli.options import connection_options, interval_seconds
+
+if TYPE_CHECKING:
+    from natstui.config import Connection
+    from natstui.config.settings import Settings
+    from natstui.model.records.record import Record
+
+
+@click.command()
+@click.option(
+    "--listen", metavar="HOST:PORT", default="127.0.0.1:9777", show_default=True,
+    help="Where scrapes are answered; port 0 takes a free one.",
+)  # fmt: skip
+@click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
+@connection_options
+def metrics(settings: Settings, connection: Connection, listen: str, interval: str | None) -> None:
+    """Serve streams, consumers and account as OpenMetrics, until it is stopped.
+
+    Names and labels are those of prometheus-nats-exporter's jetstream_ metrics, of one account.
+    """
+    import asyncio
+
+    from natstui.cli.metrics.serving import parse_address
+
+    interval_s = interval_seconds(interval) if interval else settings.monitor.interval_s
+    asyncio.run(_serve(settings, connection, parse_address(listen), interval_s))
+
+
+async def _serve(
+    settings: Settings, connection: Connection, address: tuple[str, int], interval_s: float
+) -> None:
+    import asyncio
+    import signal
+
+    from natstui.cli.metrics.exposition import Exposition
+    from natstui.cli.metrics.serving import serving
+    from natstui.engine.live import watch_server
+    from natstui.jetstream.polling.control import PollControl
+    from natstui.model.live.state import State
+
+    class Latest:
+        """A sink that keeps the newest state."""
+
+        def __init__(self) -> None:
+            self.state = State()
+
+        def add(self, record: Record) -> None:
+            self.state = self.state.after(record)
+
+    latest, exposition, stop = Latest(), Exposition(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    control, budget = PollControl(interval_s), int(settings.monitor.max_requests_per_s)
+    with serving(address, lambda: exposition.text(latest.state)) as port:
+        where = f"http://{address[0]}:{port}/metrics"
+        click.echo(f"metrics at {where}", err=True)
+        works = {
+            asyncio.ensure_future(stop.wait()),
+            asyncio.ensure_future(
+                watch_server(connection, control, latest, budget, lambda _client: None)
+            ),
+        }
+        ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
+        for work in going:
+            work.cancel()
+        await asyncio.wait(going)
+        for work in ended:
+            work.result()

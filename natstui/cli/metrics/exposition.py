@@ -1,0 +1,261 @@
+"""Streams, consumers and account as OpenMetrics text.
+
+Names and labels are those of prometheus-nats-exporter's `jetstream_*` family, so that existing
+boards work. What the monitoring connection of an account is not told (ids, Raft groups) is an
+empty label; a row that is stale is left out, because Prometheus has no other word for unknown.
+
+The text is made here and not by the Python client for Prometheus, which needs some fifty times the
+processor time (`python -m benchmarks metrics`); its parser reads it in the tests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from natstui.model.live.age import stale_after_us
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, Upstream
+from natstui.model.live.state import State
+
+CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+_STREAM: tuple[tuple[str, str, str], ...] = (
+    ("total_messages", "stored_msgs", "Messages stored in a stream"),
+    ("total_bytes", "stored_bytes", "Bytes stored in a stream"),
+    ("first_seq", "first_seq", "First sequence of a stream"),
+    ("last_seq", "last_seq", "Last sequence of a stream"),
+    ("consumer_count", "consumers_count", "Consumers of a stream"),
+    ("subject_count", "subjects_count", "Subjects stored in a stream"),
+)
+"""Name behind `jetstream_stream_`, the column, and the help."""
+
+_CONSUMER: tuple[tuple[str, str, str], ...] = (
+    ("delivered_consumer_seq", "delivered_consumer_seq", "Deliveries, redeliveries included"),
+    ("delivered_stream_seq", "delivered_stream_seq", "Highest stream sequence delivered"),
+    ("num_ack_pending", "ack_pending_msgs", "Delivered and not yet acknowledged messages"),
+    ("num_redelivered", "redelivered_msgs", "Messages delivered more than once, not settled"),
+    ("num_waiting", "waiting_pulls_count", "Open pull requests"),
+    ("num_pending", "pending_msgs", "Matching messages that were never delivered"),
+    ("ack_floor_stream_seq", "ack_floor_stream_seq", "Stream sequence up to which all is settled"),
+    ("ack_floor_consumer_seq", "ack_floor_consumer_seq", "Delivery up to which all is settled"),
+)
+_CONSUMER_AGES: tuple[tuple[str, str, str], ...] = (
+    ("last_delivery_seconds", "delivered_at_us", "Seconds since the last delivery"),
+    ("last_ack_seconds", "acked_at_us", "Seconds since the last acknowledgement"),
+)
+
+_K = TypeVar("_K")
+
+_ESCAPED = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
+
+
+def _label(name: str, value: str | None) -> str:
+    return f'{name}="{(value or "").translate(_ESCAPED)}"'
+
+
+class Exposition:
+    """Makes the text of a scrape; the labels of a row are made once while it stays the same."""
+
+    def __init__(self) -> None:
+        self._server = ""
+        self._streams: dict[tuple[str, str | None], str] = {}
+        self._consumers: dict[tuple[str, str, str | None, str], str] = {}
+
+    def text(self, state: State, now_mono_us: int | None = None) -> str:
+        """Return what is known now; rows that are stale at that moment are left out."""
+        now_us = time.monotonic_ns() // 1000 if now_mono_us is None else now_mono_us
+        self._take_server(state)
+        lines = [
+            *_up(state, now_us, self._server),
+            *_account(state, self._server),
+            *self._stream_lines(state, now_us),
+            *self._consumer_lines(state, now_us),
+            "# EOF\n",
+        ]
+        return "".join(lines)
+
+    def _take_server(self, state: State) -> None:
+        link = state.link
+        account = link.account if link else None
+        server = ",".join(
+            (
+                _label("server_id", None),
+                _label("server_name", link.server_name if link else None),
+                _label("cluster", link.cluster if link else None),
+                _label("domain", link.domain if link else None),
+                _label("meta_leader", None),
+                _label("is_meta_leader", None),
+                _label("account", account),
+                _label("account_name", account),
+                _label("account_id", None),
+            )
+        )
+        if server != self._server:
+            self._server = server
+            self._streams, self._consumers = {}, {}
+
+    def _stream_labels(self, name: str, leader: str | None) -> str:
+        known = self._streams.get((name, leader))
+        if known is None:
+            known = ",".join(
+                (
+                    self._server,
+                    _label("stream_name", name),
+                    _label("stream_leader", leader),
+                    'is_stream_leader="true"',
+                    _label("stream_raft_group", None),
+                )
+            )
+            self._streams[name, leader] = known
+        return known
+
+    def _consumer_labels(
+        self, stream: str, name: str, leader: str | None, description: str, of_stream: str
+    ) -> str:
+        key = (stream, name, leader, description)
+        known = self._consumers.get(key)
+        if known is None or not known.startswith(of_stream):
+            known = ",".join(
+                (
+                    of_stream,
+                    _label("consumer_name", name),
+                    _label("consumer_leader", leader),
+                    'is_consumer_leader="true"',
+                    _label("consumer_desc", description),
+                )
+            )
+            self._consumers[key] = known
+        return known
+
+    def _stream_lines(self, state: State, now_us: int) -> Iterator[str]:
+        columns = state.streams.columns
+        self._streams = _kept(self._streams, len(columns.name))
+        rows = _fresh(state, columns, state.unreachable_streams, columns.name, now_us)
+        labels = [self._stream_labels(columns.name[row], columns.leader[row]) for row in rows]
+        for name, column, text in _STREAM:
+            values = getattr(columns, column)
+            yield from _family(
+                f"jetstream_stream_{name}", text, labels, [values[row] for row in rows]
+            )
+        yield from _limits(state, columns, rows, labels)
+        yield from _upstreams(columns, rows, labels)
+
+    def _consumer_lines(self, state: State, now_us: int) -> Iterator[str]:
+        columns = state.consumers.columns
+        self._consumers = _kept(self._consumers, len(columns.name))
+        keys = list(zip(columns.stream, columns.name, strict=True))
+        rows = _fresh(state, columns, state.unreachable_consumers, keys, now_us)
+        streams = dict(zip(state.streams.columns.name, state.streams.columns.leader, strict=True))
+        known, labels = state.consumer_configurations, []
+        for row in rows:
+            stream, name = keys[row]
+            config = known.get((stream, name))
+            of_stream = self._stream_labels(stream, streams.get(stream))
+            described = config.description if config else ""
+            labels.append(
+                self._consumer_labels(stream, name, columns.leader[row], described, of_stream)
+            )
+        for name, column, text in _CONSUMER:
+            values = getattr(columns, column)
+            yield from _family(
+                f"jetstream_consumer_{name}", text, labels, [values[row] for row in rows]
+            )
+        for name, column, text in _CONSUMER_AGES:
+            at = getattr(columns, column)
+            since = [(labels[n], at[row]) for n, row in enumerate(rows) if at[row] is not None]
+            ages = [max(0.0, (state.now_at_us - at_us) / 1e6) for _, at_us in since]
+            yield from _family(
+                f"jetstream_consumer_{name}", text, [label for label, _ in since], ages
+            )
+
+
+def _kept(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:
+    """Return the labels, or none once most of them belong to rows that are gone."""
+    return labels if len(labels) <= 2 * rows_count + 100 else {}
+
+
+def _fresh(
+    state: State,
+    columns: StreamColumns | ConsumerColumns,
+    away: frozenset[_K],
+    names: Sequence[_K],
+    now_us: int,
+) -> list[int]:
+    """Return the rows that are not stale, by the one rule of every screen."""
+    oldest = now_us - stale_after_us(state)
+    sampled = columns.sampled_mono_us
+    return [row for row, at in enumerate(sampled) if at >= oldest and names[row] not in away]
+
+
+def _family(name: str, text: str, labels: Sequence[str], values: Sequence[float]) -> Iterator[str]:
+    """Yield a gauge: its head and a line per row; nothing without rows."""
+    if labels:
+        yield f"# HELP {name} {text}\n# TYPE {name} gauge\n"
+        yield "".join(
+            [f"{name}{{{label}}} {value}\n" for label, value in zip(labels, values, strict=True)]
+        )
+
+
+def _limits(
+    state: State, columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
+) -> Iterator[str]:
+    """Yield the limits of streams; -1 is unlimited, as the server says it."""
+    known = state.stream_configurations
+    found = [
+        (label, config)
+        for label, row in zip(labels, rows, strict=True)
+        if (config := known.get(columns.name[row])) is not None
+    ]
+    of = [label for label, _ in found]
+    size = [-1 if one.max_bytes is None else one.max_bytes for _, one in found]
+    count = [-1 if one.max_msgs is None else one.max_msgs for _, one in found]
+    yield from _family("jetstream_stream_limit_bytes", "Most bytes a stream may hold", of, size)
+    yield from _family(
+        "jetstream_stream_limit_messages", "Most messages a stream may hold", of, count
+    )
+
+
+def _upstreams(
+    columns: StreamColumns, rows: Sequence[int], labels: Sequence[str]
+) -> Iterator[str]:
+    """Yield how far mirrors and sources are behind."""
+    found: dict[str, list[tuple[str, Upstream]]] = {"mirror": [], "source": []}
+    for label, row in zip(labels, rows, strict=True):
+        for one in columns.upstreams[row]:
+            kind = "mirror" if one.mirror else "source"
+            names = (("name", one.name), ("api", None), ("deliver", None))
+            more = ",".join(_label(f"{kind}_{name}", value) for name, value in names)
+            found[kind].append((f"{label},{more}", one))
+    for kind, pairs in found.items():
+        lags = [one.lag_msgs for _, one in pairs]
+        text = f"Messages that a {kind} is behind"
+        yield from _family(f"jetstream_stream_{kind}_lag", text, [of for of, _ in pairs], lags)
+        heard = [(of, one.active_ns) for of, one in pairs if one.active_ns is not None]
+        text = f"Nanoseconds since a {kind} was heard of"
+        name = f"jetstream_stream_{kind}_active_duration_ns"
+        yield from _family(name, text, [of for of, _ in heard], [ns for _, ns in heard])
+
+
+def _account(state: State, server: str) -> Iterator[str]:
+    account = state.account
+    if account is None:
+        return
+    for name, text, value in (
+        ("account_max_memory", "Most bytes in memory; -1 is unlimited", account.max_memory_bytes),
+        ("account_max_storage", "Most bytes in files; -1 is unlimited", account.max_storage_bytes),
+        ("account_memory_used", "Bytes in memory", account.memory_bytes),
+        ("account_storage_used", "Bytes in files", account.storage_bytes),
+    ):
+        yield from _family(f"jetstream_{name}", text, [server], [-1 if value is None else value])
+
+
+def _up(state: State, now_us: int, server: str) -> Iterator[str]:
+    """Yield whether there is a connection, and how old the newest poll is."""
+    connected = state.link is not None and state.link.state == "connected"
+    text = "1 while there is a connection to the server"
+    yield from _family("natstui_up", text, [server], [int(connected)])
+    if state.costs:
+        age_s = max(0.0, (now_us - state.costs[-1].mono_us) / 1e6)
+        text = "Seconds since the newest poll"
+        yield from _family("natstui_poll_age_seconds", text, [server], [age_s])

@@ -1,0 +1,213 @@
+"""`natstui metrics`: what Prometheus reads is what the server says, in the exporter's words."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import signal
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import nats
+from nats.js.api import ConsumerConfig, StreamConfig, StreamSource
+from prometheus_client.metrics_core import Metric
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.state import State
+from natstui.model.records.record import LinkChanged
+
+PATIENCE_S = 60.0
+SERVER = {
+    "server_id", "server_name", "cluster", "domain", "meta_leader", "is_meta_leader", "account",
+    "account_name", "account_id",
+}  # fmt: skip
+STREAM = SERVER | {"stream_name", "stream_leader", "is_stream_leader", "stream_raft_group"}
+CONSUMER = STREAM | {
+    "consumer_name", "consumer_leader", "is_consumer_leader", "consumer_desc",
+}  # fmt: skip
+OF_STREAM = (
+    "total_messages", "total_bytes", "first_seq", "last_seq", "consumer_count", "subject_count",
+    "limit_bytes", "limit_messages",
+)  # fmt: skip
+OF_CONSUMER = (
+    "delivered_consumer_seq", "delivered_stream_seq", "num_ack_pending", "num_redelivered",
+    "num_waiting", "num_pending", "ack_floor_stream_seq", "ack_floor_consumer_seq",
+    "last_delivery_seconds", "last_ack_seconds",
+)  # fmt: skip
+UPSTREAM = ("lag", "active_duration_ns")
+EXPECTED = {
+    **{f"jetstream_account_{one}": SERVER for one in (
+        "max_memory", "max_storage", "memory_used", "storage_used",
+    )},
+    **{f"jetstream_stream_{one}": STREAM for one in OF_STREAM},
+    **{f"jetstream_consumer_{one}": CONSUMER for one in OF_CONSUMER},
+    **{f"jetstream_stream_mirror_{one}": STREAM | {"mirror_name", "mirror_api", "mirror_deliver"}
+       for one in UPSTREAM},
+    **{f"jetstream_stream_source_{one}": STREAM | {"source_name", "source_api", "source_deliver"}
+       for one in UPSTREAM},
+    "natstui_up": SERVER,
+    "natstui_poll_age_seconds": SERVER,
+}  # fmt: skip
+"""The exporter's names and labels that the monitoring of one account can know, and ours.
+
+What its `jetstream_server_*` tell of a whole server, an account is not told.
+"""
+HOSTILE = 'he said "no"\\ and\nleft \x1b[31m'
+
+
+@contextmanager
+def metrics(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run the command; give the process and the address of its page."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "natstui", "metrics", "--listen", "127.0.0.1:0", *words],
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    try:
+        said = process.stderr.readline()
+        found = re.search(r"http://\S+", said)
+        assert found, said
+        yield process, found[0]
+    finally:
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+        process.stderr.close()
+
+
+def scraped(url: str, until: Callable[[dict[str, Metric]], bool]) -> dict[str, Metric]:
+    """Scrape until something is so; return the metrics by name."""
+    give_up_at = time.monotonic() + PATIENCE_S
+    while True:
+        with urllib.request.urlopen(url) as answer:
+            assert answer.headers["Content-Type"] == CONTENT_TYPE
+            text = answer.read().decode()
+        found = {one.name: one for one in text_string_to_metric_families(text)}
+        if until(found):
+            return found
+        assert time.monotonic() < give_up_at, text
+        time.sleep(0.1)
+
+
+def value(found: dict[str, Metric], name: str, **labels: str) -> float:
+    """Return the one value with these labels."""
+    (sample,) = [
+        one
+        for one in found[name].samples
+        if all(one.labels.get(key) == text for key, text in labels.items())
+    ]
+    return sample.value
+
+
+async def filled(url: str) -> dict[str, int]:
+    """Make streams and a consumer with something in every counter; return what the server says."""
+    nc = await nats.connect(url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="A", subjects=["a.>"], max_msgs=100, max_bytes=10**6))
+    await js.add_stream(StreamConfig(name="MIRROR", mirror=StreamSource(name="A")))
+    await js.add_stream(StreamConfig(name="ALL", sources=[StreamSource(name="A")]))
+    for number in range(10):
+        await js.publish(f"a.{number % 3}", b"payload")
+    consumer = ConsumerConfig(durable_name="c", description=HOSTILE, ack_wait=60)
+    await js.add_consumer("A", consumer)
+    pull = await js.pull_subscribe_bind("c", "A")
+    first, second, *_ = await pull.fetch(4)
+    await first.ack_sync()
+    await second.nak()
+    await pull.fetch(1)
+    await nc.flush()
+    info = await js.consumer_info("A", "c")
+    assert info.num_ack_pending is not None
+    assert info.num_pending is not None
+    assert info.num_redelivered is not None
+    await nc.close()
+    return {
+        "num_ack_pending": info.num_ack_pending,
+        "num_pending": info.num_pending,
+        "num_redelivered": info.num_redelivered,
+    }
+
+
+async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory()
+    url = server.url
+    said = await filled(url)
+    with metrics("--server", url, "--interval", "200ms") as (_, page):
+        found = await asyncio.to_thread(scraped, page, lambda seen: set(EXPECTED) <= set(seen))
+    assert set(found) == set(EXPECTED)
+    for name, labels in EXPECTED.items():
+        assert found[name].type == "gauge"
+        assert {frozenset(one.labels) for one in found[name].samples} == {frozenset(labels)}, name
+    assert value(found, "natstui_up") == 1
+    assert value(found, "jetstream_stream_total_messages", stream_name="A") == 10
+    assert value(found, "jetstream_stream_subject_count", stream_name="A") == 3
+    assert value(found, "jetstream_stream_limit_bytes", stream_name="A") == 10**6
+    assert value(found, "jetstream_stream_limit_messages", stream_name="ALL") == -1
+    assert value(found, "jetstream_stream_mirror_lag", mirror_name="A", stream_name="MIRROR") == 0
+    assert value(found, "jetstream_stream_source_lag", source_name="A", stream_name="ALL") == 0
+    of_consumer = {"consumer_name": "c", "stream_name": "A", "consumer_desc": HOSTILE}
+    for name, number in said.items():
+        assert value(found, f"jetstream_consumer_{name}", **of_consumer) == number
+    assert value(found, "jetstream_consumer_delivered_consumer_seq", **of_consumer) == 5
+
+
+async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory()
+    await filled(server.url)
+    with metrics("--server", server.url, "--interval", "200ms") as (_, page):
+        await asyncio.to_thread(scraped, page, lambda seen: "jetstream_stream_last_seq" in seen)
+        server.kill()
+        found = await asyncio.to_thread(
+            scraped,
+            page,
+            lambda seen: (
+                value(seen, "natstui_up") == 0 and "jetstream_stream_last_seq" not in seen
+            ),
+        )
+    assert "jetstream_consumer_num_pending" not in found
+    assert value(found, "natstui_poll_age_seconds") > 1
+
+
+async def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory()
+    with metrics("--server", server.url) as (_, page):
+        try:
+            urllib.request.urlopen(page.replace("/metrics", "/other"))
+            raise AssertionError("it was found")
+        except urllib.error.HTTPError as error:
+            assert error.code == 404
+            assert b"/metrics" in error.read()
+        port = page.split(":")[2].partition("/")[0]
+        for listen, words in (
+            (f"127.0.0.1:{port}", "cannot listen on 127.0.0.1"),
+            ("9777", "write it as 127.0.0.1:9777"),
+            ("127.0.0.1:99999", "write it as 127.0.0.1:9777"),
+        ):
+            command = [sys.executable, "-m", "natstui", "metrics", "--listen", listen]
+            run = subprocess.run(
+                [*command, "--server", server.url],
+                capture_output=True, text=True, timeout=60, check=False,
+            )  # fmt: skip
+            assert run.returncode == 2
+            assert words in run.stderr
+            assert run.stderr.count("\n") == 1
+
+
+def test_before_there_is_anything_there_is_only_that_nothing_is_connected() -> None:
+    text = Exposition().text(State().after(LinkChanged(1, "failed", "refused")), 0)
+    found = {one.name: one for one in text_string_to_metric_families(text)}
+    assert set(found) == {"natstui_up"}
+    assert value(found, "natstui_up") == 0

@@ -38,8 +38,8 @@ async def _api(nc: Client, verb: str, body: Mapping[str, Any] | None = None) -> 
     return json.loads((await nc.request(f"$JS.API.{verb}", payload, timeout=30)).data)
 
 
-async def _fill(nc: Client) -> None:
-    """Make the streams and consumers, and a message in each stream."""
+async def fill(nc: Client, streams_count: int) -> None:
+    """Make streams with their consumers, and a message in each stream."""
 
     async def one(number: int) -> None:
         name = f"S{number:04}"
@@ -52,7 +52,7 @@ async def _fill(nc: Client) -> None:
             await _api(nc, f"CONSUMER.CREATE.{name}.C{consumer}", body)
         await nc.publish(f"{name}.a", b"x" * 100)
 
-    for start in range(0, STREAMS_COUNT, 50):
+    for start in range(0, streams_count, 50):
         await asyncio.gather(*(one(number) for number in range(start, start + 50)))
 
 
@@ -89,7 +89,7 @@ class _Engine:
 
 async def _measure(broker: Broker) -> None:
     nc = await nats.connect(broker.url)
-    await _fill(nc)
+    await fill(nc, STREAMS_COUNT)
     engine = _Engine(broker.url)
     await asyncio.sleep(3)
     engine.watch()

@@ -86,12 +86,12 @@ class Profile(ConnectionPart):
 
 
 class Monitor(Part):
-    """How often the server is polled, and with how many requests."""
+    """How often the server is polled, within 5 % of one core of it and half of the link."""
 
     interval_s: float = Field(default=1.0, ge=0.1, le=3600)
     """From one poll to the next."""
-    max_requests_per_s: float = Field(default=15.0, gt=0)
-    """The most API requests polling may make."""
+    max_requests_per_s: float | None = Field(default=None, ge=1, examples=[15.0])
+    """The most API requests polling may make, besides."""
     list_timeout_s: float = Field(default=6.0, ge=4.5, le=600)
     """For lists; a server that misses a node answers them after 4 s."""
 
@@ -144,7 +144,7 @@ class Settings(BaseSettings):
     """Named connections, for `--profile NAME`; each may have every key of [connection] but
     profile and the time-outs, and a label."""
     monitor: Monitor = Monitor()
-    """How often the server is polled, and with how many requests."""
+    """How often the server is polled, within 5 % of one core of it and half of the link."""
     viewer: Viewer = Viewer()
     """How the screen looks and behaves."""
     session: Session = Session()

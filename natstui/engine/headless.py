@@ -89,7 +89,7 @@ async def _watch(
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     monitor = settings.monitor
-    control, requests_per_s = PollControl(monitor.interval_s), int(monitor.max_requests_per_s)
+    control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
     works = {
         asyncio.ensure_future(stop.wait()),
         asyncio.ensure_future(
@@ -150,7 +150,7 @@ class RecordedRuns:
     async def watching(self) -> AsyncIterator[None]:
         """Poll the server inside the block; the first poll is over when it begins."""
         monitor, first = self._settings.monitor, _FirstPoll()
-        control, requests_per_s = PollControl(monitor.interval_s), int(monitor.max_requests_per_s)
+        control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
         watched = watch_server(
             self._connection, control, self.feed, requests_per_s, lambda _client: None
         )

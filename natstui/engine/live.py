@@ -31,7 +31,7 @@ async def watch_server(
     connection: Connection,
     control: PollControl,
     sink: Sink,
-    requests_per_s: int,
+    requests_per_s: float | None,
     on_client: Callable[[Client], None],
 ) -> None:
     """Connect, for as long as it takes, then poll and listen until cancelled.

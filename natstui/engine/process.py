@@ -142,7 +142,7 @@ class _Engine:
                     self._connection,
                     control,
                     feed,
-                    int(monitor.max_requests_per_s),
+                    monitor.max_requests_per_s,
                     self._keep_client,
                 )
             ),

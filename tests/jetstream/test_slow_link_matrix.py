@@ -12,7 +12,7 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.polling.poller import REQUESTS_PER_S, poll
+from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged
@@ -39,7 +39,7 @@ def needed_s(wire: Wire) -> float:
     list_s = LIST_BYTES / wire.bytes_per_s
     if list_s < 5:
         return list_s
-    return max(STREAMS_COUNT * ROW_BYTES / wire.bytes_per_s, STREAMS_COUNT / REQUESTS_PER_S)
+    return STREAMS_COUNT * ROW_BYTES / wire.bytes_per_s
 
 
 @dataclass

@@ -1,10 +1,16 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
-from natstui.tui.frame.status_strip import joined, link_parts
+from natstui.tui.frame.status_strip import account_parts, joined, link_parts
+from tests.model.builders import snapshot
+
+ACCOUNT = Account(0, 10**6, 3, 6, None, None, None, None, 100, 0, 0, 1, None)
 
 
 def started(colour: str | None) -> EngineStarted:
@@ -53,3 +59,15 @@ def test_a_link_without_jetstream_says_why() -> None:
     link = LinkChanged(at_us=2, state="connected", reason=reason, jetstream=False)
     parts = link_parts(State().after(started(None)).after(link), 0)
     assert (f"▲ {reason}", "bad") in parts
+
+
+def test_the_strip_tells_how_long_all_rows_take_and_how_old_the_oldest_is() -> None:
+    state = State()
+    for mono_s in (100, 101):
+        poll = snapshot(mono_s, [{"name": "S"}])
+        state = state.after(replace(poll, account=ACCOUNT))
+    assert "every row" not in joined(account_parts(state), 200).plain
+    cost = replace(state.costs[-1].cost, round_us=7_500_000)
+    state = state.after(replace(snapshot(104), account=ACCOUNT, cost=cost))
+    text = joined(account_parts(state), 200).plain
+    assert "every 1s, every row in 8s, oldest 3s" in text

@@ -268,6 +268,7 @@ POLL = Table(
         ("requests_count", "bigint", "Requests of the poll"),
         ("received_bytes", "bigint", "Bytes received"),
         ("backoff_reason", "string", "Why the pause was longer than asked for"),
+        ("round_us", "bigint", "Longest wait of a row for its turn; null where each poll has all"),
         ("memory_bytes", "bigint", "Memory the account uses"),
         ("storage_bytes", "bigint", "Storage the account uses"),
         ("max_memory_bytes", "bigint", "Limit of the account; null is unlimited"),

@@ -58,7 +58,7 @@ async def _serve(
     latest, exposition, stop = Latest(), Exposition(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    control, budget = PollControl(interval_s), int(settings.monitor.max_requests_per_s)
+    control, budget = PollControl(interval_s), settings.monitor.max_requests_per_s
     with serving(address, lambda: exposition.text(latest.state)) as port:
         where = f"http://{address[0]}:{port}/metrics"
         click.echo(f"metrics at {where}", err=True)

@@ -65,7 +65,7 @@ def watch(
         if once:
             asyncio.run(watch_once(connection, interval_s, write))
             return
-        budget = int(monitor.max_requests_per_s)
+        budget = monitor.max_requests_per_s
         asyncio.run(watch_on(connection, interval_s, budget, write, only_new=as_json))
     except KeyboardInterrupt:
         # Ctrl-C is how one leaves a monitor; with --once it leaves a set incomplete.

@@ -163,7 +163,7 @@ async def _next_poll(collector: Collector) -> None:
 async def watch_on(
     connection: Connection,
     interval_s: float,
-    requests_per_s: int,
+    requests_per_s: float | None,
     write: Write,
     only_new: bool,
 ) -> None:

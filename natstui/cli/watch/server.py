@@ -9,6 +9,7 @@ from typing import Literal
 import msgspec
 
 from natstui.cli.watch.values import values
+from natstui.model.live.age import oldest_row_us
 from natstui.model.live.state import State, own_requests_per_s
 from natstui.units import UNKNOWN, bytes_text, count_text
 
@@ -43,6 +44,10 @@ class ServerRow:
     poll_interval_us: int | None
     backoff_reason: str | None
     """Why the interval is longer than asked for, if it is."""
+    round_us: int | None
+    """How long all rows take, where not every poll has every row."""
+    oldest_row_us: int | None
+    """How old the oldest row is."""
 
 
 def server_row(state: State) -> ServerRow | None:
@@ -62,6 +67,8 @@ def server_row(state: State) -> ServerRow | None:
         "own_requests_per_s": own_requests_per_s(state.costs),
         "poll_interval_us": cost.interval_us if cost else None,
         "backoff_reason": cost.backoff_reason if cost else None,
+        "round_us": cost.round_us if cost else None,
+        "oldest_row_us": oldest_row_us(state),
     }
     return msgspec.convert({**values(link), **computed}, ServerRow)
 

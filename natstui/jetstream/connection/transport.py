@@ -82,6 +82,16 @@ class Arrival:
     first_bytes: int
     """What came of it then."""
     all_bytes: int
+    silent_since_own_us: int
+    began_own_us: int
+    ended_own_us: int
+    """The same moments by the processor time of our own thread: what lies in between, bytes may
+    have waited for us."""
+
+
+def own_us() -> int:
+    """Return the processor time that this thread has used."""
+    return time.thread_time_ns() // 1000
 
 
 class Arrivals:
@@ -93,6 +103,7 @@ class Arrivals:
         self._ends: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         """Position after each read, and when it was."""
         self._times_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
+        self._own_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         self._gaps: deque[tuple[int, int]] = deque()
 
     @property
@@ -123,11 +134,12 @@ class Arrivals:
         self.bytes_count += count
         self._ends.append(self.bytes_count)
         self._times_us.append(now_us)
+        self._own_us.append(own_us())
 
     def of(self, first: int, end: int) -> Arrival:
         """Return when the bytes from position `first` to `end` came."""
         at, last = bisect_right(self._ends, first), bisect_right(self._ends, end - 1)
-        times_us = self._times_us
+        times_us, own = self._times_us, self._own_us
         return Arrival(
             silent_since_mono_us=times_us[at - 1] if at else times_us[0],
             began_mono_us=times_us[at],
@@ -135,6 +147,9 @@ class Arrivals:
             read_bytes=self._ends[at] - (self._ends[at - 1] if at else 0),
             first_bytes=min(self._ends[at], end) - first,
             all_bytes=end - first,
+            silent_since_own_us=own[at - 1] if at else own[0],
+            began_own_us=own[at],
+            ended_own_us=own[last],
         )
 
 

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Container, Mapping
 from functools import partial
-from itertools import islice
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.budget import Allowance, PollingApi
+from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.cluster import clock_of
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
 from natstui.jetstream.polling.decode.streams import StreamRow
-from natstui.jetstream.polling.listing import Listing, pages_count
+from natstui.jetstream.polling.listing import Listing
 from natstui.jetstream.polling.questions import Patience, Questions
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.snapshot import ConsumersSeen
-from natstui.jetstream.polling.sweep import ConsumerDenials, SweepOrder
+from natstui.jetstream.polling.sweep import ConsumerDenials, SweepOrder, requests_for, rest_s
 
 _LIST = "CONSUMER.LIST"
 _INFO = "CONSUMER.INFO"
@@ -25,6 +27,10 @@ _MISSING_PAUSE_S = 10.0
 _SINGLE_S = 2.0
 _SINGLES_COUNT = 2
 _LATE_LISTS_COUNT = 3
+_MOST_ROWS_COUNT = 2_400
+"""In one poll, unless one list is longer: what it makes of them must not hold up others."""
+_MOST_NEW_ROWS_COUNT = 1_400
+"""The same while rows come for the first time, with their configurations."""
 _NO_LEADER = 10008
 """The consumer has no leader, as without a quorum; others can still be asked."""
 
@@ -56,6 +62,8 @@ class ConsumerReading:
         self._newest_asked_mono_s = 0.0
         """When the newest answered request about a single consumer was sent."""
         self._seen = ConsumersSeen()
+        self.rest_s = 0.0
+        """From one turn of a quiet stream to the next; 0 where each poll has all."""
 
     def follow(self, rows: Mapping[str, StreamRow], away: Mapping[str, set[str]]) -> None:
         """Update the streams to be listed from a list of streams.
@@ -79,14 +87,15 @@ class ConsumerReading:
         }
 
     async def read(
-        self, allowed: Allowance, visible: tuple[_Name, ...], patience: Patience
+        self, allowed: Allowance, control: PollControl, patience: Patience
     ) -> ConsumersSeen:
         """Read as much as the allowance permits, at least one page; raises ServerGone only."""
         self._seen = ConsumersSeen()
         self._asked = {name: row for name, row in self._asked.items() if name[0] in self._counts}
         self._take_answers()
-        await self._read_visible(allowed, visible, patience)
-        await self._sweep(allowed, patience)
+        await self._read_visible(allowed, control.visible_consumers, patience)
+        preferred = {stream for stream, _ in control.preferred_consumers}
+        await self._sweep(allowed, self._due(preferred, control.interval_s), patience)
         self._ask_missing()
         self._denials.settle()
         self._seen.swept.update(self._order.emptied())
@@ -95,6 +104,19 @@ class ConsumerReading:
         missing = {(stream, name) for stream, names in unreachable for name in names}
         self._seen.missing = missing - self._seen.rows.keys()
         return self._seen
+
+    def _due(self, preferred: Container[str], interval_s: float) -> deque[str]:
+        """Return the streams to list in this poll: all of them where that costs little."""
+        list_s = self._api.usual_work_s(_LIST)
+        pause_s = rest_s(len(self._counts), list_s, self._api.work.share)
+        pause_s = 0.0 if pause_s <= interval_s else pause_s
+        self.rest_s = pause_s
+        return deque(self._order.due(time.monotonic(), pause_s, preferred))
+
+    @property
+    def unlisted_count(self) -> int:
+        """How many streams there are whose consumers were never listed."""
+        return self._order.unlisted_count
 
     @property
     def has_any(self) -> bool:
@@ -109,33 +131,28 @@ class ConsumerReading:
     async def _read_visible(
         self, allowed: Allowance, visible: tuple[_Name, ...], patience: Patience
     ) -> None:
-        """Spend two thirds of the allowance on what is in view; one while a stream is unlisted."""
-        wanted = self._wanted(visible)
-        kept_count = allowed.left_count * (2 if self._order.has_new else 1) // 3
-        for turn_count in range(len(wanted)):
+        """Spend two thirds of the requests on what is in view; one while a stream is unlisted."""
+        slow = self._missing.keys() | self._late.keys()
+        here = [name for name in visible if name[1] not in self._missing.get(name[0], ())]
+        wanted = requests_for(here, self._counts, slow)
+        kept_count = allowed.left_count * (2 if self._order.unlisted_count else 1) // 3
+        turns = [wanted[(self._turn_count + n) % len(wanted)] for n in range(len(wanted))]
+        for turn_count, (stream, name) in enumerate(turns):
             # Not limited by work: a poll that cost too much is followed by a longer pause.
             if turn_count and (allowed.left_count <= kept_count or not allowed.in_time):
                 return
-            stream, name = wanted[self._turn_count % len(wanted)]
             self._turn_count += 1
             if name is not None:
+                for ahead in turns[turn_count + 1 : turn_count + self._api.at_once_count]:
+                    self._ask_one_ahead(*ahead)
                 await self._ask(stream, name, patience)
             elif stream not in self._late:
                 await self._list_whole(stream, patience)
 
-    def _wanted(self, visible: tuple[_Name, ...]) -> list[tuple[str, str | None]]:
-        """Return what to ask for: whole lists where they take fewer requests (name None)."""
-        names_of: dict[str, list[str]] = {}
-        for stream, name in visible:
-            if self._counts.get(stream) and name not in self._missing.get(stream, ()):
-                names_of.setdefault(stream, []).append(name)
-        wanted: list[tuple[str, str | None]] = []
-        for stream, names in names_of.items():
-            whole = pages_count(self._counts[stream]) <= max(1, len(names) // 2)
-            # A list with missing consumers, or one that is late, takes too long.
-            quick = stream not in self._missing and stream not in self._late
-            wanted += [(stream, None)] if whole and quick else [(stream, name) for name in names]
-        return wanted
+    def _ask_one_ahead(self, stream: str, name: str | None) -> None:
+        free = f"{_INFO}.{stream}.{name}" not in self._questions
+        if name is not None and free and self._availability.may_ask(_INFO):
+            self._api.ask_ahead(f"{_INFO}.{stream}.{name}", None)
 
     async def _list_whole(self, stream: str, patience: Patience) -> None:
         listing = self._begin(stream)
@@ -238,40 +255,64 @@ class ConsumerReading:
             )
         self._turn_count += 1
 
-    async def _sweep(self, allowed: Allowance, patience: Patience) -> None:
+    async def _sweep(self, allowed: Allowance, due: deque[str], patience: Patience) -> None:
         """List stream after stream, at least one page."""
-        for turn_count in range(allowed.left_count + len(self._counts)):
-            if turn_count and not allowed.has_room:
-                return
+        ahead, is_first = deque(due), True
+        while is_first or self._may_go_on(allowed):
+            is_first = False
             if self._listing is None:
-                stream = self._order.next()
-                if stream is None or self._seen.swept.issuperset(self._order.streams):
+                if not due:
                     return
+                stream = due.popleft()
+                if ahead and ahead[0] == stream:
+                    ahead.popleft()
                 if stream in self._seen.swept or stream in self._late:
-                    self._order.done(stream)
+                    self._had_turn(stream)
                     continue
                 if self._is_paused(stream):
                     await self._ask_living(allowed, stream, patience)
-                    self._order.done(stream)
+                    self._had_turn(stream)
                     continue
                 self._listing = stream, self._begin(stream)
-                self._ask_ahead(allowed, stream)
+                self._ask_ahead(allowed, ahead, len(due))
             stream, listing = self._listing
             if not await self._step(stream, listing, patience) or listing.done:
                 self._listing = None
-                self._order.done(stream)
+                self._had_turn(stream)
+
+    def _may_go_on(self, allowed: Allowance) -> bool:
+        if self._listing is not None:
+            return allowed.has_room_to_end
+        return allowed.has_room and len(self._seen.rows) < self._most_rows_count
+
+    @property
+    def _most_rows_count(self) -> int:
+        return _MOST_NEW_ROWS_COUNT if self._order.unlisted_count else _MOST_ROWS_COUNT
+
+    def _had_turn(self, stream: str) -> None:
+        self._order.done(stream, time.monotonic())
 
     def _begin(self, stream: str) -> Listing[ConsumerRow]:
         count = self._counts.get(stream, 0)
         return Listing(f"{_LIST}.{stream}", read_consumers, read_consumer, count)
 
-    def _ask_ahead(self, allowed: Allowance, now: str) -> None:
-        """Ask for the next lists already, where a round trip is long."""
-        count = min(allowed.left_count, self._api.at_once_count) - 1
-        waiting = (s for s in self._order.streams if s != now and s not in self._seen.swept)
-        for stream in islice(waiting, max(0, count)):
+    def _ask_ahead(self, allowed: Allowance, ahead: deque[str], left_count: int) -> None:
+        """Ask for the next lists already: as many are open at once as the window says.
+
+        `ahead` are the streams of this poll that were not asked for, `left_count` those whose
+        list was not begun. Many at a time, because requests that come together cost the server
+        half as much.
+        """
+        open_count = min(allowed.left_count, self._api.at_once_count) - 1
+        rows_count = len(self._seen.rows)
+        if 2 * (left_count - len(ahead)) > open_count:
+            return
+        while ahead and left_count - len(ahead) < open_count:
+            stream = ahead.popleft()
+            rows_count += self._counts.get(stream, 0)
             late = self._is_paused(stream) or stream in self._late or stream in self._missing
-            if not late and self._denials.may_ask(stream):
+            free = not late and stream not in self._seen.swept and self._denials.may_ask(stream)
+            if free and rows_count < self._most_rows_count:
                 self._api.ask_ahead(f"{_LIST}.{stream}", {"offset": 0})
 
     def _is_paused(self, stream: str) -> bool:
@@ -342,6 +383,15 @@ class ConsumerReading:
             self._missing[stream] = listing.missing
             self._living[stream] = [row.name for row in listing.rows]
             self._paused_until_mono_s[stream] = time.monotonic() + _MISSING_PAUSE_S
+        self._order.moved(stream, _progress(listing.rows))
         if listing.steady and not unsure:
             self._seen.swept.add(stream)
-            self._order.done(stream)
+            self._had_turn(stream)
+
+
+def _progress(rows: list[ConsumerRow]) -> int:
+    """Return a number that changes when consumers go on."""
+    places = (
+        (r.delivered.consumer_seq, r.ack_floor.consumer_seq, r.num_ack_pending) for r in rows
+    )
+    return hash(tuple(places))

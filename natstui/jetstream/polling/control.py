@@ -14,6 +14,8 @@ class PollControl:
     def __init__(self, interval_s: float = 1.0) -> None:
         self.visible_streams: tuple[str, ...] = ()
         self.visible_consumers: tuple[tuple[str, str], ...] = ()
+        self.preferred_consumers: frozenset[tuple[str, str]] = frozenset()
+        """What something is wrong with, say: in every poll, after what is in view."""
         self.on = True
         self._wake = asyncio.Event()
         self._asked_now = False
@@ -32,6 +34,10 @@ class PollControl:
     def look_at(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
         """Poll these first from now on."""
         self.visible_streams, self.visible_consumers = streams, consumers
+
+    def prefer(self, consumers: frozenset[tuple[str, str]]) -> None:
+        """Poll these in every poll, as far as the budget permits."""
+        self.preferred_consumers = consumers
 
     def poll_now(self) -> None:
         """Poll at once, even when paused."""

@@ -12,7 +12,8 @@ from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.budget import Allowance, PollingApi
+from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from typing import Generic, TypeVar
 
 import msgspec
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import read
-from natstui.jetstream.polling.budget import PollingApi
+from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.decode.cluster import Page
 
 Row = TypeVar("Row")
@@ -29,20 +29,12 @@ _PROBE_COUNT = 8
 _SHORT_COUNT = 4 * _PROBE_COUNT
 """A list so short is asked for on any link."""
 _TURN_S = 0.5
+_REST_S = 0.1
 
 
 def pages_count(rows_count: int) -> int:
     """Return how many requests a list of so many rows takes."""
     return max(1, -(-rows_count // PAGE_COUNT))
-
-
-async def _all(works: Iterable[Coroutine[None, None, None]]) -> None:
-    tasks = [asyncio.create_task(work) for work in works]
-    try:
-        await asyncio.gather(*tasks)
-    finally:
-        for task in tasks:
-            task.cancel()
 
 
 class _Names(msgspec.Struct):
@@ -146,26 +138,42 @@ class Listing(Generic[Row]):
     async def _step_rows(self, api: PollingApi, left: deque[str]) -> None:
         """Receive rows for a while; several are always being asked for."""
         if self._asking is None:
-            asking = (self._ask_rows(api, left) for _ in range(1 + api.at_once_count))
-            self._asking = api.spawn(_all(asking))
+            self._asking = api.spawn(self._ask_rows(api, left))
         await asyncio.wait({self._asking}, timeout=_TURN_S)
         if self._asking.done():
             self._asking.result()
             self.done = True
 
     async def _ask_rows(self, api: PollingApi, left: deque[str]) -> None:
-        while left:
-            name = left.popleft()
-            try:
-                answer = await api.answer(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
-            except NotFound:
-                continue
-            except PermissionDenied:
-                raise
-            except RequestFailed:
-                self.missing.add(name)
-                continue
-            began_us = answer.arrival.began_mono_us
-            row = self._read_row(answer.data, began_us, began_us - answer.asked_mono_us)
-            self.rows.append(row)
-            self._fresh.append(row)
+        """Ask for row after row: one more than are on the way, and none while the link rests."""
+        open_rows: set[asyncio.Task[None]] = set()
+        try:
+            while left or open_rows:
+                while left and len(open_rows) <= api.at_once_count and api.link_is_free:
+                    open_rows.add(asyncio.create_task(self._ask_row(api, left.popleft())))
+                if not open_rows:
+                    await asyncio.sleep(_REST_S)
+                    continue
+                done, open_rows = await asyncio.wait(
+                    open_rows, return_when=asyncio.FIRST_COMPLETED
+                )
+                for row in done:
+                    row.result()
+        finally:
+            for row in open_rows:
+                row.cancel()
+
+    async def _ask_row(self, api: PollingApi, name: str) -> None:
+        try:
+            answer = await api.answer(f"{self.verb.replace('.LIST', '.INFO')}.{name}")
+        except NotFound:
+            return
+        except PermissionDenied:
+            raise
+        except RequestFailed:
+            self.missing.add(name)
+            return
+        began_us = answer.arrival.began_mono_us
+        row = self._read_row(answer.data, began_us, began_us - answer.asked_mono_us)
+        self.rows.append(row)
+        self._fresh.append(row)

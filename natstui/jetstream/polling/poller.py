@@ -10,7 +10,8 @@ from natstui.errors import RequestFailed, RequestTimedOut, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.budget import Allowance, PollingApi, PollInterval, RequestLimiter
+from natstui.jetstream.polling.budget.allowance import Allowance, Budget
+from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.consumers import ConsumerReading
 from natstui.jetstream.polling.control import PollControl
@@ -18,12 +19,10 @@ from natstui.jetstream.polling.decode.account import read_account
 from natstui.jetstream.polling.lag import NextReading
 from natstui.jetstream.polling.questions import Patience, Questions
 from natstui.jetstream.polling.server_clock import ServerClocks
-from natstui.jetstream.polling.snapshot import snapshot_of
+from natstui.jetstream.polling.snapshot import StreamsSeen, snapshot_of
 from natstui.jetstream.polling.streams import StreamReading
 from natstui.model.live.snapshot import Account, PollCost
 
-REQUESTS_PER_S = 15
-"""Requests a second at most, whatever there is to see."""
 _INFO = "INFO"
 _ANSWERS = "answers"
 _INFO_TIMEOUT_S = 2.0
@@ -35,12 +34,13 @@ _QUIET_TRIPS_COUNT = 3
 
 
 async def poll(
-    client: Client, control: PollControl, sink: Sink, requests_per_s: int = REQUESTS_PER_S
+    client: Client, control: PollControl, sink: Sink, requests_per_s: float | None = None
 ) -> None:
     """Poll until cancelled.
 
     Adds a Snapshot per poll, Configured before it when configurations are new, Unavailable and
     Restored when something cannot be read. Polls nothing while there is no connection.
+    `requests_per_s` is the most that the user permits.
     """
     poller = _Poller(client, control, sink, requests_per_s)
     try:
@@ -54,18 +54,20 @@ async def poll(
 
 class _Poller:
     def __init__(
-        self, client: Client, control: PollControl, sink: Sink, requests_per_s: int
+        self, client: Client, control: PollControl, sink: Sink, requests_per_s: float | None
     ) -> None:
         self._client = client
         self._control = control
         self._sink = sink
-        self._api = PollingApi(client, RequestLimiter(requests_per_s))
-        self._interval = PollInterval(requests_per_s)
+        self._api = PollingApi(client, requests_per_s)
+        self._budget = Budget(requests_per_s)
         self._availability = Availability(sink)
         self._configurations = ConfigurationHashes()
         self._clocks = clocks = ServerClocks()
         self._questions = Questions(self._api)
         self._rtt_us: int | None = None
+        self._all_listed = False
+        """All streams have been listed since the connection began."""
         self._streams = StreamReading(self._api, self._availability, clocks, sink)
         self._consumers = ConsumerReading(self._api, self._availability, clocks)
         self._next = NextReading(self._api, self._availability)
@@ -74,26 +76,27 @@ class _Poller:
         """Poll, and return the seconds from its start to the start of the next."""
         wanted_s = self._control.interval_s
         self._api.begin_poll()
-        allowed = self._interval.next_allowance(self._api, wanted_s)
+        allowed = self._budget.next_allowance(self._api, wanted_s)
         try:
             await self._read(allowed, wanted_s)
         except ServerGone:
             await self.close()
             self._availability.retry_all()
-            self._interval.forget()
+            self._budget.forget()
             return _PROBE_S
         except RequestTimedOut as error:
             # INFO is the probe: it is sent again at once, and all else waits for its answer.
             self._availability.failed(_INFO, error)
             self._availability.retry_all()
-            self._interval.forget()
+            self._budget.forget()
             return _PROBE_S
         except RequestFailed as error:
             self._availability.failed(_ANSWERS, error)
-        return self._interval.interval_s
+        return self._budget.interval_s
 
     async def close(self) -> None:
         """Drop the open requests."""
+        self._all_listed = False
         await self._questions.close()
         await self._streams.close()
         await self._consumers.close()
@@ -111,47 +114,71 @@ class _Poller:
             self._control.visible_streams,
             patience,
             account.streams_count if account else 0,
+            alone=not self._consumers.has_any,
         )
         allowed = allowed.as_long_again(began_mono_s)
-        if streams.complete or streams.missing:
-            known = self._configurations
-            away = {stream: known.consumers_of(stream) for stream in streams.missing}
-            self._consumers.follow(self._streams.rows, away)
-        visible = self._control.visible_consumers
-        consumers = await self._consumers.read(allowed, visible, patience)
-        in_view = self._control.visible_consumers
+        self._follow(streams)
+        unlisted_count = self._consumers.unlisted_count
+        consumers = await self._consumers.read(allowed, self._control, patience)
         reachable = {
             name: row for name, row in self._streams.rows.items() if name not in streams.missing
         }
+        in_view = self._control.visible_consumers
         await self._next.find(allowed, in_view, consumers.rows, reachable)
-        cost = self._cost(started_us, rtt_us, wanted_s)
+        at_once = self._sees_more(streams, unlisted_count)
+        cost = self._cost(started_us, rtt_us, wanted_s, at_once=at_once)
         server_name = self._client.nc.server_info.get("server_name")
         snapshot = snapshot_of(account, streams, consumers, cost, server_name)
+        # Each of these steps takes a moment with many rows: others have their turn in between.
+        await asyncio.sleep(0)
         living = set(self._streams.rows)
         configured = self._configurations.changed_in(
             snapshot.taken_at_us, streams, consumers, living
         )
         if configured is not None:
             self._sink.add(configured)
+            await asyncio.sleep(0)
         self._sink.add(snapshot)
         self._availability.worked(_ANSWERS)
 
-    def _cost(self, started_us: int, rtt_us: int | None, wanted_s: float) -> PollCost:
+    def _follow(self, streams: StreamsSeen) -> None:
+        """Tell the part for consumers which streams there are."""
+        if streams.complete or streams.missing:
+            known = self._configurations
+            away = {stream: known.consumers_of(stream) for stream in streams.missing}
+            self._consumers.follow(self._streams.rows, away)
+
+    def _sees_more(self, streams: StreamsSeen, unlisted_before_count: int) -> bool:
+        """Tell whether the first view is not complete, and the next poll brings more of it."""
+        left_count = self._consumers.unlisted_count
+        self._all_listed = self._all_listed or streams.complete
+        if self._all_listed and not left_count:
+            self._budget.seen_all(self._api)
+        return 0 < left_count < max(unlisted_before_count, 1)
+
+    def _cost(
+        self, started_us: int, rtt_us: int | None, wanted_s: float, *, at_once: bool
+    ) -> PollCost:
         """Return what this poll cost, and set the pause to the next."""
         elapsed_us = time.monotonic_ns() // 1000 - started_us
         reason = (
-            self._interval.after(self._api.server_us, wanted_s, far=self._api.is_far)
+            self._budget.after(self._api, elapsed_us / 1e6, wanted_s, at_once=at_once)
             or self._availability.waiting_reason
-            or self._interval.link_reason(self._api, elapsed_us / 1e6, wanted_s)
         )
         return PollCost(
             requests_count=self._api.requests_count,
             received_bytes=self._api.received_bytes,
             elapsed_us=elapsed_us,
             api_rtt_us=rtt_us,
-            interval_us=max(elapsed_us, round(self._interval.interval_s * 1e6)),
+            interval_us=max(elapsed_us, round(self._budget.interval_s * 1e6)),
             backoff_reason=reason,
+            round_us=self._round_us(wanted_s),
         )
+
+    def _round_us(self, wanted_s: float) -> int | None:
+        """Return after how long every row has had its turn; None where each poll has all."""
+        round_s = max(self._consumers.rest_s, self._streams.rest_s)
+        return round(round_s * 1e6) if round_s > wanted_s else None
 
     async def _account(self, patience: Patience) -> tuple[Account | None, int | None]:
         """Return the account and the round trip; raises ServerGone.

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from natstui.errors import NatstuiError
-from natstui.jetstream.polling.budget import PollingApi
+from natstui.jetstream.polling.budget.asking import PollingApi
 
 
 @dataclass(slots=True)

@@ -14,7 +14,8 @@ from functools import partial
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.feed import Sink
 from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.budget import Allowance, PollingApi
+from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.decode.cluster import clock_of
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.polling.listing import Listing
@@ -28,6 +29,8 @@ _INFO = "STREAM.INFO"
 _PATIENCE_S = 0.7
 _SINGLE_S = 2.0
 """How long the leader of a stream in a cluster may take; then it is asked again."""
+_LIST_SHARE = 0.3
+"""Of what polling may use of the server, which the list may take where there are consumers."""
 _DELAYED_S = 4.5
 """The server delays a list for 4 s at most."""
 
@@ -45,6 +48,11 @@ class StreamReading:
         self._listing: Listing[StreamRow] | None = None
         self._expected_count = 0
         self._list_asked_us = 0
+        self._list_work_us = 0.0
+        """What the list costs the server that is being read, or was read last."""
+        self.rest_s = 0.0
+        """From one list to the next at least, where there are consumers."""
+        self._alone = True
         self._turn_count = 0
         self._missing: set[str] = set()
         self._silent: set[str] = set()
@@ -65,16 +73,24 @@ class StreamReading:
         return self._missing | led
 
     async def read(
-        self, allowed: Allowance, visible: tuple[str, ...], patience: Patience, expected_count: int
+        self,
+        allowed: Allowance,
+        visible: tuple[str, ...],
+        patience: Patience,
+        expected_count: int,
+        *,
+        alone: bool,
     ) -> StreamsSeen:
-        """Read as much as half of the allowance permits; raises ServerGone only.
+        """Read as much as the allowance permits; raises ServerGone only.
 
-        `expected_count` is how many streams there are, as the account says.
+        `expected_count` is how many streams there are, as the account says. `alone` says that
+        there are no consumers, which need a part of the allowance.
         """
         self._expected_count = max(expected_count, len(self.rows))
+        self._alone = alone
         seen = self._seen = StreamsSeen()
         self._take_answers()
-        if self._availability.may_ask(_LIST):
+        if self._availability.may_ask(_LIST) and self._is_due(expected_count):
             await self._list(allowed, patience)
         if not seen.complete and self._availability.may_ask(_INFO):
             await self._ask_singly(allowed, visible, patience)
@@ -82,6 +98,15 @@ class StreamReading:
         seen.rows = list({row.name: row for row in seen.rows}.values())
         seen.missing = self.missing - {row.name for row in seen.rows}
         return seen
+
+    def _is_due(self, streams_count: int) -> bool:
+        """Tell whether the list is worth asking for: it goes on, or some time has passed.
+
+        Where the account counts other streams than are known, it is due at once.
+        """
+        if self._listing is not None or streams_count not in (0, len(self.rows)):
+            return True
+        return time.monotonic() >= self._list_asked_us / 1e6 + self.rest_s
 
     def lists_work(self, asked_mono_s: float) -> None:
         """Note that the meta leader answered a request sent at this moment.
@@ -95,7 +120,7 @@ class StreamReading:
 
     async def close(self) -> None:
         """Drop the open requests, and what was concluded from silence."""
-        self._listing = None
+        self._listing, self.rest_s = None, 0.0
         self._silent.clear()
         self._away.clear()
         await self._questions.close()
@@ -106,12 +131,14 @@ class StreamReading:
         )
         try:
             for _ in range(max(1, allowed.left_count // 2)):
+                before_us = self._api.work_us
                 if not await self._step(listing, patience):
                     return
+                self._list_work_us += self._api.work_us - before_us
                 for row in listing.take_fresh():
                     self._take(row, settle=True)
                     self._seen.rows.append(self.rows[row.name])
-                if listing.done or not allowed.has_half:
+                if listing.done or not allowed.has_room_to_end:
                     break
         except RequestFailed as error:
             self._listing = None
@@ -128,6 +155,7 @@ class StreamReading:
         if not is_late:
             if not listing.rows:
                 self._list_asked_us = time.monotonic_ns() // 1000
+                self._list_work_us = 0.0
             self._questions.ask(_LIST, lambda: listing.step(self._api))
         if not await self._questions.wait(_LIST, patience, 0.0 if is_late else _PATIENCE_S):
             return False
@@ -140,6 +168,8 @@ class StreamReading:
         self._listing = None
 
     async def _take_list(self, listing: Listing[StreamRow], patience: Patience) -> None:
+        list_s = self._list_work_us / 1e6
+        self.rest_s = 0.0 if self._alone else list_s / (_LIST_SHARE * self._api.work.share)
         unsure = [row for row in listing.rows if not self._take(row)]
         if unsure:
             await self._learn_clocks(unsure, patience)
@@ -208,7 +238,9 @@ class StreamReading:
         self, allowed: Allowance, visible: tuple[str, ...], patience: Patience
     ) -> None:
         """Ask for streams one by one; the next poll continues where the allowance ended."""
-        for name in self._due(visible)[: max(1, allowed.left_count // 2)]:
+        for turn_count, name in enumerate(self._due(visible)[: max(1, allowed.left_count // 2)]):
+            if turn_count and not allowed.has_room:
+                return
             row = self.rows.get(name)
             leader, question = _leader(row) if row else None, f"{_INFO}.{name}"
             if leader in self._silent or question in self._questions:

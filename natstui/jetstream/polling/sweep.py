@@ -1,13 +1,13 @@
-"""The order in which the consumers of all streams are listed, and which may be listed."""
+"""When the consumers of which stream are listed, and which may be listed."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterable, Mapping
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.jetstream.polling.listing import pages_count
 
 _LIST = "CONSUMER.LIST"
 _ENOUGH_COUNT = 3
@@ -53,6 +53,12 @@ class ConsumerDenials:
 
 _Mark = tuple[str, int, int, int]
 _REPORTS_COUNT = 5
+REST_S = 7.5
+"""How long a stream waits at most for its turn while the server's share suffices."""
+MOVING_S = 2.0
+"""The same for a stream on which something moves."""
+_SWEEP_SHARE = 0.5
+"""Of what polling may use, which one sweep after the other may take."""
 
 
 def _mark(row: StreamRow) -> _Mark:
@@ -60,25 +66,58 @@ def _mark(row: StreamRow) -> _Mark:
     return (row.created, state.consumer_count, state.last_seq, state.messages)
 
 
+def rest_s(streams_count: int, list_s: float, share: float) -> float:
+    """Return the time from one turn of a quiet stream to the next.
+
+    `list_s` is what a list costs the server, `share` what may be used of it: where all lists
+    together cost little, they come often.
+    """
+    return min(REST_S, streams_count * list_s / (_SWEEP_SHARE * share))
+
+
+def requests_for(
+    visible: Iterable[tuple[str, str]], counts: Mapping[str, int], slow: Container[str]
+) -> list[tuple[str, str | None]]:
+    """Return what to ask for: whole lists where they take fewer requests (name None).
+
+    `counts` are the consumers of each stream; `slow` are streams whose list takes too long.
+    """
+    names_of: dict[str, list[str]] = {}
+    for stream, name in visible:
+        if counts.get(stream):
+            names_of.setdefault(stream, []).append(name)
+    wanted: list[tuple[str, str | None]] = []
+    for stream, names in names_of.items():
+        whole = pages_count(counts[stream]) <= max(1, len(names) // 2) and stream not in slow
+        wanted += [(stream, None)] if whole else [(stream, name) for name in names]
+    return wanted
+
+
 class SweepOrder:
-    """Orders the streams that have consumers; one that changed since its turn comes earlier."""
+    """When the consumers of which stream are listed again: what is worth more comes earlier.
+
+    Moments are given by the caller, in seconds on any clock that never goes back.
+    """
 
     def __init__(self) -> None:
-        self._rotation: OrderedDict[str, _Mark | None] = OrderedDict()
-        self._moved: dict[str, None] = {}
+        self._listed_at_s: dict[str, float | None] = {}
+        """None for a stream whose turn never came."""
+        self._unlisted: set[str] = set()
+        self._listed_marks: dict[str, _Mark] = {}
         self._marks: dict[str, _Mark] = {}
+        self._moving: set[str] = set()
+        self._progress: dict[str, int] = {}
         self._emptied: dict[str, int] = {}
-        self._even_turn = False
 
     @property
     def streams(self) -> tuple[str, ...]:
-        """Every stream with consumers, the one listed longest ago first."""
-        return tuple(self._rotation)
+        """Every stream with consumers."""
+        return tuple(self._listed_at_s)
 
     @property
-    def has_new(self) -> bool:
-        """Tell whether there are streams whose turn never came."""
-        return next(iter(self._rotation.values()), ()) is None
+    def unlisted_count(self) -> int:
+        """How many streams there are whose turn never came."""
+        return len(self._unlisted)
 
     def follow(self, rows: Mapping[str, StreamRow], away: Container[str]) -> None:
         """Update the order from a complete list of streams; unreachable streams have no turn."""
@@ -87,32 +126,54 @@ class SweepOrder:
             for name, row in rows.items()
             if row.state.consumer_count and name not in away
         }
-        for gone in self._rotation.keys() - self._marks.keys():
-            del self._rotation[gone]
-            self._moved.pop(gone, None)
+        for gone in self._listed_at_s.keys() - self._marks.keys():
+            del self._listed_at_s[gone]
+            self._unlisted.discard(gone)
+            self._moving.discard(gone)
+            self._progress.pop(gone, None)
             if gone not in away:
                 self._emptied[gone] = _REPORTS_COUNT
         for name, mark in self._marks.items():
             self._emptied.pop(name, None)
-            if self._rotation.get(name, mark) != mark:
-                self._moved.setdefault(name)
-        for name in reversed([name for name in self._marks if name not in self._rotation]):
-            self._rotation[name] = None
-            self._rotation.move_to_end(name, last=False)
+            if name not in self._listed_at_s:
+                self._listed_at_s[name] = None
+                self._unlisted.add(name)
+            elif self._listed_marks.get(name, mark) != mark:
+                self._moving.add(name)
 
-    def next(self) -> str | None:
-        """Return whose turn it is; call `done` when its consumers were listed."""
-        self._even_turn = not self._even_turn
-        if self._even_turn and self._moved:
-            return next(iter(self._moved))
-        return next(iter(self._rotation), None)
+    def due(self, now_s: float, rest_s: float, preferred: Container[str]) -> list[str]:
+        """Return whose turn it is, the most urgent first; call `done` for each that was listed.
 
-    def done(self, name: str) -> None:
-        """Put a stream at the end of the order."""
-        self._moved.pop(name, None)
-        if name in self._rotation:
-            self._rotation[name] = self._marks.get(name)
-            self._rotation.move_to_end(name)
+        New streams come first, then preferred ones, then those whose time is over by the largest
+        part: so no stream waits for ever behind others that move all the time.
+        """
+        urgent: list[tuple[float, str]] = []
+        for name, listed_at_s in self._listed_at_s.items():
+            if listed_at_s is None:
+                continue
+            period_s = min(rest_s, MOVING_S) if name in self._moving else rest_s
+            waited_s = now_s - listed_at_s
+            if name in preferred:
+                urgent.append((float("-inf"), name))
+            elif waited_s >= period_s:
+                urgent.append((-waited_s / max(period_s, 0.001), name))
+        unlisted = [name for name in self._listed_at_s if name in self._unlisted]
+        return [*unlisted, *(name for _, name in sorted(urgent))]
+
+    def moved(self, name: str, progress: int) -> None:
+        """Note how far the consumers of a stream are: where they go on, it moves."""
+        if self._progress.get(name, progress) != progress:
+            self._moving.add(name)
+        else:
+            self._moving.discard(name)
+        self._progress[name] = progress
+
+    def done(self, name: str, now_s: float) -> None:
+        """Note that a stream had its turn."""
+        self._unlisted.discard(name)
+        if name in self._listed_at_s:
+            self._listed_at_s[name] = now_s
+            self._listed_marks[name] = self._marks[name]
 
     def emptied(self) -> tuple[str, ...]:
         """Return streams that lost their last consumer; repeated a few times for slow readers."""

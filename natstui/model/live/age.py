@@ -20,13 +20,27 @@ def poll_interval_us(state: State) -> int:
 
 
 def stale_after_us(state: State) -> int:
-    """Return the age from which a row is stale: a poll and 4 s, and never less than 5 s."""
+    """Return the age from which a poll is stale: one more and 4 s, and never less than 5 s."""
     return max(FRESH_US, poll_interval_us(state) + _LATE_US)
 
 
+def row_stale_after_us(state: State) -> int:
+    """Return the age from which a row is stale: 4 s after its turn has come, and as a poll."""
+    round_us = state.costs[-1].cost.round_us if state.costs else None
+    return max(stale_after_us(state), (round_us or 0) + _LATE_US)
+
+
 def is_stale(state: State, sampled_mono_us: int) -> bool:
-    """Tell whether what was sampled at this moment is stale now."""
-    return state.now_mono_us - sampled_mono_us > stale_after_us(state)
+    """Tell whether a row that was sampled at this moment is stale now."""
+    return state.now_mono_us - sampled_mono_us > row_stale_after_us(state)
+
+
+def oldest_row_us(state: State) -> int | None:
+    """Return the age of the oldest row whose leader answers; None without any."""
+    streams, consumers = state.streams.columns, state.consumers.columns
+    ages_us = (min(it.sampled_mono_us, default=None) for it in (streams, consumers))
+    known = [at_us for at_us in ages_us if at_us is not None]
+    return state.now_mono_us - min(known) if known else None
 
 
 def stream_is_stale(state: State, row: int) -> bool:

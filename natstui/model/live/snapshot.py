@@ -140,6 +140,8 @@ class PollCost:
     """From the start of this poll to the start of the next; a poll may take longer than wanted."""
     backoff_reason: str | None
     """Why it is longer than asked for, if it is."""
+    round_us: int | None = None
+    """How long a row waits for its next turn at most, where not every poll has every row."""
 
 
 @dataclass(frozen=True, slots=True)

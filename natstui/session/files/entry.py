@@ -187,7 +187,7 @@ def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
         unreachable_streams=(),
         unreachable_consumers=(),
         account=None,
-        cost=PollCost(0, 0, 0, None, snapshot.cost.interval_us, None),
+        cost=PollCost(0, 0, 0, None, snapshot.cost.interval_us, None, snapshot.cost.round_us),
     )
     return [
         replace(

@@ -11,7 +11,7 @@ from natstui.model.findings.verdict import Verdict, consumer_verdict
 from natstui.model.live.age import (
     at_moment,
     consumer_is_stale,
-    stale_after_us,
+    row_stale_after_us,
     stream_is_stale,
 )
 from natstui.model.live.history import Point
@@ -34,7 +34,7 @@ class View:
     @cached_property
     def stale_us(self) -> int:
         """The age from which a row is stale."""
-        return stale_after_us(self.state)
+        return row_stale_after_us(self.state)
 
     def age_s(self, at_us: int | None) -> float | None:
         """Return how long ago a UTC time was, in seconds."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from natstui.model.live.age import oldest_row_us
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State, own_requests_per_s
 from natstui.model.records.record import LinkChanged
@@ -101,6 +102,14 @@ def _permissions(state: State) -> Section:
     )
 
 
+def _interval_text(state: State) -> str:
+    newest, oldest_us = state.costs[-1].cost, oldest_row_us(state)
+    text = f"every {duration_text(newest.interval_us / 1e6)}"
+    if newest.round_us is not None:
+        text += f", every row in {duration_text(newest.round_us / 1e6)}"
+    return text if oldest_us is None else f"{text}, oldest row {duration_text(oldest_us / 1e6)}"
+
+
 def _cost(state: State) -> Section:
     if not state.costs:
         return Section("COST OF MONITORING", (line("", "no poll yet", "dim"),))
@@ -115,7 +124,7 @@ def _cost(state: State) -> Section:
             line("received", bytes_text(newest.received_bytes)),
             line("took", duration_text(newest.elapsed_us / 1e6)),
             line("API round trip", rtt),
-            line("interval", f"every {duration_text(newest.interval_us / 1e6)}"),
+            line("interval", _interval_text(state)),
             line(
                 "slowed down",
                 newest.backoff_reason or "no",

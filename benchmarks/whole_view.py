@@ -1,0 +1,179 @@
+"""How soon all of a big server is seen, how old rows grow, and what that costs the server.
+
+2,000 streams with 5 consumers each on a real server; a part of them moves. Seen by an engine, as
+a screen shows it, and by `natstui watch --json`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import nats
+from nats.aio.client import Client
+
+from benchmarks.server_share import CONSUMERS_PER_STREAM_COUNT, cpu_s, fill
+from natstui.jetstream.testbed.broker import Broker
+from natstui.lines import decode_record
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+
+STREAMS_COUNT = 2_000
+ROWS_COUNT = STREAMS_COUNT * (1 + CONSUMERS_PER_STREAM_COUNT)
+SECONDS = 60
+MOVING_COUNT = 100
+"""Streams that get a message a second."""
+
+
+@dataclass
+class Seen:
+    """What was seen, and when, since the command was started."""
+
+    connected_s: float | None = None
+    complete_s: float | None = None
+    oldest_s: float = 0.0
+    """The age of the oldest row at any moment after everything was seen."""
+    row_at_s: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    def connected(self, at_s: float) -> None:
+        """Note that there is a connection."""
+        if self.connected_s is None:
+            self.connected_s = at_s
+
+    def look(self, at_s: float) -> None:
+        """Note how complete and how old everything is."""
+        if self.complete_s is None and len(self.row_at_s) == ROWS_COUNT:
+            self.complete_s = at_s
+        if self.complete_s is not None:
+            self.oldest_s = max(self.oldest_s, at_s - min(self.row_at_s.values()))
+
+
+class Watched:
+    """A command at work, whose lines are read as fast as it writes them."""
+
+    def __init__(
+        self, url: str, words: tuple[str, ...], take: Callable[[Seen, bytes], None]
+    ) -> None:
+        self.seen = Seen()
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "natstui", *words, "--server", url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        self._take = take
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self._take(self.seen, line)
+
+    def end(self) -> None:
+        """End it and wait for that."""
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.terminate()
+        self.process.wait(10)
+
+
+def _engine_line() -> Callable[[Seen, bytes], None]:
+    state = State()
+
+    def take(seen: Seen, line: bytes) -> None:
+        nonlocal state
+        record = decode_record(line)
+        state = state.after(record)
+        if not isinstance(record, Snapshot):
+            return
+        now_s = time.monotonic()
+        seen.connected(now_s)
+        streams, consumers = record.streams, record.consumers
+        for name, at_us in zip(streams.name, streams.sampled_mono_us, strict=True):
+            seen.row_at_s[name,] = at_us / 1e6
+        names = zip(consumers.stream, consumers.name, strict=True)
+        for key, at_us in zip(names, consumers.sampled_mono_us, strict=True):
+            seen.row_at_s[key] = at_us / 1e6
+        seen.look(now_s)
+
+    return take
+
+
+def _watch_line(seen: Seen, line: bytes) -> None:
+    row = json.loads(line)
+    now_s = time.monotonic()
+    if row["kind"] == "server":
+        seen.connected(now_s)
+        seen.look(now_s)
+    elif row["kind"] == "stream":
+        seen.row_at_s[row["name"],] = now_s
+    elif row["kind"] == "consumer":
+        seen.row_at_s[row["stream"], row["name"]] = now_s
+    if seen.complete_s is None:
+        seen.look(now_s)
+
+
+async def _move(nc: Client) -> None:
+    """Have some streams change all the time."""
+    while True:
+        for number in range(MOVING_COUNT):
+            await nc.publish(f"S{number * 17 % STREAMS_COUNT:04}.a", b"x" * 100)
+        await asyncio.sleep(1)
+
+
+async def _measure(broker: Broker, name: str, watched: Callable[[], Watched]) -> None:
+    moving_nc = await nats.connect(broker.url)
+    moving = asyncio.create_task(_move(moving_nc))
+    await asyncio.sleep(2)
+    idle_s, began_s = cpu_s(broker.pid), time.monotonic()
+    await asyncio.sleep(5)
+    idle_share = (cpu_s(broker.pid) - idle_s) / (time.monotonic() - began_s)
+    used_s, began_s = cpu_s(broker.pid), time.monotonic()
+    watching = watched()
+    await asyncio.sleep(SECONDS)
+    elapsed_s = time.monotonic() - began_s
+    share = (cpu_s(broker.pid) - used_s) / elapsed_s - idle_share
+    ours_s = cpu_s(watching.process.pid)
+    watching.end()
+    moving.cancel()
+    await moving_nc.close()
+    seen = watching.seen
+    complete = "never"
+    if seen.complete_s is not None and seen.connected_s is not None:
+        complete = f"{seen.complete_s - seen.connected_s:.1f} s after the first poll"
+        complete += f", {seen.complete_s - began_s:.1f} s after the start"
+    print(f"{name}")
+    print(f"  rows seen              {len(seen.row_at_s)} of {ROWS_COUNT}")
+    print(f"  complete               {complete}")
+    print(f"  oldest row afterwards  {seen.oldest_s:.1f} s")
+    print(f"  server, first minute   {100 * share:.1f} % of a core")
+    print(f"  natstui                {100 * ours_s / elapsed_s:.1f} % of a core", flush=True)
+
+
+async def _both(broker: Broker) -> None:
+    nc = await nats.connect(broker.url)
+    await fill(nc, STREAMS_COUNT)
+    await nc.close()
+    await _measure(
+        broker, "engine (screen)", lambda: Watched(broker.url, ("engine",), _engine_line())
+    )
+    await _measure(
+        broker,
+        "natstui watch --json",
+        lambda: Watched(broker.url, ("watch", "--json"), _watch_line),
+    )
+
+
+def main() -> None:
+    """Print when everything was seen, how old rows grew, and shares of a core."""
+    with Broker() as broker:
+        asyncio.run(_both(broker))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,120 @@
+"""How much one poll may ask, and when the next one begins."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+
+from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.units import bytes_text
+
+_ALL_COUNT = 1_000_000
+_FEWEST_COUNT = 4
+_LONGEST_S = 10.0
+_LONGEST_LINK_S = 60.0
+_LONGER_RATIO = 1.1
+_LATE_RATIO = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Allowance:
+    """What one poll may spend: the server's work, the link's time, and its own time."""
+
+    api: PollingApi
+    most_count: int
+    """Of requests, where the user has set a limit."""
+    end_mono_s: float
+    """When the next poll is due: after it no optional request is made."""
+    overdraft_s: float
+    """What a list that has begun may cost beyond what is left, so that it ends in one poll."""
+
+    def halved(self) -> Allowance:
+        """Return the allowance for the first half of what a poll asks."""
+        now_s = time.monotonic()
+        return replace(self, end_mono_s=now_s + max(0.0, self.end_mono_s - now_s) / 2)
+
+    def as_long_again(self, began_mono_s: float) -> Allowance:
+        """Return the allowance for the second half: as much time as the first half took.
+
+        On a slow link that is later than the next poll was due.
+        """
+        return replace(self, end_mono_s=max(self.end_mono_s, 2 * time.monotonic() - began_mono_s))
+
+    @property
+    def left_count(self) -> int:
+        """How many requests may still be made."""
+        return max(0, self.most_count - self.api.requests_count)
+
+    @property
+    def in_time(self) -> bool:
+        """Tell whether the next poll is not due yet."""
+        return time.monotonic() < self.end_mono_s
+
+    @property
+    def has_room(self) -> bool:
+        """Tell whether one more optional request is within the allowance."""
+        return self._has_room(0.0)
+
+    @property
+    def has_room_to_end(self) -> bool:
+        """Tell whether a list that has begun may go on."""
+        return self._has_room(self.overdraft_s)
+
+    def _has_room(self, overdraft_s: float) -> bool:
+        now_s = time.monotonic()
+        if now_s >= self.end_mono_s or self.left_count <= 0:
+            return False
+        if self.api.work.left_s(now_s) <= -overdraft_s:
+            return False
+        return self.api.link_is_free
+
+
+class Budget:
+    """Gives each poll its allowance, and finds the pause after it."""
+
+    def __init__(self, requests_per_s: float | None) -> None:
+        self._requests_per_s = requests_per_s
+        self.interval_s = 0.0
+
+    def next_allowance(self, api: PollingApi, wanted_s: float) -> Allowance:
+        """Return the allowance of the next poll, which starts `wanted_s` after the last one."""
+        self.interval_s = max(self.interval_s, wanted_s)
+        most_count = _ALL_COUNT
+        if self._requests_per_s:
+            most_count = max(_FEWEST_COUNT, int(self._requests_per_s * self.interval_s))
+        end_mono_s = time.monotonic() + self.interval_s
+        overdraft_s = api.work.share * self.interval_s / 2
+        return Allowance(api, most_count, end_mono_s, overdraft_s)
+
+    @staticmethod
+    def seen_all(api: PollingApi) -> None:
+        """Note that everything was seen once: from now on others have their part of the link."""
+        if not api.spares_link:
+            api.spares_link = True
+            api.link.forgive(time.monotonic())
+
+    def forget(self) -> None:
+        """Start again: the server is another one, or has recovered."""
+        self.interval_s = 0.0
+
+    def after(
+        self, api: PollingApi, elapsed_s: float, wanted_s: float, *, at_once: bool
+    ) -> str | None:
+        """Set the pause after a poll; return why it is longer than wanted.
+
+        `at_once` asks for the next poll immediately: the first view is not complete.
+        """
+        now_s = time.monotonic()
+        work_s = min(_LONGEST_S, api.work.due_in_s(now_s))
+        link_s = min(_LONGEST_LINK_S, api.link.due_in_s(now_s)) if api.spares_link else 0.0
+        rest_s = max(work_s, link_s)
+        wanted_s = elapsed_s if at_once else wanted_s
+        self.interval_s = max(wanted_s, elapsed_s + rest_s if rest_s else 0.0)
+        if work_s >= link_s and work_s and self.interval_s > _LONGER_RATIO * wanted_s:
+            return f"one poll costs the server {api.work_us / 1000:.0f} ms"
+        per_s = api.bytes_per_s
+        if per_s is None or max(self.interval_s, elapsed_s) < _LATE_RATIO * wanted_s:
+            return None
+        if not link_s and api.received_bytes / per_s < elapsed_s / 2:
+            return None
+        return f"one poll takes {elapsed_s:.1f} s: the link carries {bytes_text(per_s)}/s"

@@ -1,0 +1,273 @@
+"""Requests of one poller: what each costs the server and the link, and how quick both are."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections import OrderedDict, deque
+from collections.abc import Coroutine, Mapping
+from statistics import median_low
+from typing import Any, TypeVar
+
+from natstui.jetstream.connection.client import Answer, Client
+from natstui.jetstream.connection.transport import own_us
+from natstui.jetstream.polling.budget.shares import (
+    FIRST_VIEW_WORK_S,
+    LINK_SHARE,
+    SERVER_SHARE,
+    Share,
+    WorkMeter,
+)
+from natstui.jetstream.polling.budget.window import Window
+
+T = TypeVar("T")
+_INFO = "INFO"
+_RECENT_COUNT = 5
+_MEASURED_BYTES = 2_000
+_MEASURES_COUNT = 3
+_AHEAD_S = 5.0
+"""How long the answer to a request sent ahead may be used."""
+_CHARGES_KEPT_COUNT = 64
+_JITTERS_COUNT = 4
+_FAR_S = 0.02
+_THIN_BYTES_PER_S = 1_000_000
+_FIRST_BYTES = 1_500
+_UNEVEN_RATIO = 2
+"""A slow link is uneven: bytes may take so many times as long as on average."""
+
+
+class RequestLimiter:
+    """Lets at most so many requests pass in any window of one second."""
+
+    def __init__(self, requests_per_s: float) -> None:
+        self._passed_at_s: deque[float] = deque(maxlen=max(1, int(requests_per_s)))
+        self._turn = asyncio.Lock()
+
+    async def pass_one(self) -> None:
+        """Wait until one more request is within the limit."""
+        async with self._turn:
+            if len(self._passed_at_s) == self._passed_at_s.maxlen:
+                wait_s = self._passed_at_s[0] + 1.0 - time.monotonic()
+                if wait_s > 0:
+                    await asyncio.sleep(wait_s)
+            self._passed_at_s.append(time.monotonic())
+
+
+class PollingApi:
+    """Asks the JetStream API for one poller, and measures requests, link and server."""
+
+    def __init__(self, client: Client, requests_per_s: float | None) -> None:
+        self._client = client
+        self._limiter = RequestLimiter(requests_per_s) if requests_per_s else None
+        self._trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
+        self._whole_trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
+        self._bytes_per_s: deque[float] = deque(maxlen=_MEASURES_COUNT)
+        self.row_bytes: dict[str, float] = {}
+        """Bytes of a row of a list, by its kind: STREAM or CONSUMER."""
+        self._ahead: dict[tuple[str, str], asyncio.Task[Answer]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._newest_began_us = 0
+        self.window = Window()
+        self._forget_costs()
+        self.begin_poll()
+
+    def _forget_costs(self) -> None:
+        now_s = time.monotonic()
+        self.work = Share(SERVER_SHARE, FIRST_VIEW_WORK_S, now_s)
+        self.link = Share(LINK_SHARE, 0.0, now_s)
+        self.spares_link = False
+        """Others have their part of the link: not before everything was seen once."""
+        self._meter = WorkMeter()
+        self._charges: OrderedDict[int, float] = OrderedDict()
+        """What the newest answers cost, by when they were asked for."""
+
+    def begin_poll(self) -> None:
+        """Start counting again, for another poll."""
+        self.requests_count = 0
+        self.received_bytes = 0
+        self.work_us = 0.0
+        """What the answers of this poll cost the server."""
+
+    async def ask(
+        self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> tuple[bytes, int]:
+        """Return the reply and the µs it took; raises what `Client.request` raises."""
+        answer = await self.answer(verb, body, timeout_s)
+        return answer.data, answer.arrival.ended_mono_us - answer.asked_mono_us
+
+    async def answer(
+        self, verb: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> Answer:
+        """Return the reply and when it came; raises what `Client.request` raises."""
+        ahead = self._ahead.pop((verb, json.dumps(body)), None)
+        if ahead is not None:
+            answer = await ahead
+            if time.monotonic() - answer.arrival.began_mono_us / 1e6 < _AHEAD_S:
+                return answer
+        return await self._answer(verb, body, timeout_s)
+
+    def ask_ahead(self, verb: str, body: Mapping[str, Any] | None) -> None:
+        """Send a request that `answer` will be called for soon."""
+        key = (verb, json.dumps(body))
+        if key not in self._ahead:
+            self._ahead[key] = self.spawn(self._answer(verb, body, None))
+
+    def spawn(self, request: Coroutine[None, None, T]) -> asyncio.Task[T]:
+        """Run a request beside the polls, until `forget_link`."""
+        task = asyncio.create_task(request)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        """Retrieve the error of a task that nobody may await, or Python would complain."""
+        self._tasks.discard(task)
+        if not task.cancelled():
+            task.exception()
+
+    async def forget_link(self) -> None:
+        """Cancel open requests and forget the measurements: the link is another one."""
+        dropped = list(self._tasks)
+        self._ahead.clear()
+        self._bytes_per_s.clear()
+        self.row_bytes.clear()
+        self.window.forget()
+        self._forget_costs()
+        for task in dropped:
+            task.cancel()
+        if dropped:
+            await asyncio.wait(dropped)
+
+    @property
+    def arrived_bytes(self) -> int:
+        """Everything that has come over the link so far."""
+        return self._client.nc.arrived_bytes
+
+    def carried_s(self, count: int) -> float:
+        """Return how long the link may have been busy with so many bytes."""
+        return _UNEVEN_RATIO * count / (self.bytes_per_s or float("inf"))
+
+    async def _answer(
+        self, verb: str, body: Mapping[str, Any] | None, timeout_s: float | None
+    ) -> Answer:
+        if self._limiter is not None:
+            await self._limiter.pass_one()
+        self.requests_count += 1
+        asked_own_us = own_us()
+        answer = await self._client.answer(verb, body, timeout_s)
+        self.received_bytes += len(answer.data)
+        self._measure(answer)
+        wait_us, is_ours = self._wait_us(answer, asked_own_us)
+        is_next = answer.arrival.began_mono_us == self._newest_began_us
+        self._newest_began_us = answer.arrival.began_mono_us
+        if verb == _INFO or not self._trips_us:
+            came = answer.arrival
+            self._trips_us.append(wait_us)
+            self._whole_trips_us.append(came.ended_mono_us - answer.asked_mono_us)
+        # What comes in one piece with another answer took its time together with that.
+        measured_us = None if is_ours or is_next else self._over_us(wait_us)
+        self._charge(kind_of(verb), answer, measured_us)
+        self._note_speed(answer, asked_own_us)
+        return answer
+
+    def _wait_us(self, answer: Answer, asked_own_us: int) -> tuple[int, bool]:
+        """Return how long the link was idle before an answer began: its trip, and server work.
+
+        A server completes an answer before it sends the first byte; the time of the bytes after
+        it, and of those still on the way before it, is the link's. While we computed ourselves,
+        the answer may have been there already: True when that was most of the time.
+        """
+        came = answer.arrival
+        begun_us = max(answer.asked_mono_us, came.silent_since_mono_us)
+        begun_own_us = max(asked_own_us, came.silent_since_own_us)
+        link_us = self.carried_s(came.read_bytes) * 1e6
+        passed_us = max(0, came.began_mono_us - begun_us)
+        busy_us = max(0, came.began_own_us - begun_own_us)
+        return max(0, round(passed_us - busy_us - link_us)), 2 * busy_us >= passed_us
+
+    def _charge(self, kind: str, answer: Answer, measured_us: int | None) -> None:
+        """Note what an answer cost the server and the link."""
+        size_bytes, now_s = len(answer.data), time.monotonic()
+        work_us = self._meter.work_us(kind, size_bytes, measured_us)
+        self.work_us += work_us
+        self.work.spend(work_us / 1e6, now_s)
+        self._charges[answer.asked_mono_us] = work_us
+        while len(self._charges) > _CHARGES_KEPT_COUNT:
+            self._charges.popitem(last=False)
+        self.link.spend(size_bytes / max(self._bytes_per_s, default=float("inf")), now_s)
+
+    def _note_speed(self, answer: Answer, asked_own_us: int) -> None:
+        """Have the window learn how long an answer took."""
+        came, now_s = answer.arrival, time.monotonic()
+        link_s = len(answer.data) / (self.bytes_per_s or float("inf"))
+        own_s = max(0, came.began_own_us - asked_own_us) / 1e6
+        waited_s = (came.began_mono_us - answer.asked_mono_us) / 1e6 - own_s
+        usual_s = min(self._whole_trips_us) / 1e6 + link_s
+        self.window.answered(waited_s, usual_s, answer.asked_mono_us / 1e6, now_s)
+
+    def discount(self, answer: Answer) -> None:
+        """Do not count an answer as work: the server only waited for another one."""
+        work_us = self._charges.pop(answer.asked_mono_us, 0.0)
+        self._meter.forget_newest()
+        self.work_us -= work_us
+        self.work.spend(-work_us / 1e6, time.monotonic())
+
+    def _measure(self, answer: Answer) -> None:
+        """Learn the speed of the link from bytes that came one after the other."""
+        came = answer.arrival
+        count = came.all_bytes - came.first_bytes
+        elapsed_us = came.ended_mono_us - came.began_mono_us
+        # While we computed ourselves, bytes may have waited for us: that is not the link's speed.
+        is_ours = 2 * (came.ended_own_us - came.began_own_us) > elapsed_us
+        if count >= _MEASURED_BYTES and elapsed_us > 0 and not is_ours:
+            self._bytes_per_s.append(count * 1e6 / elapsed_us)
+
+    @property
+    def bytes_per_s(self) -> float | None:
+        """The speed of the link; None while no answer was long enough to measure it."""
+        return median_low(self._bytes_per_s) if self._bytes_per_s else None
+
+    @property
+    def link_is_free(self) -> bool:
+        """Tell whether the link may be used now."""
+        return not self.spares_link or self.link.left_s(time.monotonic()) > 0
+
+    @property
+    def at_once_count(self) -> int:
+        """How many requests may be open at once."""
+        return self.window.count
+
+    @property
+    def trip_s(self) -> float:
+        """How long a request and a short answer take on the link."""
+        return median_low(self._whole_trips_us) / 1e6 if self._whole_trips_us else 0.0
+
+    @property
+    def trip_us(self) -> int:
+        """How long a request and the first bytes of a long answer may take on the link."""
+        return round((self.trip_s + self.carried_s(_FIRST_BYTES)) * 1e6)
+
+    @property
+    def is_far(self) -> bool:
+        """Tell whether the network's variation can be as long as a server's work."""
+        return self.trip_s > _FAR_S or (self.bytes_per_s or _THIN_BYTES_PER_S) < _THIN_BYTES_PER_S
+
+    def usual_work_s(self, kind: str) -> float:
+        """Return what an answer of a kind costs the server as a rule."""
+        return self._meter.usual_us(kind) / 1e6
+
+    def _over_us(self, wait_us: int) -> int:
+        """Return what an answer took beyond a round trip of INFO.
+
+        INFO costs nearly nothing, so its recent round trips hold what network and busy machines
+        add to every answer, and how unequal that is.
+        """
+        trip_us = median_low(self._trips_us)
+        jitter_us = sum(abs(us - trip_us) for us in self._trips_us) // len(self._trips_us)
+        return max(0, wait_us - trip_us - _JITTERS_COUNT * jitter_us)
+
+
+def kind_of(verb: str) -> str:
+    """Return the kind of a request: CONSUMER.LIST of CONSUMER.LIST.ORDERS."""
+    return ".".join(verb.split(".", 2)[:2])

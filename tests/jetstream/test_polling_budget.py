@@ -1,0 +1,148 @@
+"""The rules of the budget, without a clock: moments are values here."""
+
+from __future__ import annotations
+
+import pytest
+
+from natstui.jetstream.polling.budget.shares import FIRST_VIEW_WORK_S, Share, WorkMeter
+from natstui.jetstream.polling.budget.window import MOST_COUNT, Window
+from natstui.jetstream.polling.sweep import MOVING_S, REST_S, SweepOrder, rest_s
+from tests.jetstream.stream_rows import stream_row
+
+SHARE = 0.05
+
+
+def spent_in_a_minute(share: Share, piece_s: float, step_s: float = 0.5) -> float:
+    """Return what somebody uses in a minute who takes a piece whenever there is room."""
+    spent_s, now_s = 0.0, 0.0
+    while now_s < 60:
+        while share.left_s(now_s) > 0:
+            share.spend(piece_s, now_s)
+            spent_s += piece_s
+        now_s += step_s
+    return spent_s
+
+
+def test_a_minute_with_its_first_view_costs_no_more_than_the_share_of_it() -> None:
+    spent_s = spent_in_a_minute(Share(SHARE, FIRST_VIEW_WORK_S, 0.0), 0.002)
+    assert spent_s == pytest.approx(60 * SHARE, rel=0.05)
+
+
+def test_a_first_view_may_cost_its_credit_at_once() -> None:
+    share = Share(SHARE, FIRST_VIEW_WORK_S, 0.0)
+    share.spend(0.9 * FIRST_VIEW_WORK_S, 0.1)
+    assert share.left_s(0.1) > 0
+    share.spend(0.2 * FIRST_VIEW_WORK_S, 0.2)
+    assert share.left_s(0.2) < 0
+
+
+def test_what_was_used_too_much_is_rested_off() -> None:
+    share = Share(SHARE, 0.0, 0.0)
+    share.spend(0.080, 0.0)
+    assert share.due_in_s(0.0) == pytest.approx(1.6)
+    assert share.left_s(1.6) == pytest.approx(0.0)
+
+
+def test_a_long_rest_saves_no_more_than_two_seconds_of_the_share() -> None:
+    share = Share(SHARE, 0.0, 0.0)
+    share.left_s(1.0)
+    for at_s in range(2, 100):
+        share.left_s(float(at_s))
+    assert share.left_s(100.0) == pytest.approx(2 * SHARE)
+
+
+def test_a_few_slow_answers_make_no_slow_server_and_many_do() -> None:
+    meter = WorkMeter()
+    usual_us = meter.work_us("STREAM.LIST", 100_000, 0)
+    for _ in range(20):
+        assert meter.work_us("STREAM.LIST", 100_000, 80_000) == usual_us
+    for _ in range(20):
+        meter.work_us("STREAM.LIST", 100_000, 80_000)
+    assert meter.work_us("STREAM.LIST", 100_000, 80_000) == pytest.approx(80_000)
+    for _ in range(32):
+        meter.work_us("STREAM.LIST", 100_000, 0)
+    assert meter.work_us("STREAM.LIST", 100_000, 0) == usual_us
+
+
+def test_answers_that_come_together_took_their_time_together() -> None:
+    meter = WorkMeter()
+    for _ in range(40):
+        meter.work_us("CONSUMER.LIST", 1000, 10 * 70)
+        for _ in range(9):
+            meter.work_us("CONSUMER.LIST", 1000, None)
+    assert meter.slowness == pytest.approx(1.0)
+
+
+def test_the_window_doubles_until_answers_are_slow_and_then_grows_by_one() -> None:
+    window, counts, now_s = Window(), [], 0.0
+    for _ in range(4):
+        counts.append(window.count)
+        asked_s = now_s
+        now_s += 0.001
+        for _ in range(window.count):
+            window.answered(0.001, 0.001, asked_s, now_s)
+    assert counts == [1, 2, 4, 8]
+    for _ in range(50):
+        window.answered(0.001, 0.001, now_s, now_s)
+    assert window.count == MOST_COUNT
+    asked_s = now_s
+    for _ in range(MOST_COUNT):
+        now_s += 0.1
+        window.answered(0.5, 0.001, asked_s, now_s)
+    assert window.count == MOST_COUNT // 2, "answers to one round halve it once"
+    before_count, asked_s = window.count, now_s
+    for _ in range(before_count):
+        window.answered(0.001, 0.001, asked_s, now_s)
+    assert window.count == before_count + 1 or window.count == before_count
+
+
+def test_one_request_is_open_at_once_where_answers_fill_the_link() -> None:
+    window, now_s = Window(), 0.0
+    for _ in range(30):
+        asked_s = now_s
+        now_s += 0.2 * window.count
+        # Each answer waits until those before it were carried.
+        window.answered(0.2 * (window.count - 1) + 0.05, 0.05, asked_s, now_s)
+    assert window.count <= 2
+
+
+def order_of(count: int) -> SweepOrder:
+    order = SweepOrder()
+    order.follow({f"S{n}": stream_row(f"S{n}", last_seq=1) for n in range(count)}, ())
+    return order
+
+
+def test_streams_whose_turn_never_came_come_first_and_then_preferred_ones() -> None:
+    order = order_of(4)
+    assert order.due(0.0, REST_S, ()) == ["S0", "S1", "S2", "S3"]
+    for name in ("S0", "S1", "S3"):
+        order.done(name, 0.0)
+    assert order.due(1.0, REST_S, {"S1"}) == ["S2", "S1"]
+    assert order.unlisted_count == 1
+
+
+def test_a_stream_that_moves_has_its_turn_earlier_and_none_waits_for_ever() -> None:
+    order = order_of(3)
+    for name in ("S0", "S1", "S2"):
+        order.done(name, 0.0)
+    order.moved("S1", 1)
+    order.moved("S1", 2)
+    assert order.due(MOVING_S - 0.1, REST_S, ()) == []
+    assert order.due(MOVING_S, REST_S, ()) == ["S1"]
+    order.done("S1", 2.5 * REST_S - MOVING_S)
+    order.done("S2", 1.5 * REST_S)
+    assert order.due(2.5 * REST_S, REST_S, ()) == ["S0", "S1", "S2"]
+
+
+def test_a_stream_that_stores_a_message_counts_as_moving() -> None:
+    order = order_of(2)
+    order.done("S0", 0.0)
+    order.done("S1", 0.0)
+    order.follow({f"S{n}": stream_row(f"S{n}", last_seq=1 + n) for n in range(2)}, ())
+    assert order.due(MOVING_S, REST_S, ()) == ["S1"]
+
+
+def test_few_streams_are_listed_in_every_poll_and_thousands_within_the_rest() -> None:
+    assert rest_s(100, 0.000_140, SHARE) < 1.0
+    assert 1.0 < rest_s(800, 0.000_140, SHARE) < REST_S
+    assert rest_s(2_000, 0.000_140, SHARE) == REST_S

@@ -1,12 +1,20 @@
-"""The part of a poll that finds when the next message of a consumer was stored: its lag."""
+"""The part of a poll that finds when the next message of a consumer was stored: its lag.
+
+A batch of direct gets returns messages that follow one another, but the next messages of stuck
+consumers lie anywhere: they are asked for one by one, many at once, and once for all consumers
+that wait for the same one.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import time
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import msgspec
+from nats.aio.msg import Msg
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import reading
@@ -14,10 +22,12 @@ from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 
 _TRUST_S = 30.0
+_FORGET_S = 120.0
 _TIMEOUT_S = 2.0
 _LARGE_BYTES = 256 * 1024
 _MOST_FILTERS_COUNT = 4
@@ -32,22 +42,35 @@ class _Reply(msgspec.Struct):
     message: _Stored
 
 
+class _Direct(msgspec.Struct):
+    allow_direct: bool = False
+
+
 class _Filters(msgspec.Struct):
     filter_subject: str = ""
     filter_subjects: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _Found:
+    """The message that a consumer will get next."""
+
     created: str
     after_seq: int
-    seq: int
-    at_us: int
+    seq: int | None
+    """None when there was none."""
+    at_us: int | None
     asked_mono_s: float
+
+
+_Key = tuple[str, str]
+_Wanted = tuple[str, int, tuple[str, ...]]
+"""Stream, the first sequence that may be next, and filters: the same for many consumers."""
 
 
 _REPLY = msgspec.json.Decoder(_Reply)
 _FILTERS = msgspec.json.Decoder(_Filters)
+_DIRECTS = msgspec.json.Decoder(_Direct)
 
 
 def _filters(row: ConsumerRow) -> tuple[str, ...]:
@@ -69,60 +92,73 @@ def known_without_asking(consumer: ConsumerRow, stream: StreamRow) -> int | None
 
 
 class NextMessages:
-    """Finds the next message of consumers in view, and remembers it while it stays the next."""
+    """Remembers the next message of consumers while it stays the next."""
 
     def __init__(self) -> None:
-        self._answers: dict[tuple[str, str], _Answer] = {}
+        self._found: dict[_Key, _Found] = {}
+        self._seqs: dict[_Key, int] = {}
+        self._cleared_mono_s = time.monotonic()
 
     def remembered_us(self, consumer: ConsumerRow, stream: StreamRow) -> int | None:
         """Return the time without asking; None when it must be asked for."""
         known_us = known_without_asking(consumer, stream)
-        answer = self._answers.get((consumer.stream_name, consumer.name))
-        if known_us is not None or answer is None:
+        if known_us is not None:
             return known_us
-        same = (answer.created, answer.after_seq) == (
+        found = self._fresh(consumer)
+        if found is None or found.seq is None or found.seq < stream.state.first_seq:
+            return None
+        return found.at_us
+
+    def is_asked(self, consumer: ConsumerRow) -> bool:
+        """Tell whether the answer is known, be it that there is no such message."""
+        found = self._fresh(consumer)
+        return found is not None and found.seq is None
+
+    def _fresh(self, consumer: ConsumerRow) -> _Found | None:
+        found = self._found.get((consumer.stream_name, consumer.name))
+        after_seq = consumer.delivered.stream_seq
+        if found is None or (found.created, found.after_seq) != (consumer.created, after_seq):
+            return None
+        return found if time.monotonic() - found.asked_mono_s < _TRUST_S else None
+
+    def is_stuck(self, consumer: ConsumerRow) -> bool:
+        """Tell whether a consumer stands where it stood when it was seen before, if it was."""
+        key, seq = (consumer.stream_name, consumer.name), consumer.delivered.stream_seq
+        return self._seqs.get(key, seq) == seq
+
+    def saw(self, consumer: ConsumerRow) -> None:
+        """Note where a consumer stands."""
+        self._seqs[consumer.stream_name, consumer.name] = consumer.delivered.stream_seq
+
+    def keep(self, consumer: ConsumerRow, stored: _Stored | None) -> None:
+        """Remember an answer."""
+        at_us = None
+        if stored is not None:
+            with reading(_NEXT):
+                at_us = time_us(stored.time)
+        self._found[consumer.stream_name, consumer.name] = _Found(
             consumer.created,
             consumer.delivered.stream_seq,
+            stored.seq if stored else None,
+            at_us,
+            time.monotonic(),
         )
-        fresh = time.monotonic() - answer.asked_mono_s < _TRUST_S
-        return answer.at_us if same and fresh and answer.seq >= stream.state.first_seq else None
 
-    def worth_asking(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
-        """Tell whether an answer is cheap: the reply carries the message's whole payload."""
-        state = stream.state
-        small = state.bytes <= _LARGE_BYTES * max(1, state.messages)
-        return small and len(_filters(consumer)) <= _MOST_FILTERS_COUNT
-
-    async def ask_us(self, api: PollingApi, consumer: ConsumerRow) -> int | None:
-        """Ask, one request per filter; None when there is none. Raises what a request raises."""
-        found: list[_Stored] = []
-        for subject in _filters(consumer) or (">",):
-            body = {"seq": consumer.delivered.stream_seq + 1, "next_by_subj": subject}
-            verb = f"STREAM.MSG.GET.{consumer.stream_name}"
-            try:
-                reply, _ = await api.ask(verb, body, timeout_s=_TIMEOUT_S)
-            except NotFound:
-                continue
-            with reading("STREAM.MSG.GET"):
-                found.append(_REPLY.decode(reply).message)
-        if not found:
-            return None
-        first = min(found, key=lambda stored: stored.seq)
-        with reading("STREAM.MSG.GET"):
-            at_us = time_us(first.time)
-        self._answers[consumer.stream_name, consumer.name] = _Answer(
-            consumer.created, consumer.delivered.stream_seq, first.seq, at_us, time.monotonic()
-        )
-        return at_us
-
-    def keep(self, consumers: set[tuple[str, str]]) -> None:
-        """Forget all others."""
-        for gone in self._answers.keys() - consumers:
-            del self._answers[gone]
+    def forget_old(self) -> None:
+        """Forget what nobody has asked for lately, now and then."""
+        now_s = time.monotonic()
+        if now_s - self._cleared_mono_s > _FORGET_S:
+            self._cleared_mono_s = now_s
+            old = [key for key, it in self._found.items() if now_s - it.asked_mono_s > _FORGET_S]
+            for key in old:
+                del self._found[key]
+            self._seqs.clear()
 
 
-_NEXT_COUNT = 4
 _NEXT = "STREAM.MSG.GET"
+_DIRECT = "DIRECT.GET"
+_LEAST_COUNT = 20
+"""So many are asked for in every poll, whatever lists have used."""
 
 
 class NextReading:
@@ -136,36 +172,122 @@ class NextReading:
     async def find(
         self,
         allowed: Allowance,
-        in_view: tuple[tuple[str, str], ...],
-        consumers: Mapping[tuple[str, str], ConsumerRow],
+        control: PollControl,
+        consumers: Mapping[_Key, ConsumerRow],
         streams: Mapping[str, StreamRow],
     ) -> None:
-        """Fill in every row that is known, and ask for a few in view; raises ServerGone only."""
-        visible = set(in_view)
-        self._next.keep(visible)
-        asked_count = 0
+        """Fill in every row that is known, and ask for the others; raises ServerGone only.
+
+        First come those in view, then preferred ones, those that stand still, and the rest.
+        """
+        self._next.forget_old()
+        waiting: list[tuple[int, ConsumerRow]] = []
+        visible = set(control.visible_consumers)
         for key, row in consumers.items():
             stream = streams.get(row.stream_name)
             if stream is None or not row.num_pending:
                 continue
             row.next_at_us = self._next.remembered_us(row, stream)
-            worth = row.next_at_us is None and key in visible and asked_count < _NEXT_COUNT
-            if worth and allowed.has_room and self._next.worth_asking(row, stream):
-                asked_count += 1
-                row.next_at_us = await self._ask(row)
+            if row.next_at_us is None and self._worth_asking(row, stream):
+                ranks = (
+                    key in visible,
+                    key in control.preferred_consumers,
+                    self._next.is_stuck(row),
+                )
+                waiting.append((ranks.index(True) if True in ranks else len(ranks), row))
+            self._next.saw(row)
+        waiting.sort(key=lambda each: each[0])
+        await self._ask_all(allowed, deque(_grouped(row for _, row in waiting)), streams)
 
-    async def _ask(self, row: ConsumerRow) -> int | None:
-        of_stream = f"{_NEXT}.{row.stream_name}"
-        if not (self._availability.may_ask(_NEXT) and self._availability.may_ask(of_stream)):
-            return None
+    def _worth_asking(self, consumer: ConsumerRow, stream: StreamRow) -> bool:
+        """Tell whether an answer is cheap: it carries the message's whole payload."""
+        state = stream.state
+        size_bytes = state.bytes / max(1, state.messages)
+        small = size_bytes <= _LARGE_BYTES and not self._api.takes_long(size_bytes)
+        few = len(_filters(consumer)) <= _MOST_FILTERS_COUNT
+        return small and few and not self._next.is_asked(consumer)
+
+    async def _ask_all(
+        self,
+        allowed: Allowance,
+        waiting: deque[tuple[_Wanted, list[ConsumerRow]]],
+        streams: Mapping[str, StreamRow],
+    ) -> None:
+        """Ask for as many as the allowance permits, a few at least; several at once."""
+        open_asks: set[asyncio.Task[None]] = set()
+        asked_count = 0
         try:
-            at_us = await self._next.ask_us(self._api, row)
-        except PermissionDenied as error:
-            self._availability.failed(_NEXT, error)
+            while waiting or open_asks:
+                while waiting and len(open_asks) < self._api.at_once_count:
+                    if asked_count >= _LEAST_COUNT and not allowed.has_room_to_end:
+                        waiting.clear()
+                        break
+                    wanted, rows = waiting.popleft()
+                    asked_count += 1
+                    asking = self._ask(wanted, rows, streams[wanted[0]])
+                    open_asks.add(asyncio.create_task(asking))
+                done, open_asks = await asyncio.wait(
+                    open_asks, return_when=asyncio.FIRST_COMPLETED
+                )
+                for ask in done:
+                    ask.result()
+        finally:
+            for ask in open_asks:
+                ask.cancel()
+
+    async def _ask(self, wanted: _Wanted, rows: list[ConsumerRow], stream: StreamRow) -> None:
+        """Ask for the next message of consumers that wait for the same."""
+        with reading("the configuration"):
+            direct = _DIRECTS.decode(stream.config).allow_direct
+        verbs = (_DIRECT, _NEXT) if direct else (_NEXT,)
+        for verb in verbs:
+            of_stream = f"{verb}.{wanted[0]}"
+            if not (self._availability.may_ask(verb) and self._availability.may_ask(of_stream)):
+                continue
+            try:
+                found = [await self._get(verb, wanted, subject) for subject in wanted[2] or (">",)]
+            except PermissionDenied as error:
+                self._availability.failed(verb, error)
+                continue
+            except RequestFailed as error:
+                self._availability.failed(of_stream, error)
+                continue
+            self._availability.worked(verb)
+            self._availability.worked(of_stream)
+            there = [stored for stored in found if stored is not None]
+            first = min(there, key=lambda stored: stored.seq, default=None)
+            for row in rows:
+                self._next.keep(row, first)
+                row.next_at_us = self._next.remembered_us(row, stream)
+            return
+
+    async def _get(self, verb: str, wanted: _Wanted, subject: str) -> _Stored | None:
+        body = {"seq": wanted[1], "next_by_subj": subject}
+        if verb == _DIRECT:
+            return _stored(await self._api.direct(wanted[0], body, _TIMEOUT_S))
+        try:
+            reply, _ = await self._api.ask(f"{verb}.{wanted[0]}", body, timeout_s=_TIMEOUT_S)
+        except NotFound:
             return None
-        except RequestFailed as error:
-            self._availability.failed(of_stream, error)
-            return None
-        self._availability.worked(_NEXT)
-        self._availability.worked(of_stream)
-        return at_us
+        with reading(_NEXT):
+            return _REPLY.decode(reply).message
+
+
+def _stored(msg: Msg) -> _Stored | None:
+    """Return which message a direct get found; None when there is none."""
+    headers = msg.headers or {}
+    status = headers.get("Status")
+    if status == "404":
+        return None
+    if status is not None:
+        raise RequestFailed(f"{_DIRECT}: the server answers {status}", code=int(status))
+    return _Stored(int(headers["Nats-Sequence"]), headers["Nats-Time-Stamp"])
+
+
+def _grouped(rows: Iterable[ConsumerRow]) -> Iterator[tuple[_Wanted, list[ConsumerRow]]]:
+    """Yield consumers that wait for the same message together, in the order of the first."""
+    groups: dict[_Wanted, list[ConsumerRow]] = {}
+    for row in rows:
+        wanted = row.stream_name, row.delivered.stream_seq + 1, _filters(row)
+        groups.setdefault(wanted, []).append(row)
+    yield from groups.items()

@@ -123,8 +123,7 @@ class _Poller:
         reachable = {
             name: row for name, row in self._streams.rows.items() if name not in streams.missing
         }
-        in_view = self._control.visible_consumers
-        await self._next.find(allowed, in_view, consumers.rows, reachable)
+        await self._next.find(allowed, self._control, consumers.rows, reachable)
         at_once = self._sees_more(streams, unlisted_count)
         cost = self._cost(started_us, rtt_us, wanted_s, at_once=at_once)
         server_name = self._client.nc.server_info.get("server_name")

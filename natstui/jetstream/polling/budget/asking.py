@@ -10,6 +10,8 @@ from collections.abc import Coroutine, Mapping
 from statistics import median_low
 from typing import Any, TypeVar
 
+from nats.aio.msg import Msg
+
 from natstui.jetstream.connection.client import Answer, Client
 from natstui.jetstream.connection.transport import own_us
 from natstui.jetstream.polling.budget.shares import (
@@ -23,6 +25,7 @@ from natstui.jetstream.polling.budget.window import Window
 
 T = TypeVar("T")
 _INFO = "INFO"
+_DIRECT = "DIRECT.GET"
 _RECENT_COUNT = 5
 _MEASURED_BYTES = 2_000
 _MEASURES_COUNT = 3
@@ -33,6 +36,7 @@ _JITTERS_COUNT = 4
 _FAR_S = 0.02
 _THIN_BYTES_PER_S = 1_000_000
 _FIRST_BYTES = 1_500
+_LONG_S = 0.25
 _UNEVEN_RATIO = 2
 """A slow link is uneven: bytes may take so many times as long as on average."""
 
@@ -156,6 +160,26 @@ class PollingApi:
         self.requests_count += 1
         asked_own_us = own_us()
         answer = await self._client.answer(verb, body, timeout_s)
+        self._note(verb, answer, asked_own_us)
+        return answer
+
+    async def direct(self, stream: str, body: Mapping[str, Any], timeout_s: float) -> Msg:
+        """Return the answer to a direct get, which any replica gives; it may hold a status.
+
+        Raises what `Client.ask` raises.
+        """
+        if self._limiter is not None:
+            await self._limiter.pass_one()
+        self.requests_count += 1
+        asked_us, asked_own_us = time.monotonic_ns() // 1000, own_us()
+        subject = f"{self._client.prefix}.{_DIRECT}.{stream}"
+        msg = await self._client.ask(subject, json.dumps(body).encode(), timeout_s=timeout_s)
+        answer = Answer(msg.data, asked_us, self._client.nc.arrival_of(msg))
+        self._note(_DIRECT, answer, asked_own_us)
+        return msg
+
+    def _note(self, verb: str, answer: Answer, asked_own_us: int) -> None:
+        """Learn from an answer what it cost, and how quick it was."""
         self.received_bytes += len(answer.data)
         self._measure(answer)
         wait_us, is_ours = self._wait_us(answer, asked_own_us)
@@ -169,7 +193,6 @@ class PollingApi:
         measured_us = None if is_ours or is_next else self._over_us(wait_us)
         self._charge(kind_of(verb), answer, measured_us)
         self._note_speed(answer, asked_own_us)
-        return answer
 
     def _wait_us(self, answer: Answer, asked_own_us: int) -> tuple[int, bool]:
         """Return how long the link was idle before an answer began: its trip, and server work.
@@ -252,6 +275,10 @@ class PollingApi:
     def is_far(self) -> bool:
         """Tell whether the network's variation can be as long as a server's work."""
         return self.trip_s > _FAR_S or (self.bytes_per_s or _THIN_BYTES_PER_S) < _THIN_BYTES_PER_S
+
+    def takes_long(self, size_bytes: float) -> bool:
+        """Tell whether so many bytes would hold up the link for a while."""
+        return size_bytes > _LONG_S * (self.bytes_per_s or float("inf"))
 
     def usual_work_s(self, kind: str) -> float:
         """Return what an answer of a kind costs the server as a rule."""

@@ -210,7 +210,7 @@ async def test_sentences_name_the_key_that_the_settings_gave_an_action(
     nats_server: Broker, tmp_path: Path
 ) -> None:
     environ = {
-        "NATSTUI_VIEWER_KEYS": '{"record": "T", "action.send": "f4"}',
+        "NATSTUI_VIEWER_KEYS": '{"record": "T", "action.send": "f4", "form.send": "f6"}',
         "NATSTUI_SESSION_FOLDER": str(tmp_path / "none"),
     }
     async with connected(nats_server.url) as nc:
@@ -224,3 +224,7 @@ async def test_sentences_name_the_key_that_the_settings_gave_an_action(
         await viewer.until(lambda: "step down" in viewer.text, "the actions")
         await viewer.press("down", "down", "enter")
         await viewer.until(lambda: "f4 does it." in viewer.text, "the key that sends")
+        await viewer.press("escape")
+        await viewer.until(lambda: "does it." not in viewer.text, "the table again")
+        await viewer.press("a", "N", "down", "n")
+        await viewer.until(lambda: "ready: f6 sends it" in viewer.text, "the key of the form")

@@ -60,7 +60,7 @@ class Watcher:
             self._state.remark(text)
 
     def _look_for_knee(self, elapsed_s: float) -> None:
-        """End a run that is stepped up as soon as latency broke: more says nothing more."""
+        """End a stepped run as soon as latency broke: higher rates would show nothing new."""
         if not self._knee_found and (text := self._state.knee.broken(elapsed_s)):
             self._knee_found = True
             self._state.remark(text)

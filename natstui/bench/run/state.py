@@ -37,7 +37,7 @@ class WorkerFailed(NatstuiError):
 
 
 class RunState:
-    """Hears every worker; others look here."""
+    """Collects what every worker reports, for the other parts of the run."""
 
     def __init__(self, plan: BenchmarkPlan, run_id: str, sink: Sink) -> None:
         self.plan = plan

@@ -27,7 +27,7 @@ class WorkerProcess:
     ready_ns: int = 0
     """When it was connected and subscribed; 0: it is not yet."""
     go_ns: int = 0
-    """When it began its work; 0: it was not told to."""
+    """When it began its work; 0: it has not begun."""
     reported_ns: int = 0
     """When its last report was counted up."""
     due_from: dict[int, int] = field(default_factory=dict)
@@ -122,7 +122,7 @@ class WorkerPool:
                 member.send(line)
 
     async def dismiss(self) -> None:
-        """End every process: by a word to those who listen, by force to the rest."""
+        """End every process: ask those that still read, and kill the rest."""
         self.tell_all(protocol.Stop())
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_END_S)
@@ -142,7 +142,7 @@ class WorkerPool:
             try:
                 said = protocol.decode_up(line)
             except msgspec.DecodeError:
-                # Half a line: it was killed in the middle of a word.
+                # Half a line: it was killed while it wrote.
                 break
             _remember(member, said)
             self._on_heard(member, said)

@@ -198,7 +198,7 @@ def _fixed_bytes(layout: Layout) -> int:
 
 
 def _equal_heads(data: bytes, position: int, layout: Layout, complete: int) -> int | None:
-    """Return how many frames begin with the very same bytes; None when arrays must tell.
+    """Return how many frames begin with the very same bytes; None when arrays must decide.
 
     Short runs are common where sizes change from message to message: arrays do not pay there.
     """

@@ -192,7 +192,7 @@ class WireLink:
 
 
 def listen(link: WireLink, on_dropped: Callable[[], None]) -> None:
-    """Leave nats-py as it is, and only hear of denials and of messages it drops."""
+    """Leave nats-py as it is; take only its reports of denials and dropped messages."""
     others = link.nc._error_cb
 
     async def hear(error: Exception) -> None:

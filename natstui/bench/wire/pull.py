@@ -55,7 +55,7 @@ class Puller(Consumer):
         """Ask for more when little is left to come."""
         if not self.job.running.is_set() or self.job.stopping.is_set():
             return
-        # Who is slow has its hands full and asks for no more than it can take.
+        # A slow consumer asks for no more than it can take.
         open_msgs = self._asked + self.backlog_msgs
         if open_msgs <= self._batch * self.refill_ratio and self.link.nc.is_connected:
             self.link.write(pull_request(self._head, self._batch))

@@ -18,6 +18,7 @@ from natstui.model.records.benchmark import ListBenchmarks
 from natstui.model.records.record import Outcome
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, RunScenario, next_command_id
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import safe, safe_lines
 
@@ -102,10 +103,11 @@ class ScenariosScreen(LiveScreen):
         self._tell()
 
     def _tell(self) -> None:
+        key = key_of(self, "scenario.run")
         if self._shown in self.drafts:
-            words = "edited: ctrl+s runs your text, enter the ready one, ctrl+z takes it back"
+            words = f"edited: {key} runs your text, enter the ready one, ctrl+z takes it back"
         else:
-            words = "enter runs a scenario as it is, ctrl+s runs the text"
+            words = f"enter runs a scenario as it is, {key} runs the text"
         self.caption.update(safe(words))
 
     @on(OptionList.OptionSelected)

@@ -31,6 +31,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, Open, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.chart.chart import Chart, Plotter
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.strip_chart import StripChart
 from natstui.tui.kit.text import safe, safe_lines
@@ -79,7 +80,7 @@ class Steering(ScreenPart):
     def action_again(self) -> None:
         """Run the last scenario again."""
         if self._last is None:
-            text = "no benchmark has run yet: b picks a scenario"
+            text = f"no benchmark has run yet{_pick_hint(self._screen)}"
             self._screen.notify(text, severity="warning")
         else:
             self.start(self._last.scenario, dict(self._last.overrides))
@@ -102,9 +103,16 @@ class Steering(ScreenPart):
         state = self._screen.state
         view = state.benchmark or BenchmarkView()
         if state.replay is None and (view.planned is None or view.finished is not None):
-            self._screen.notify("no benchmark runs: b picks a scenario", severity="warning")
+            text = f"no benchmark runs{_pick_hint(self._screen)}"
+            self._screen.notify(text, severity="warning")
         else:
             self._screen.app.post_message(Asked(command))
+
+
+def _pick_hint(screen: LiveScreen) -> str:
+    """Return the end of a sentence: which key picks a scenario; empty where none does."""
+    key = key_of(screen, "bench.pick")
+    return f": {key} picks a scenario" if key else ""
 
 
 def _steered(state: State) -> str:
@@ -217,7 +225,7 @@ class BenchmarkScreen(LiveScreen):
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read, and the charts."""
         self.caption.update(safe(text.title_text(view, self.size.width)), layout=False)
-        none = "no benchmark has run: b picks a scenario" if view.planned is None else ""
+        none = f"no benchmark has run{_pick_hint(self)}" if view.planned is None else ""
         self.summary.show(view.summed, none)
         self.workers_text.show(text.worker_sections(view, self.workers_text.content_size.width))
         # Also when there is nothing: a replay goes back to before the first run.

@@ -66,7 +66,10 @@ class CommandLine(Horizontal):
     def compose(self) -> ComposeResult:
         """Prefix and input."""
         yield Label(":", markup=False)
-        yield Input(compact=True, select_on_focus=False)
+        line = Input(compact=True, select_on_focus=False)
+        # A screen without anything else to focus would give its keys to the hidden line.
+        line.can_focus = False
+        yield line
 
     @property
     def is_open(self) -> bool:
@@ -84,6 +87,7 @@ class CommandLine(Horizontal):
         with line.prevent(Input.Changed):
             line.value = text
         line.cursor_position = len(text)
+        line.can_focus = True
         # Not line.focus(), which waits its turn: the next key must already come here.
         self.screen.set_focus(line)
 
@@ -91,6 +95,10 @@ class CommandLine(Horizontal):
         """Hide the line and give the keys back."""
         self.remove_class("-open")
         self.screen.focus_next("BigTable, RawView, VerticalScroll, OptionList")
+        line = self.query_one(Input)
+        if self.screen.focused is line:
+            self.screen.set_focus(None)
+        line.can_focus = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
         """Pass edits on: a filter applies while it is typed."""
@@ -116,6 +124,7 @@ class CommandLine(Horizontal):
         if self.is_open:
             self._remember()
         self.remove_class("-open")
+        self.query_one(Input).can_focus = False
 
     def action_cancel(self) -> None:
         """Close without entering; what was typed comes back with the up arrow."""

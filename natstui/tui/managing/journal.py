@@ -1,4 +1,4 @@
-"""What was changed on this server from here, and the way back."""
+"""What was changed on this server from here, and how to undo it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _preview = msgspec.json.Decoder(Preview)
 
 
 class JournalScreen(LiveScreen):
-    """Newest first; `u` takes the change under the cursor back."""
+    """Newest first; a key undoes the change under the cursor."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("u", "undo", "Undo", id="journal.undo"),

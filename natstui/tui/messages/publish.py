@@ -22,6 +22,7 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.messages.text import message_text, payload_of
@@ -122,7 +123,7 @@ class PublishScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Read the message to publish again, if there is one."""
-        self.caption.update(safe("Publish  ·  ctrl+s sends it"))
+        self.caption.update(safe(f"Publish  ·  {key_of(self, 'publish.send')} sends it"))
         self.set_focus(self.query(FieldRow).first().editor)
         if self.seq is not None:
             self._read_id = next_command_id()

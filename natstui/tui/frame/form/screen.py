@@ -26,6 +26,7 @@ from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.fields import FormFields
 from natstui.tui.frame.form.sending import Sending
 from natstui.tui.frame.form.text import (
+    FormKeys,
     Subject,
     caption_text,
     config_of_file,
@@ -36,6 +37,7 @@ from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 
 
@@ -210,8 +212,12 @@ class FormScreen(LiveScreen):
     def _say(self, text: str, style: str = "") -> None:
         """Say something in the caption; without a text, whether the form can be sent."""
         narrow = self.has_class("-narrow")
-        shown = caption_text(self.entries.subject, self.entries.draft, text, style, narrow=narrow)
+        subject, draft = self.entries.subject, self.entries.draft
+        shown = caption_text(subject, draft, self._keys(), text, style, narrow=narrow)
         self.caption.update(shown)
+
+    def _keys(self) -> FormKeys:
+        return FormKeys(key_of(self, "form.send"), key_of(self, "form.preview"))
 
     def refresh_state(self) -> None:
         """Take answers when they come."""
@@ -234,7 +240,7 @@ class FormScreen(LiveScreen):
             return
         if answer.body_json:
             current = json.loads(answer.body_json)["current"]
-            shown = conflict_text(self.entries.subject, current)
+            shown = conflict_text(self.entries.subject, current, self._keys())
             self._build_on(current)
             self.query_one("#plan", Static).update(shown)
             self.plan.show(alone=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from textual.content import Content
 
@@ -196,8 +197,15 @@ def delivery_text(preview: DeliveryPreview) -> str:
     return f"would deliver message {first.stream_seq} ({first.subject}) first{more}"
 
 
+class FormKeys(NamedTuple):
+    """The keys that sentences of a form name."""
+
+    send: str
+    preview: str
+
+
 def caption_text(
-    subject: Subject, draft: Drafted, said: str, look: str = "", *, narrow: bool
+    subject: Subject, draft: Drafted, keys: FormKeys, said: str, look: str = "", *, narrow: bool
 ) -> Content:
     """Return the line above a form: what it makes, and what is said or whether it can be sent."""
     verb = "Edit" if subject.editing else "New"
@@ -205,10 +213,11 @@ def caption_text(
     place = f" on {subject.stream}" if subject.kind == "consumer" else ""
     parts = [f"{verb} {subject.kind} {name}{place}".strip()]
     count = len(draft.problems)
-    parts += [said] if said else [f"{count} to correct" if count else "ready: ctrl+s sends it"]
+    ready = f"{count} to correct" if count else f"ready: {keys.send} sends it"
+    parts.append(said or ready)
     warned = len(draft.warnings)
     if warned and not said and narrow:
-        parts.append(f"{warned} {'warning' if warned == 1 else 'warnings'}: ctrl+o")
+        parts.append(f"{warned} {'warning' if warned == 1 else 'warnings'}: {keys.preview}")
     look = look or ("error" if count else "warn" if warned else "")
     return safe("  ·  ".join(parts), look)
 
@@ -240,11 +249,12 @@ def preview(subject: Subject, draft: Drafted, loses: Sequence[str] = ()) -> Cont
     return Content("\n").join(parts)
 
 
-def conflict_text(subject: Subject, current: Mapping[str, object]) -> Content:
+def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKeys) -> Content:
     """Return both versions of what somebody else changed meanwhile."""
     parts = [
         safe("Somebody changed it while this form was open; nothing was written.", "error"),
-        safe("Your changes are kept and now build on what is there. ctrl+o shows the form.", ""),
+        safe("Your changes are kept and now build on what is there."),
+        safe(f"{keys.preview} shows the form."),
         Content(),
     ]
     for item in differences(subject.kind, subject.base, current):

@@ -1,0 +1,48 @@
+"""Workers share the work of a plan without gap or overlap; one that joins takes a share."""
+
+from __future__ import annotations
+
+from natstui.bench.run.assets import RunAssets
+from natstui.bench.run.orders import added_orders, all_orders
+from natstui.config.connection import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role
+
+SENDERS = Role(
+    "sender",
+    "publish",
+    workers_count=3,
+    subject="work",
+    total_msgs=1000,
+    schedule=(RateSegment(None, 300, 300),),
+)
+PLAN = BenchmarkPlan("t", "", (SENDERS, Role("other", "subscribe", subject="work")), None, None)
+
+
+async def test_workers_get_shares_that_add_up_and_numbers_of_their_own(broker: Broker) -> None:
+    connection = Connection(servers=(broker.url,))
+    client = await connect(connection)
+    try:
+        orders = list(all_orders(PLAN, RunAssets(client, PLAN, "r"), connection.to_line()))
+    finally:
+        await client.close()
+    assert [one.role.name for one in orders] == ["sender"] * 3 + ["other"]
+    assert [one.share_msgs for one in orders] == [334, 333, 333, None]
+    assert [(one.which, one.of) for one in orders] == [(0, 3), (1, 3), (2, 3), (0, 1)]
+    assert [one.publisher_id for one in orders] == [0, 1, 2, 3]
+    assert [one.stamped for one in orders] == [True] * 4
+    assert {one.stream for one in orders} == {None}
+
+
+async def test_one_that_joins_sends_at_the_rate_of_one_of_the_others(broker: Broker) -> None:
+    connection = Connection(servers=(broker.url,))
+    client = await connect(connection)
+    try:
+        assets = RunAssets(client, PLAN, "r")
+        joined = added_orders(PLAN, assets, connection.to_line(), SENDERS, 3, 7)
+    finally:
+        await client.close()
+    assert (joined.worker_id, joined.publisher_id, joined.share_msgs) == (3, 7, 333)
+    assert (joined.which, joined.of) == (0, 1)
+    assert joined.role.schedule == (RateSegment(None, 100, 100),)

@@ -16,12 +16,20 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.duration import SPARK, longest
-from tests.quick import is_quick
+from tests.quick import has_quick_tests, is_quick
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """`--quick` is for people at work; `make check` runs everything."""
     parser.addoption("--quick", action="store_true", help="only tests without server and Java")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Do not even import with `--quick` a file of which no test is chosen."""
+    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
+    if is_test and config.getoption("--quick") and not has_quick_tests(collection_path):
+        return True
+    return None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

@@ -35,13 +35,17 @@ def _imports(file: Path) -> frozenset[str]:
 
 
 def is_quick(file: Path, fixtures: Iterable[str]) -> bool:
-    """Tell whether a test of a file with these fixtures starts no server, JVM or child.
+    """Tell whether a test of a file with these fixtures starts no server, JVM or child."""
+    return not SLOW_FIXTURES & set(fixtures) and has_quick_tests(file)
+
+
+@cache
+def has_quick_tests(file: Path) -> bool:
+    """Tell whether a file imports nothing that starts a server, JVM or child.
 
     Follows the imports of other files of `tests`, because a test that starts a server seldom
     does it with its own hands.
     """
-    if SLOW_FIXTURES & set(fixtures):
-        return False
     waiting, seen = [file], set()
     while waiting:
         here = waiting.pop()

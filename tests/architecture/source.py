@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -32,7 +33,13 @@ class Module:
 
     def nodes(self) -> Iterator[ast.AST]:
         """Every node of its syntax tree."""
-        return ast.walk(ast.parse(self.text))
+        return iter(_nodes(self.path))
+
+
+@cache
+def _nodes(path: Path) -> tuple[ast.AST, ...]:
+    """Read a file once for all rules."""
+    return tuple(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
 
 
 def modules(under: str = "natstui") -> list[Module]:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
+from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.store import Store
+from natstui.analysis.tables import Table, columns
 
 pytestmark = pytest.mark.spark
 
@@ -69,3 +72,45 @@ def test_answers_are_kept_when_all_tables_are_there_and_have_the_same_fingerprin
         assert not Store(spark, str(tmp_path), "0").keep_gold(tables, other)
     longer = answers_fingerprint({"one": "1:abc"}, Thresholds(stuck_after_s=60.0))
     assert not Store(spark, str(tmp_path), "0").keep_gold(tables, longer)
+
+
+def test_rows_that_are_known_here_are_read_without_python_beside_the_jvm(
+    spark: SparkSession,
+) -> None:
+    table = Table(
+        "any",
+        "Every type there is.",
+        columns(
+            ("name", "string", "Text"),
+            ("at_us", "bigint", "A whole number"),
+            ("rate_per_s", "double", "A fraction"),
+            ("open", "boolean", "A truth value"),
+        ),
+    )
+    rows = [
+        ("", 0, 0.1, True),
+        ("\"\\\n\x00é\u2028😀'`", 2**63 - 1, 1 / 3, False),
+        ("none", -(2**63), None, None),
+        ("far", None, math.inf, None),
+        ("small", 1, 5e-324, None),
+    ]
+    found = local_rows(spark, table, rows)
+    assert [tuple(row) for row in found.collect()] == rows
+    assert "ExistingRDD" not in plan(found)
+    nan = local_rows(spark, table, [("nan", 1, math.nan, None)]).first()
+    assert nan is not None and math.isnan(nan["rate_per_s"])
+
+
+def test_a_table_no_session_ever_had_rows_for_is_known_to_be_empty(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    for table in silver_tables.TABLES:
+        nothing = Store(spark, str(tmp_path), "run").silver(table, ["a"])
+        assert table.contract(nothing).collect() == []
+        assert nothing.columns == [column.name for column in table.columns]
+        assert "LocalTableScan <empty>" in plan(nothing.groupBy("session").count())
+
+
+def plan(rows: DataFrame) -> str:
+    """Return what Spark is going to do."""
+    return str(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]

@@ -16,6 +16,7 @@ from natstui.analysis.gold.answer import Answer, Given, finding
 from natstui.analysis.gold.bench import BEFORE_MEASURING, slots
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
+from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.tables import Table, columns
 
 SAME = "no significant change"
@@ -50,7 +51,7 @@ def comparison(
     spark: SparkSession, reduced: list[Reduced], baseline: tuple[str, ...]
 ) -> DataFrame:
     """Return the table `comparison`; without rows when there is nothing to compare with."""
-    return spark.createDataFrame(compare(reduced, baseline), COMPARISON.ddl())
+    return local_rows(spark, COMPARISON, compare(reduced, baseline))
 
 
 Row = tuple[str, str, str, float, float, float | None, float | None, float | None, float | None,

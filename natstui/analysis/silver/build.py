@@ -32,6 +32,7 @@ from natstui.analysis.silver.tables import (
     TABLES,
 )
 from natstui.analysis.spark.failures import is_bad_line
+from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
@@ -78,7 +79,7 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
         step("reading again, because some lines cannot be read")
         _write_tables(store, lines, files, step, leave_out=True)
     rows = [(s.session, marks[s.session], s.folder) for s in new]
-    store.write_silver(MANIFEST, spark.createDataFrame(rows, MANIFEST.ddl()))
+    store.write_silver(MANIFEST, local_rows(spark, MANIFEST, rows))
     return len(new)
 
 

@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import glob_escaped
+from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.tables import Table, dictionary
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
@@ -112,7 +113,7 @@ class Store:
         if self._files is None:
             for session in self._written(table, sessions):
                 # Nothing can be deleted there: a partition without rows takes its place.
-                nothing = self._spark.createDataFrame([], table.ddl()).drop("session")
+                nothing = local_rows(self._spark, table, ()).drop("session")
                 nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(session)}")
             return
         wanted = {_partition(session) for session in sessions}
@@ -133,7 +134,7 @@ class Store:
         A table no session ever had rows for is not there; Spark knows then that it is empty.
         """
         if not self.has_silver(table):
-            return self._spark.createDataFrame([], table.ddl())
+            return local_rows(self._spark, table, ())
         reader = self._spark.read.schema(table.ddl())
         rows = reader.parquet(f"{self.root}/silver/{table.name}")
         names = [column.name for column in table.columns]

@@ -1,0 +1,28 @@
+"""Rows that are known here, as a table of Spark."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from natstui.analysis.tables import Table
+
+
+def local_rows(spark: SparkSession, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+    """Return rows as a table; without any, Spark leaves out whatever is made of them alone.
+
+    `createDataFrame` would start Python beside the JVM to read them, also where there are none.
+    """
+    names = [column.name for column in table.columns]
+    text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
+    read = F.from_json(F.lit(text), f"array<struct<{_fields(table)}>>", {"mode": "FAILFAST"})
+    found = spark.range(1).select(F.inline(read))
+    return found if rows else found.where(F.lit(False))
+
+
+def _fields(table: Table) -> str:
+    return ", ".join(f"`{column.name}`: {column.type}" for column in table.columns)

@@ -77,9 +77,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
-# Spark's jobs of tests are trivial: most of their time would go into compiling them well.
+# Spark's jobs of tests are trivial: most of their time would go into compiling them well, and into
+# checking the bytecode of Spark and of what it generates.
 os.environ.setdefault(
-    "JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
+    "JAVA_TOOL_OPTIONS",
+    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
 )
 
 

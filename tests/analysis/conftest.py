@@ -17,6 +17,7 @@ from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.session import SparkSettings, open_session
 from natstui.analysis.spark.store import Store
+from tests.analysis.locally import Locally, analyse_locally
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
 from tests.analysis.troubled import damage
 
@@ -51,6 +52,12 @@ def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     build_gold(spark, store, layer, Thresholds(), str)
     rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
     return Analysed(folders, records, layer, rows, store)
+
+
+@pytest.fixture(scope="session")
+def locally(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Locally:
+    """Two small sessions and all that an analysis on this machine says of them."""
+    return analyse_locally(spark, tmp_path_factory.mktemp("locally"))
 
 
 @pytest.fixture

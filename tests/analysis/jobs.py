@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 ENVIRONMENT = {**os.environ, "COLUMNS": "140"}
 
@@ -25,6 +25,17 @@ def natstui(
         check=False,
         env=env or ENVIRONMENT,
         preexec_fn=first,
+    )
+
+
+def begun(*words: str, stdout: IO[bytes], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
+    """Begin `natstui WORDS`."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "natstui", *words],
+        stdin=subprocess.DEVNULL,
+        stdout=stdout,
+        stderr=stderr,
+        env=ENVIRONMENT,
     )
 
 

@@ -8,7 +8,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,28 +19,80 @@ from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.spark.java import java_version
 from tests.analysis.damaged import NAME, rewritten, small
-from tests.analysis.jobs import ENVIRONMENT, left_behind, natstui, started, told
+from tests.analysis.jobs import ENVIRONMENT, begun, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions, largest_file
 
 pytestmark = pytest.mark.spark
 
 
+@dataclass(frozen=True)
+class TwoRuns:
+    """A command and, begun while it read, a child that writes the same tables."""
+
+    out: Path
+    page: Path
+    command: subprocess.CompletedProcess[str]
+    child_waited_for: str
+    child_end: dict[str, Any]
+
+    @cached_property
+    def result(self) -> dict[str, Any]:
+        """What the command printed."""
+        assert self.command.returncode == 0, self.command.stderr
+        found: dict[str, Any] = json.loads(self.command.stdout)
+        return found
+
+
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
+    folder = tmp_path_factory.mktemp("two_runs")
+    session, out, page = small(folder, ticks=90), folder / "out", folder / "page.html"
+    # What a run left that was killed in the middle of putting its tables in place.
+    (out / "gold.0123abcd").mkdir(parents=True)
+    (out / "silver.backup").mkdir()
+    (out / "gold.mine").mkdir()
+    words = (str(session), "--out", str(out), "--master", "local[2]")
+    printed, errors = folder / "printed", folder / "errors"
+    with printed.open("wb") as stdout, errors.open("wb") as stderr:
+        command = begun(
+            "analyze", *words, "--json", "--html", str(page), stdout=stdout, stderr=stderr
+        )
+        while "reading the lines" not in errors.read_text():
+            assert command.poll() is None, errors.read_text()
+            time.sleep(0.05)
+        child = started(*words)
+        waited_for = told(child)["text"]
+        assert child.stdin is not None and child.stdout is not None
+        *_, end = map(json.loads, child.stdout)
+        assert child.wait(60) == 0, end
+        code = command.wait(60)
+        child.stdin.close()
+        child.stdout.close()
+    ran = subprocess.CompletedProcess((), code, printed.read_text(), errors.read_text())
+    return TwoRuns(out, page, ran, waited_for, end)
+
+
 def test_the_command_prints_tables_and_writes_a_page_and_keeps_the_tables(
-    sessions: Path, tmp_path: Path
+    two_runs: TwoRuns,
 ) -> None:
-    folder, out, page = small(sessions, ticks=90), tmp_path / "out", tmp_path / "page.html"
-    words = ("analyze", str(folder), "--out", str(out), "--master", "local[2]", "--json")
-    ran = natstui(*words, "--html", str(page))
-    assert ran.returncode == 0, ran.stderr
-    result = json.loads(ran.stdout)
+    ran, result = two_runs.command, two_runs.result
     assert result["sessions"] == [NAME]
     assert result["read_sessions_count"] == 1
     assert len(result["tables"]["consumer_rate"]["rows"]) > 0
     assert "Spark" not in ran.stdout[:200]
     assert "WARN" not in ran.stderr
-    assert page.read_text().startswith("<!doctype html>")
-    assert (out / "gold" / "DICTIONARY.md").is_file()
-    assert left_behind(out) == []
+    assert two_runs.page.read_text().startswith("<!doctype html>")
+    assert (two_runs.out / "gold" / "DICTIONARY.md").is_file()
+
+
+def test_two_runs_into_one_folder_come_one_after_the_other(two_runs: TwoRuns) -> None:
+    expected = "waiting for another analysis that writes the same tables"
+    assert two_runs.child_waited_for == expected
+    assert two_runs.result["read_sessions_count"] == 1
+    assert two_runs.child_end["read_sessions_count"] == 0
+    assert two_runs.child_end["tables"] == two_runs.result["tables"]
+    assert left_behind(two_runs.out) == ["gold.mine"]
+    assert (two_runs.out / "silver.backup").is_dir()
 
 
 def test_closing_stdin_cancels_and_leaves_nothing_half_written(
@@ -203,32 +258,6 @@ def test_a_permission_that_is_missing_on_the_way_leaves_nothing_half_written(
     assert str(out) in sentence
     assert left_behind(out) == []
     assert not (out / "gold").exists()
-
-
-def test_two_runs_into_one_folder_come_one_after_the_other(sessions: Path, tmp_path: Path) -> None:
-    folder, out = small(sessions), tmp_path / "out"
-    # What a run left that was killed in the middle of putting its tables in place.
-    (out / "gold.0123abcd").mkdir(parents=True)
-    (out / "silver.backup").mkdir()
-    (out / "gold.mine").mkdir()
-    words = (str(folder), "--out", str(out), "--master", "local[2]")
-    first = started(*words)
-    while told(first)["text"] != "reading the lines":
-        pass
-    second = started(*words)
-    assert told(second)["text"] == "waiting for another analysis that writes the same tables"
-    ends = []
-    for child in (first, second):
-        assert child.stdin is not None and child.stdout is not None
-        *_, end = map(json.loads, child.stdout)
-        assert child.wait(60) == 0, end
-        ends.append(end)
-        child.stdin.close()
-        child.stdout.close()
-    assert [end["read_sessions_count"] for end in ends] == [1, 0]
-    assert ends[0]["tables"] == ends[1]["tables"]
-    assert left_behind(out) == ["gold.mine"]
-    assert (out / "silver.backup").is_dir()
 
 
 def test_without_java_the_sentence_says_where_it_was_looked_for(

@@ -1,0 +1,71 @@
+"""What a cluster and a Connect server are held to: two sessions, analysed on this machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from benchmarks._bench_run import bench_records
+from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.defaults import Thresholds
+from natstui.analysis.gold import answers as gold
+from natstui.analysis.job import analyse
+from natstui.analysis.progress import Progress
+from natstui.analysis.spark.store import Store
+from tests.analysis.alike import assert_alike
+
+WEEK_US = 7 * 86_400_000_000
+ROWS_COUNT = 200
+FAULTS = (
+    Fault("no_pull", 1, 10, 80),
+    Fault("poison", 3, 20, 60),
+    Fault("recreate_stream", 2, 50),
+    Fault("leader_change", 0, 40),
+)
+
+
+def record(folder: Path) -> tuple[Path, Path]:
+    """Write two sessions in which something happens for every table."""
+    bench = bench_records(START_AT_US + 100_000_000, "run-1", 3)
+    first = Plan(6, 8, 100, faults=FAULTS, gaps=((85, 95),), extra=bench)
+    second = Plan(6, 8, 100, seed=2, started_at_us=START_AT_US + WEEK_US)
+    return (
+        write_session(folder / "20260921T141320Z-first", first, records_per_segment=60),
+        write_session(folder / "20260928T141320Z-second", second, records_per_segment=60),
+    )
+
+
+@dataclass(frozen=True)
+class Locally:
+    """The recordings, the rows of every gold table, and the result of the run."""
+
+    folders: tuple[Path, Path]
+    tables: dict[str, list[dict[str, Any]]]
+    result: dict[str, Any]
+
+    def assert_same_tables(self, spark: SparkSession, out: Path) -> None:
+        """Hold the gold tables in a folder to these."""
+        found = read_tables(spark, out)
+        for name, rows in self.tables.items():
+            assert rows, f"{name} compares nothing with nothing"
+            assert_alike(name, found[name], rows)
+
+
+def analyse_locally(spark: SparkSession, folder: Path) -> Locally:
+    """Write the sessions and analyse them."""
+    folders, out = record(folder / "sessions"), folder / "out"
+    words, progress = [str(path) for path in folders], Progress(lambda _: None, 1)
+    result = analyse(
+        spark, Store(spark, str(out), "run"), words, Thresholds(), progress, ROWS_COUNT
+    )
+    return Locally(folders, read_tables(spark, out), result)
+
+
+def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]]]:
+    """Return the rows of every gold table."""
+    frames = {t.name: spark.read.parquet(f"{out}/gold/{t.name}") for t in gold.TABLES}
+    return {name: [row.asDict() for row in frame.collect()] for name, frame in frames.items()}

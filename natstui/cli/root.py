@@ -22,6 +22,8 @@ COMMANDS: dict[str, str] = {
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
     "watch": "natstui.cli.watch.command:watch",
+    "health": "natstui.cli.health.command:health",
+    "stuck": "natstui.cli.health.command:stuck",
     "metrics": "natstui.cli.metrics.command:metrics",
     "export": "natstui.cli.sessions.export:export",
     "record": "natstui.cli.sessions.record:record",

@@ -54,6 +54,9 @@ EXPECTED = {
        for one in UPSTREAM},
     "natstui_up": SERVER,
     "natstui_poll_age_seconds": SERVER,
+    "natstui_finding_since_seconds": {
+        "code", "severity", "stream_name", "consumer_name", "part", "finding",
+    },
 }  # fmt: skip
 """The exporter's names and labels that the monitoring of one account can know, and ours.
 

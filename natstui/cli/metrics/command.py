@@ -11,7 +11,6 @@ from natstui.cli.options import connection_options, interval_seconds
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
-    from natstui.model.records.record import Record
 
 
 @click.command()
@@ -40,20 +39,10 @@ async def _serve(
     import asyncio
     import signal
 
-    from natstui.cli.metrics.exposition import Exposition
+    from natstui.cli.metrics.exposition import Exposition, Latest
     from natstui.cli.metrics.serving import serving
     from natstui.engine.live import watch_server
     from natstui.jetstream.polling.control import PollControl
-    from natstui.model.live.state import State
-
-    class Latest:
-        """A sink that keeps the newest state."""
-
-        def __init__(self) -> None:
-            self.state = State()
-
-        def add(self, record: Record) -> None:
-            self.state = self.state.after(record)
 
     latest, exposition, stop = Latest(), Exposition(), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -11,12 +11,15 @@ processor time (`python -m benchmarks metrics`); its parser reads it in the test
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.finding import Finding
 from natstui.model.live.age import stale_after_us
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, Upstream
 from natstui.model.live.state import State
+from natstui.model.records.record import Record
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -54,6 +57,17 @@ def _label(name: str, value: str | None) -> str:
     return f'{name}="{(value or "").translate(_ESCAPED)}"'
 
 
+class Latest:
+    """A sink that keeps the newest state."""
+
+    def __init__(self) -> None:
+        self.state = State()
+
+    def add(self, record: Record) -> None:
+        """Take one record."""
+        self.state = judged_after(self.state, record)
+
+
 class Exposition:
     """Makes the text of a scrape; the labels of a row are made once while it stays the same."""
 
@@ -71,6 +85,7 @@ class Exposition:
             *_account(state, self._server),
             *self._stream_lines(state, now_us),
             *self._consumer_lines(state, now_us),
+            *finding_lines(state.findings.open()),
             "# EOF\n",
         ]
         return "".join(lines)
@@ -168,6 +183,28 @@ class Exposition:
             yield from _family(
                 f"jetstream_consumer_{name}", text, [label for label, _ in since], ages
             )
+
+
+def finding_lines(findings: Iterable[Finding]) -> Iterator[str]:
+    """Yield a gauge with a line per open finding; its value is since when, in Unix seconds."""
+    labels, values = [], []
+    for one in findings:
+        kind, entity = one.kind, one.entity
+        labels.append(
+            ",".join(
+                (
+                    _label("code", kind.code),
+                    _label("severity", kind.severity),
+                    _label("stream_name", entity.stream),
+                    _label("consumer_name", entity.consumer),
+                    _label("part", entity.part),
+                    _label("finding", kind.word),
+                )
+            )
+        )
+        values.append(one.since_us / 1e6)
+    text = "Since when something is wrong, in Unix seconds"
+    yield from _family("natstui_finding_since_seconds", text, labels, values)
 
 
 def _kept(labels: dict[_K, str], rows_count: int) -> dict[_K, str]:

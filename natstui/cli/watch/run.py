@@ -128,7 +128,7 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
     client = await connect(connection, on_link=collector.add)
     try:
         polling = poll(client, control, collector, _ONCE_REQUESTS_PER_S)
-        await _beside(polling, _complete(collector, control))
+        await beside(polling, _complete(collector, control))
         write([*collector.take(), *all_rows(collector.state)])
     finally:
         await client.close()
@@ -145,7 +145,7 @@ async def _complete(collector: Collector, control: PollControl) -> None:
         if collector.is_complete:
             break
         control.poll_now()
-    _look_at_lags(control, collector.state)
+    look_at_lags(control, collector.state)
     await _next_poll(collector)
 
 
@@ -176,7 +176,7 @@ async def watch_on(
     try:
         polling = poll(client, control, collector, requests_per_s)
         writing = _write_changes(collector, control, write, only_new)
-        await _beside(polling, listen(client, collector), writing)
+        await beside(polling, listen(client, collector), writing)
     finally:
         await client.close()
 
@@ -192,7 +192,7 @@ async def _write_changes(
         happened, state = collector.take(), collector.now
         polled, polls_count = collector.polls_count > polls_count, collector.polls_count
         if polled:
-            _look_at_lags(control, state)
+            look_at_lags(control, state)
         rows = _rows(state, written, polled, only_new)
         # In a thread: neither many rows nor a reader that has stopped may block the connection.
         await asyncio.to_thread(write, chain(happened, rows))
@@ -210,7 +210,7 @@ def _rows(state: State, written: WrittenRows, polled: bool, only_new: bool) -> I
         yield from all_rows(state)
 
 
-def _look_at_lags(control: PollControl, state: State) -> None:
+def look_at_lags(control: PollControl, state: State) -> None:
     """Have the poller ask for the next message of a few consumers with a backlog."""
     columns = state.consumers.columns
     behind = sorted(
@@ -221,7 +221,7 @@ def _look_at_lags(control: PollControl, state: State) -> None:
     control.look_at((), tuple(names))
 
 
-async def _beside(*works: Coroutine[None, None, None]) -> None:
+async def beside(*works: Coroutine[None, None, None]) -> None:
     """Run works until one ends or fails, and end the others with it."""
     tasks = {asyncio.create_task(work) for work in works}
     try:

@@ -18,6 +18,7 @@ from natstui.model.findings.monitor_metadata import (
     stream_checks,
 )
 from natstui.model.live.snapshot import Peer, Upstream
+from tests.model.findings.life import Life
 
 S = 1_000_000_000
 STREAM = StreamFacts(
@@ -202,3 +203,25 @@ def test_a_verdict_names_its_key_its_number_and_its_limit() -> None:
     assert check.text == "5 pending messages, the limit is 5"
     (check,) = consumer_checks(metadata("last-ack-critical=x"), CONSUMER)
     assert "io.nats.monitor.last-ack-critical='x' is no duration" in check.text
+
+
+def test_thresholds_become_findings_and_end_when_they_are_kept_again() -> None:
+    key = PREFIX
+    of_consumer = {"metadata": {f"{key}unprocessed-critical": "10"}}
+    of_stream = {"metadata": {f"{key}msgs-warn": "50", f"{key}msgs-critical": "5"}}
+    life = Life({"settings": of_consumer}, {"settings": of_stream})
+    codes = {"NT-C13", "NT-S08", "NT-S32"}
+    for pending, stored, expected in (
+        (0, 100, set()),
+        (10, 100, {"NT-C13"}),
+        (9, 50, {"NT-S32"}),
+        (0, 5, {"NT-S08"}),
+        (0, 51, set()),
+    ):
+        life.polls(3, pending_msgs=pending, waiting_pulls_count=1, stream={"stored_msgs": stored})
+        found = {one.kind.code: one.text for one in life.state.findings.open()}
+        assert found.keys() & codes == expected
+        if pending == 10:
+            assert found["NT-C13"] == (
+                "unprocessed-critical: 10 pending messages, the limit is 10"
+            )

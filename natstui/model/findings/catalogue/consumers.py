@@ -84,6 +84,13 @@ SKIPPED = Kind(
     "`e` on the stream and raise its limits; make the consumer faster",
     "",
 )  # fmt: skip
+OWN_THRESHOLD = Kind(
+    "NT-C13", "consumer", "critical", "own threshold",
+    "a threshold that stands in its metadata (io.nats.monitor) is reached",
+    "the number beside the threshold; its owner has decided that it is too much",
+    "`e`, section Monitoring, changes the threshold",
+    "Insights CONSUMER_006 to 011", 0.0, 0.0, (),
+)  # fmt: skip
 GAVE_UP = Kind(
     "NT-C21", "consumer", "warning", "gave up",
     "messages reached max deliver and are not delivered any more",

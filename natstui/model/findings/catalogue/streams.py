@@ -93,6 +93,20 @@ S_SUBJECTS = Kind(
     "`e` and set max messages per subject, or publish to fewer subjects",
     "audit JETSTREAM_002", 0.0, 0.0, ("subjects",),
 )  # fmt: skip
+S_OWN_THRESHOLD = Kind(
+    "NT-S08", "stream", "critical", "past its threshold",
+    "a critical threshold that stands in its metadata (io.nats.monitor) is reached",
+    "the number beside the threshold; its owner has decided that it is too much or too little",
+    "`e`, section Monitoring, changes the threshold",
+    "`nats server check stream`, Insights JETSTREAM_018 to 027",
+)  # fmt: skip
+S_OWN_WARNING = Kind(
+    "NT-S32", "stream", "warning", "past its warning",
+    "a warning threshold that stands in its metadata (io.nats.monitor) is reached",
+    "the number beside the threshold; its owner has decided that it is too much or too little",
+    "`e`, section Monitoring, changes the threshold",
+    "`nats server check stream`",
+)  # fmt: skip
 S_HOLES = Kind(
     "NT-S28", "stream", "warning", "many holes",
     "most sequences between its first and last message are deleted",

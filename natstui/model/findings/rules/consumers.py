@@ -17,6 +17,7 @@ from natstui.model.findings.rules.evidence import (
     terminated,
 )
 from natstui.model.findings.rules.look import ConsumerLook, away
+from natstui.model.findings.rules.metadata import consumer_threshold
 from natstui.model.findings.rules.settings import (
     expiring,
     no_match,
@@ -343,6 +344,7 @@ CONSUMER_RULES = (
     Rule(kinds.NO_MATCH, ALWAYS, no_match),
     Rule(kinds.PAST_THE_END, ALWAYS, past_the_end),
     Rule(kinds.EXPIRING, ALWAYS, expiring),
+    Rule(kinds.OWN_THRESHOLD, ALWAYS, consumer_threshold),
 )
 """Every rule about one consumer; `GONE` is found by comparing two moments."""
 

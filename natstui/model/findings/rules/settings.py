@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.assets.subjects import overlap
 from natstui.model.findings.catalogue import settings as kinds
 from natstui.model.findings.catalogue.kind import Kind
@@ -36,6 +37,7 @@ def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration |
         bool(config.inactive_threshold_ns)
         or config.deliver_policy in ("by_start_sequence", "by_start_time")
         or bool(config.priority_policy)
+        or PREFIX in config.config_json
         or unmatched(config, stream)
     )
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.assets.subjects import overlap
 from natstui.model.findings.catalogue import streams as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Seen
 from natstui.model.findings.rules.evidence import leader_flaps
 from natstui.model.findings.rules.look import StreamLook, away
+from natstui.model.findings.rules.metadata import stream_threshold, stream_warning
 from natstui.model.findings.thresholds import (
     FULL_SOON_S,
     GIVEN_UP_KEPT_S,
@@ -216,6 +218,8 @@ STREAM_RULES: tuple[StreamRule, ...] = (
     (kinds.S_HOLES, holes),
     (kinds.S_LEADER_FLAPS, leader_flaps),
     (kinds.S_ROLLED_BACK, rolled_back),
+    (kinds.S_OWN_THRESHOLD, stream_threshold),
+    (kinds.S_OWN_WARNING, stream_warning),
 )
 """Every rule about one stream; `S_GONE` is found by comparing two moments."""
 
@@ -226,6 +230,7 @@ def refuses_or_drops(config: StreamConfiguration) -> bool:
         config.discard == "new"
         or config.retention != "limits"
         or config.max_consumers_count is not None
+        or PREFIX in config.config_json
     )
 
 

@@ -1,0 +1,135 @@
+"""`natstui health`: what is wrong, with an exit code; `natstui stuck`: one consumer in full."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.clean import clean_text
+from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
+from natstui.errors import NatstuiError, UsageError
+from natstui.units import parse_duration_ns
+
+if TYPE_CHECKING:
+    from natstui.cli.health.report import Chosen, Report
+    from natstui.model.live.state import State
+
+_FOR = "5s"
+_UNKNOWN = 3
+
+
+def _catalogue(context: click.Context, _option: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        from natstui.cli.health.formats import catalogue_json, catalogue_text
+
+        as_json = context.params.get("as_json")
+        click.echo(catalogue_json() + "\n" if as_json else catalogue_text(), nl=False)
+        context.exit()
+
+
+def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
+    """End with 3 and one sentence: 1 and 2 say something about the server."""
+
+    @functools.wraps(command)
+    def told(**words: Any) -> Any:
+        try:
+            return command(**words)
+        except NatstuiError as error:
+            click.echo(f"natstui: {clean_text(str(error))}", err=True)
+            sys.exit(_UNKNOWN)
+
+    return told
+
+
+_HOW_LONG = click.option(
+    "--for", "for_text", metavar="TIME", default=_FOR, show_default=True,
+    help="How long to watch: trends need time.",
+)  # fmt: skip
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, is_eager=True, help="The same as --format json.")
+@click.option(
+    "--list", is_flag=True, is_eager=True, expose_value=False, callback=_catalogue,
+    help="Print every kind of finding, then exit.",
+)  # fmt: skip
+@click.option("--stream", metavar="S", help="Only this stream and its consumers.")
+@click.option("--consumer", metavar="S/C", help="Only this consumer.")
+@_HOW_LONG
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "nagios", "openmetrics"]),
+    default="text", show_default=True, help="How it is written.",
+)  # fmt: skip
+@click.option(
+    "--min-severity", "least", type=click.Choice(["info", "warning", "critical"]),
+    default="warning", show_default=True, help="What is told; info has advice on settings.",
+)  # fmt: skip
+@connection_flags
+@_unknown_on_failure
+def health(
+    flags: ConnectionFlags, as_json: bool, stream: str | None, consumer: str | None,
+    for_text: str, form: str, least: Any,
+) -> None:  # fmt: skip
+    """Tell what is wrong: since when, on what evidence, and what to do about it.
+
+    Exit code: 0 fine, 1 warning, 2 critical, 3 could not tell. Reads only.
+    """
+    from natstui.cli.health.formats import FORMATS
+    from natstui.cli.health.report import Chosen
+
+    chosen = Chosen(stream, _consumer(consumer), least)
+    report, _ = _look(flags, chosen, for_text)
+    click.echo(FORMATS["json" if as_json else form](report), nl=False)
+    sys.exit(int(report.verdict))
+
+
+@click.command()
+@click.argument("stream")
+@click.argument("consumer")
+@_HOW_LONG
+@connection_flags
+@_unknown_on_failure
+def stuck(flags: ConnectionFlags, stream: str, consumer: str, for_text: str) -> None:
+    """Explain one consumer: what it waits for, which message is next, and what to do.
+
+    Exit code: 0 nothing is wrong with it, 1 warning, 2 critical, 3 could not tell.
+    """
+    from natstui.cli.health.report import Chosen
+    from natstui.cli.health.stuck import explained
+
+    report, state = _look(flags, Chosen(consumer=(stream, consumer), least="info"), for_text)
+    if report.unknown:
+        raise UsageError(report.unknown)
+    click.echo("\n".join(explained(state, stream, consumer, report)))
+    sys.exit(int(report.verdict))
+
+
+def _look(flags: ConnectionFlags, chosen: Chosen, for_text: str) -> tuple[Report, State]:
+    import asyncio
+
+    from natstui.cli.health.look import look_at
+    from natstui.cli.health.report import report_on
+
+    try:
+        for_s = parse_duration_ns(for_text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"--for: {error}") from error
+    settings, connection = flags.resolve()
+    monitor = settings.monitor
+    interval_s = min(monitor.interval_s, interval_seconds("1s"))
+    looked = look_at(connection, interval_s, for_s, monitor.max_requests_per_s)
+    state, problem = asyncio.run(looked)
+    return report_on(state, chosen, problem), state
+
+
+def _consumer(text: str | None) -> tuple[str, str] | None:
+    if text is None:
+        return None
+    stream, slash, consumer = text.partition("/")
+    if not (stream and slash and consumer):
+        raise UsageError(f"--consumer {text!r}: write it as STREAM/CONSUMER")
+    return stream, consumer

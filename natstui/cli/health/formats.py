@@ -1,0 +1,178 @@
+"""A report as text, JSON, a monitoring plugin's line, or OpenMetrics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+
+from natstui.clean import clean_line
+from natstui.cli.health.report import Report, Verdict
+from natstui.cli.metrics.exposition import finding_lines
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import Finding
+from natstui.model.findings.thresholds import THRESHOLDS
+from natstui.units import counted, duration_text, moment_text
+
+_WORDS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "critical",
+          Verdict.UNKNOWN: "unknown"}  # fmt: skip
+_INDENT = " " * 10
+
+
+def headline(report: Report) -> str:
+    """Return the verdict in one sentence."""
+    of = f"{counted(report.streams_count, 'stream')} and "
+    of += counted(report.consumers_count, "consumer")
+    counts = [
+        f"{report.count(severity)} {severity}"
+        for severity in ("critical", "warning", "info")
+        if report.count(severity)
+    ]
+    told = ", ".join(counts) if counts else "nothing is wrong that natstui can see"
+    text = f"{_WORDS[report.verdict]}: {told} in {of}"
+    return f"{text}; {clean_line(report.unknown)}" if report.unknown else text
+
+
+def text_of(report: Report) -> str:
+    """Return a paragraph for each finding, for people."""
+    return "\n".join([headline(report), *_paragraphs(report)]) + "\n"
+
+
+def _paragraphs(report: Report) -> Iterator[str]:
+    for one in report.findings:
+        yield ""
+        yield from paragraph(one, report.at_us)
+
+
+def paragraph(one: Finding, now_us: int) -> Iterator[str]:
+    """Yield the lines that tell of one finding."""
+    kind = one.kind
+    age = duration_text(max(0, now_us - one.since_us) / 1e6)
+    entity = clean_line(one.entity.text)
+    yield f"{kind.severity.upper():<9} {kind.code}  {entity}: {kind.word}, for {age}"
+    yield f"{_INDENT}{kind.sentence}"
+    yield f"{_INDENT}since {moment_text(one.since_us)} UTC: {clean_line(one.text)}"
+    if one.sequences:
+        yield f"{_INDENT}messages: {', '.join(map(str, one.sequences))}"
+    yield f"{_INDENT}check: {kind.check}"
+    yield f"{_INDENT}do: {kind.act}"
+
+
+def json_of(report: Report) -> str:
+    """Return one JSON object."""
+    return json.dumps(
+        {
+            "schema": 1,
+            "status": _WORDS[report.verdict],
+            "at_us": report.at_us,
+            "streams_count": report.streams_count,
+            "consumers_count": report.consumers_count,
+            "unknown": report.unknown,
+            "findings": [finding_json(one) for one in report.findings],
+        },
+        ensure_ascii=True,
+    )
+
+
+def finding_json(one: Finding) -> dict[str, object]:
+    """Return one finding as JSON's object; times are UTC microseconds."""
+    kind, entity = one.kind, one.entity
+    return {
+        "code": kind.code,
+        "severity": kind.severity,
+        "entity": kind.entity,
+        "stream": entity.stream or None,
+        "consumer": entity.consumer or None,
+        "created_at_us": entity.created_at_us or None,
+        "part": entity.part or None,
+        "word": kind.word,
+        "sentence": kind.sentence,
+        "evidence": one.text,
+        "numbers": dict(one.numbers),
+        "sequences": list(one.sequences),
+        "since_us": one.since_us,
+        "until_us": one.until_us,
+        "check": kind.check,
+        "act": kind.act,
+        "peer": kind.peer or None,
+    }
+
+
+def nagios_of(report: Report) -> str:
+    """Return the one line that Nagios, Icinga and their kind read, with performance data."""
+    first = report.findings[0] if report.findings else None
+    if report.unknown and report.verdict is Verdict.UNKNOWN:
+        text = report.unknown
+    elif first is None:
+        text = headline(report)
+    else:
+        more = len(report.findings) - 1
+        text = f"{first.kind.code} {first.entity.text} {first.kind.word}: {first.text}"
+        text += f" (and {more} more)" if more else ""
+    critical, warning = report.count("critical"), report.count("warning")
+    data = f"critical={critical};;1 warning={warning};1"
+    data += f" streams={report.streams_count} consumers={report.consumers_count}"
+    told = clean_line(text).replace("|", "/")
+    return f"{report.verdict.name} natstui: {told} | {data}\n"
+
+
+def openmetrics_of(report: Report) -> str:
+    """Return the verdict and every finding as gauges."""
+    name = "natstui_health_status"
+    head = f"# HELP {name} 0 fine, 1 warning, 2 critical, 3 unknown\n# TYPE {name} gauge\n"
+    lines = "".join(finding_lines(report.findings))
+    return f"{head}{name} {int(report.verdict)}\n{lines}# EOF\n"
+
+
+FORMATS: dict[str, Callable[[Report], str]] = {
+    "text": text_of,
+    "json": lambda report: json_of(report) + "\n",
+    "nagios": nagios_of,
+    "openmetrics": openmetrics_of,
+}
+
+
+def catalogue_text() -> str:
+    """Return the whole catalogue for people: a paragraph for each kind of finding."""
+    return "\n\n".join("\n".join(_kind_lines(kind)) for kind in KINDS.values()) + "\n"
+
+
+def _kind_lines(kind: Kind) -> Iterator[str]:
+    yield f"{kind.code}  {kind.severity:<8}  {kind.entity}: {kind.word}"
+    yield f"{_INDENT}{kind.sentence}"
+    limits = [f"{name} {THRESHOLDS[name].text}" for name in kind.thresholds]
+    if kind.enter_s:
+        limits.append(f"holds for {kind.enter_s:g} s")
+    if kind.leave_s:
+        limits.append(f"is over after {kind.leave_s:g} s")
+    if limits:
+        yield f"{_INDENT}when: {'; '.join(limits)}"
+    yield f"{_INDENT}check: {kind.check}"
+    yield f"{_INDENT}do: {kind.act}"
+    if kind.peer:
+        yield f"{_INDENT}elsewhere: {kind.peer}"
+
+
+def catalogue_json() -> str:
+    """Return the whole catalogue as one JSON array."""
+    return json.dumps(
+        [
+            {
+                "code": kind.code,
+                "severity": kind.severity,
+                "entity": kind.entity,
+                "word": kind.word,
+                "sentence": kind.sentence,
+                "check": kind.check,
+                "act": kind.act,
+                "peer": kind.peer or None,
+                "enter_s": kind.enter_s,
+                "leave_s": kind.leave_s,
+                "thresholds": [
+                    {"name": name, "value": THRESHOLDS[name].value, "unit": THRESHOLDS[name].unit}
+                    for name in kind.thresholds
+                ],
+            }
+            for kind in KINDS.values()
+        ]
+    )

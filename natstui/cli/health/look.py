@@ -1,0 +1,64 @@
+"""Watch a server for a while, as the viewer does, and return what is known then."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from contextlib import suppress
+
+from natstui.cli.watch.run import Collector, beside, look_at_lags
+from natstui.config import Connection
+from natstui.errors import ServerGone
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.poller import poll
+from natstui.model.live.state import State
+
+FEWEST_POLLS = 3
+"""A rate needs two looks, and a trend one more."""
+_PATIENCE_S = 30.0
+"""How much longer than asked for a first complete view may take."""
+
+
+async def look_at(
+    connection: Connection, interval_s: float, for_s: float, requests_per_s: float | None
+) -> tuple[State, str | None]:
+    """Return the state after `for_s`, and why it is not complete, if it is not.
+
+    Raises ConnectionFailed without a connection, and ServerGone when it is lost meanwhile.
+    """
+    collector = Collector()
+    client = await connect(connection, on_link=collector.add)
+    try:
+        control = PollControl(interval_s)
+        polling = poll(client, control, collector, requests_per_s)
+        await beside(polling, listen(client, collector), _until_seen(collector, control, for_s))
+    finally:
+        await client.close()
+    if collector.problem is not None:
+        return collector.now, f"{collector.problem.what}: {collector.problem.reason}"
+    if not collector.is_complete:
+        longest_s = round(for_s + _PATIENCE_S)
+        return collector.now, f"not everything could be seen within {longest_s} s"
+    return collector.now, None
+
+
+async def _until_seen(collector: Collector, control: PollControl, for_s: float) -> None:
+    """Wait for the time, and until everything was seen often enough."""
+    begun_s, polls_count = time.monotonic(), 0
+    while True:
+        with suppress(TimeoutError):
+            async with asyncio.timeout(0.2):
+                await collector.changed.wait()
+        collector.take()
+        if collector.polls_count > polls_count:
+            polls_count = collector.polls_count
+            look_at_lags(control, collector.state)
+        link = collector.state.link
+        if link is not None and link.state not in ("connected", "connecting"):
+            raise ServerGone(link.reason or "the connection was lost")
+        waited_s = time.monotonic() - begun_s
+        seen = collector.is_complete and collector.polls_count >= FEWEST_POLLS
+        if waited_s >= for_s and (seen or collector.problem or waited_s >= for_s + _PATIENCE_S):
+            return

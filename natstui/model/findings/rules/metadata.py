@@ -1,0 +1,86 @@
+"""The rules that stand in the metadata of a stream or consumer: its operator's own thresholds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from natstui.model.findings.finding import Seen
+from natstui.model.findings.monitor_metadata import (
+    Check,
+    ConsumerFacts,
+    Severity,
+    StreamFacts,
+    consumer_checks,
+    is_monitored,
+    stream_checks,
+)
+from natstui.model.findings.rules.look import ConsumerLook, StreamLook
+
+Found = Seen | None
+
+
+def metadata_of(settings: Mapping[str, object]) -> Mapping[str, str]:
+    """Return the metadata in a configuration."""
+    metadata = settings.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}
+
+
+def consumer_threshold(look: ConsumerLook, known: bool) -> Found:
+    """A threshold in the metadata of a consumer is reached."""
+    return _seen(checks_of_consumer(look), "critical")
+
+
+def stream_threshold(look: StreamLook, known: bool) -> Found:
+    """A critical threshold in the metadata of a stream is reached."""
+    return _seen(checks_of_stream(look), "critical")
+
+
+def stream_warning(look: StreamLook, known: bool) -> Found:
+    """A warning threshold in the metadata of a stream is reached."""
+    return _seen(checks_of_stream(look), "warning")
+
+
+def _seen(checks: list[Check], severity: Severity) -> Found:
+    texts = [f"{one.name}: {one.text}" for one in checks if one.severity == severity]
+    return Seen("; ".join(texts)) if texts else None
+
+
+def checks_of_stream(look: StreamLook) -> list[Check]:
+    """Return what every threshold of a stream says now."""
+    metadata, config = metadata_of(look.settings), look.config
+    if config is None or not is_monitored(metadata):
+        return []
+    columns, row, link = look.columns, look.row, look.state.link
+    facts = StreamFacts(
+        stored_msgs=columns.stored_msgs[row],
+        subjects_count=columns.subjects_count[row],
+        clustered=bool(columns.peers[row]) or bool(link is not None and link.cluster),
+        leader=columns.leader[row],
+        peers=columns.peers[row],
+        upstreams=columns.upstreams[row],
+        mirror=config.mirror is not None,
+    )
+    return stream_checks(metadata, facts)
+
+
+def checks_of_consumer(look: ConsumerLook) -> list[Check]:
+    """Return what every threshold of a consumer says now."""
+    metadata, config = metadata_of(look.settings), look.config
+    if config is None or not is_monitored(metadata):
+        return []
+    columns, row = look.columns, look.row
+    facts = ConsumerFacts(
+        ack_pending_msgs=look.unacked,
+        waiting_pulls_count=columns.waiting_pulls_count[row],
+        pending_msgs=look.pending,
+        redelivered_msgs=look.redelivered,
+        delivered_ago_ns=_ago_ns(look.at_us, columns.delivered_at_us[row]),
+        acked_ago_ns=_ago_ns(look.at_us, columns.acked_at_us[row]),
+        pins=config.priority_policy == "pinned_client",
+        pinned_client=columns.pinned_client[row],
+    )
+    return consumer_checks(metadata, facts)
+
+
+def _ago_ns(now_us: int, at_us: int | None) -> int | None:
+    return None if at_us is None else max(0, now_us - at_us) * 1000

@@ -1,0 +1,137 @@
+"""`natstui health` and `natstui stuck`: verdict, exit code, and the same facts in every format."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import nats
+import pytest
+from nats.js.api import ConsumerConfig, StreamConfig
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.monitor_metadata import PREFIX
+
+
+def run(*words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "natstui", *words],
+        capture_output=True, text=True, timeout=120, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A server that all tests here only read from."""
+    with Broker(store=tmp_path_factory.mktemp("health")) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="module")
+def url(server: Broker) -> str:
+    """A well stream and consumer, one that waits for its acknowledgement, and one threshold."""
+    asyncio.run(filled(server.url))
+    return server.url
+
+
+async def filled(url: str) -> None:
+    nc = await nats.connect(url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="WELL", subjects=["well"], max_msgs=100))
+    await js.add_consumer("WELL", ConsumerConfig(durable_name="idle", max_deliver=5))
+    await js.add_stream(StreamConfig(name="SICK", subjects=["sick"], max_msgs=100))
+    await js.add_consumer(
+        "SICK",
+        ConsumerConfig(durable_name="held", max_ack_pending=2, ack_wait=600, max_deliver=5),
+    )
+    for _ in range(10):
+        await js.publish("sick", b"x")
+    pull = await js.pull_subscribe_bind("held", "SICK")
+    await pull.fetch(2)
+    metadata = {f"{PREFIX}msgs-warn": "5"}
+    await js.add_stream(StreamConfig(name="FEW", subjects=["few"], max_msgs=9, metadata=metadata))
+    await nc.close()
+
+
+def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:
+    for words, code, told in (
+        (["--stream", "WELL"], 0, "fine: nothing is wrong"),
+        (["--consumer", "WELL/idle"], 0, "fine: nothing is wrong"),
+        (["--stream", "FEW"], 1, "0 messages, 5 are few"),
+        (["--consumer", "SICK/held"], 2, "2 of 2 messages wait for their acknowledgement"),
+        (["--min-severity", "critical", "--stream", "FEW"], 0, "fine"),
+        (["--stream", "GONE"], 3, "there is no stream GONE"),
+        (["--consumer", "SICK/gone"], 3, "there is no consumer SICK/gone"),
+    ):
+        ended = run("health", "--server", url, "--for", "1s", *words)
+        assert ended.returncode == code, (words, ended.stdout, ended.stderr)
+        assert told in ended.stdout, (words, ended.stdout)
+
+
+def test_every_format_tells_the_same(url: str) -> None:
+    said = json.loads(run("health", "--server", url, "--for", "1s", "--json").stdout)
+    assert said["status"] == "critical"
+    assert said["streams_count"] == 3
+    codes = [(one["severity"], one["code"]) for one in said["findings"]]
+    (held,) = [one for one in said["findings"] if one["consumer"] == "held"]
+    assert KINDS[held["code"]].word == held["word"] == "ack limit"
+    assert held["check"] and held["act"] and held["since_us"] <= said["at_us"]
+    nagios = run("health", "--server", url, "--for", "1s", "--format", "nagios")
+    assert nagios.returncode == 2
+    status, _, data = nagios.stdout.partition(" | ")
+    assert status.startswith("CRITICAL natstui: ")
+    criticals = sum(severity == "critical" for severity, _ in codes)
+    assert data.strip() == f"critical={criticals};;1 warning=1;1 streams=3 consumers=2"
+    text = run("health", "--server", url, "--for", "1s", "--format", "openmetrics").stdout
+    found = {one.name: one for one in text_string_to_metric_families(text)}
+    assert found["natstui_health_status"].samples[0].value == 2
+    labels = [one.labels for one in found["natstui_finding_since_seconds"].samples]
+    assert [(one["severity"], one["code"]) for one in labels] == codes
+
+
+def test_one_consumer_is_explained_in_full(url: str) -> None:
+    ended = run("stuck", "--server", url, "SICK", "held", "--for", "1s")
+    assert ended.returncode == 2
+    for words in (
+        "SICK > held: ack limit", "pending          8 messages", "ack pending      2 of 2",
+        "the next message has waited for", "check: ", "do: ",
+    ):  # fmt: skip
+        assert words in ended.stdout, ended.stdout
+    ended = run("stuck", "--server", url, "WELL", "idle", "--for", "1s")
+    assert ended.returncode == 0
+    assert "nothing is wrong with it" in ended.stdout
+    ended = run("stuck", "--server", url, "WELL", "other", "--for", "1s")
+    assert (ended.returncode, ended.stdout) == (3, "")
+    assert ended.stderr == "natstui: there is no consumer WELL/other\n"
+
+
+def test_what_cannot_be_told_is_3_and_one_sentence(tmp_path: Path) -> None:
+    for words in (
+        ["--server", "nats://127.0.0.1:1"],
+        ["--consumer", "S"],
+        ["--for", "soon"],
+        ["--config", str(tmp_path / "none.toml")],
+    ):
+        ended = run("health", *words)
+        assert ended.returncode == 3, words
+        assert ended.stdout == ""
+        assert ended.stderr.startswith("natstui: ")
+        assert ended.stderr.count("\n") == 1
+
+
+def test_the_catalogue_is_printed_without_a_server() -> None:
+    text = run("health", "--list")
+    assert text.returncode == 0
+    for code, kind in KINDS.items():
+        assert f"{code}  {kind.severity}" in text.stdout
+        assert kind.sentence in text.stdout
+        assert kind.act in text.stdout
+    said = json.loads(run("health", "--json", "--list").stdout)
+    assert [one["code"] for one in said] == list(KINDS)
+    assert all(limit["unit"] for one in said for limit in one["thresholds"])

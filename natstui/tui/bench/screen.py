@@ -43,11 +43,14 @@ def _key(name: str, key: str, action: str, text: str, *, shown: str | None = Non
     return Binding(key, f"part('steering', {action})", text, key_display=shown, id=f"bench.{name}")
 
 
+_PICK = _key("pick", "b,enter", "'pick'", "Pick", shown="b")
+
+
 class Steering(ScreenPart):
     """Starts benchmarks, and steers the one that the screen shows."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        _key("pick", "b,enter", "'pick'", "Pick", shown="b"),
+        _PICK,
         _key("stop", "s", "'stop'", "Stop"),
         _key("again", "r", "'again'", "Again"),
         _key("faster", "plus,equals_sign", "'rate', 1", "Faster", shown="+"),
@@ -110,9 +113,11 @@ class Steering(ScreenPart):
 
 
 def _pick_hint(screen: LiveScreen) -> str:
-    """Return the end of a sentence: which key picks a scenario; empty where none does."""
-    key = key_of(screen, "bench.pick")
-    return f": {key} picks a scenario" if key else ""
+    """Return the end of a sentence: which key picks a scenario, also where none is offered.
+
+    So a replay shows the words that were on the screen.
+    """
+    return f": {key_of(screen, 'bench.pick') or _PICK.key_display} picks a scenario"
 
 
 def _steered(state: State) -> str:

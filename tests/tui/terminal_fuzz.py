@@ -1,7 +1,8 @@
 """Ten thousand inputs of every kind while the viewer shows a server on which much happens.
 
 Memory is compared with what it is after a warm-up by the same kinds of input: until then the
-screens that are kept are opened for the first time, and Textual's bounded caches fill.
+screens that are kept are opened for the first time, and Textual's bounded caches fill: each line
+that is drawn keeps its cuts, as many as there are places and sizes.
 
 Minutes of work, and no part of the suite: `python -m pytest tests/tui/terminal_fuzz.py`.
 """
@@ -36,8 +37,8 @@ from tests.tui.any_input import ESCAPE, PASTED, AnyInput, Input, Size
 from tests.tui.terminals import OnTerminal, rss_mb
 from tests.tui.test_viewer_process import MAIN
 
-SEEDS = (20_261_122,)
-WARM_UP_COUNT = 2_500
+SEEDS = (1, 2, 7)
+WARM_UP_COUNT = 5_000
 INPUTS_COUNT = 10_000
 MORE_MB = 20
 PATIENCE_S = 120.0

@@ -135,3 +135,21 @@ def test_the_catalogue_is_printed_without_a_server() -> None:
     said = json.loads(run("health", "--json", "--list").stdout)
     assert [one["code"] for one in said] == list(KINDS)
     assert all(limit["unit"] for one in said for limit in one["thresholds"])
+
+
+def test_a_recording_is_judged_as_it_was_live(url: str, tmp_path: Path) -> None:
+    words = ["--server", url, "--sessions", str(tmp_path), "--duration", "4s"]
+    recorded = run("record", *words)
+    assert recorded.returncode == 0, recorded.stderr
+    (folder,) = tmp_path.iterdir()
+    live = json.loads(run("health", "--server", url, "--for", "1s", "--json").stdout)
+    ended = run("health", "--session", folder.name, "--sessions", str(tmp_path), "--json")
+    said = json.loads(ended.stdout)
+    assert (ended.returncode, said["unknown"]) == (2, None)
+    found = [{(one["code"], one["stream"]) for one in each["findings"]} for each in (said, live)]
+    assert found[0] == found[1]
+    since = [{one["code"]: one["since_us"] for one in each["findings"]} for each in (said, live)]
+    assert since[0]["NT-C09"] == since[1]["NT-C09"]
+    both = run("health", "--session", folder.name, "--server", url)
+    assert both.returncode == 3
+    assert "leave --server" in both.stderr

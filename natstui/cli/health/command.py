@@ -68,21 +68,26 @@ _HOW_LONG = click.option(
     "--min-severity", "least", type=click.Choice(["info", "warning", "critical"]),
     default="warning", show_default=True, help="What is told; info has advice on settings.",
 )  # fmt: skip
+@click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
+@click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @connection_flags
 @_unknown_on_failure
 def health(
-    flags: ConnectionFlags, as_json: bool, stream: str | None, consumer: str | None,
-    for_text: str, form: str, least: Any,
-) -> None:  # fmt: skip
+    flags: ConnectionFlags, as_json: bool, form: str, session: str | None, **words: Any
+) -> None:
     """Tell what is wrong: since when, on what evidence, and what to do about it.
 
-    Exit code: 0 fine, 1 warning, 2 critical, 3 could not tell. Reads only.
+    Exit code: 0 fine, 1 warning, 2 critical, 3 could not tell. Reads only. With --session: all
+    that was wrong while it was recorded, from when to when.
     """
     from natstui.cli.health.formats import FORMATS
     from natstui.cli.health.report import Chosen
 
-    chosen = Chosen(stream, _consumer(consumer), least)
-    report, _ = _look(flags, chosen, for_text)
+    chosen = Chosen(words["stream"], _consumer(words["consumer"]), words["least"])
+    if session is not None:
+        report = _recorded(flags, chosen, session, words["sessions"])
+    else:
+        report, _ = _look(flags, chosen, words["for_text"])
     click.echo(FORMATS["json" if as_json else form](report), nl=False)
     sys.exit(int(report.verdict))
 
@@ -124,6 +129,21 @@ def _look(flags: ConnectionFlags, chosen: Chosen, for_text: str) -> tuple[Report
     looked = look_at(connection, interval_s, for_s, monitor.max_requests_per_s)
     state, problem = asyncio.run(looked)
     return report_on(state, chosen, problem), state
+
+
+def _recorded(
+    flags: ConnectionFlags, chosen: Chosen, session: str, sessions: str | None
+) -> Report:
+    from natstui.cli.health.recorded import recorded_findings
+    from natstui.cli.health.report import report_on
+    from natstui.cli.sessions.options import library, progress
+    from natstui.session.library import find
+
+    if flags.server or flags.context or flags.profile:
+        raise UsageError("--session judges a recording: leave --server, --context, --profile out")
+    folder = find(library(sessions, flags.config), session)
+    state, over, damage = recorded_findings(folder, progress("judging"))
+    return report_on(state, chosen, "; ".join(damage) or None, over)
 
 
 def _consumer(text: str | None) -> tuple[str, str] | None:

@@ -16,6 +16,7 @@ from natstui.units import counted, duration_text, moment_text
 
 _WORDS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "critical",
           Verdict.UNKNOWN: "unknown"}  # fmt: skip
+_CALM = "nothing is wrong that natstui can see"
 _INDENT = " " * 10
 
 
@@ -28,7 +29,8 @@ def headline(report: Report) -> str:
         for severity in ("critical", "warning", "info")
         if report.count(severity)
     ]
-    told = ", ".join(counts) if counts else "nothing is wrong that natstui can see"
+    calm = "nothing was wrong that natstui could see" if report.recorded else _CALM
+    told = ", ".join(counts) if counts else calm
     text = f"{_WORDS[report.verdict]}: {told} in {of}"
     return f"{text}; {clean_line(report.unknown)}" if report.unknown else text
 
@@ -47,11 +49,13 @@ def _paragraphs(report: Report) -> Iterator[str]:
 def paragraph(one: Finding, now_us: int) -> Iterator[str]:
     """Yield the lines that tell of one finding."""
     kind = one.kind
-    age = duration_text(max(0, now_us - one.since_us) / 1e6)
+    until_us = now_us if one.until_us is None else one.until_us
+    age = duration_text(max(0, until_us - one.since_us) / 1e6)
     entity = clean_line(one.entity.text)
     yield f"{kind.severity.upper():<9} {kind.code}  {entity}: {kind.word}, for {age}"
     yield f"{_INDENT}{kind.sentence}"
-    yield f"{_INDENT}since {moment_text(one.since_us)} UTC: {clean_line(one.text)}"
+    over = "" if one.until_us is None else f" until {moment_text(one.until_us)}"
+    yield f"{_INDENT}since {moment_text(one.since_us)}{over} UTC: {clean_line(one.text)}"
     if one.sequences:
         yield f"{_INDENT}messages: {', '.join(map(str, one.sequences))}"
     yield f"{_INDENT}check: {kind.check}"

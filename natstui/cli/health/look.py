@@ -34,14 +34,16 @@ async def look_at(
         control = PollControl(interval_s)
         polling = poll(client, control, collector, requests_per_s)
         await beside(polling, listen(client, collector), _until_seen(collector, control, for_s))
+        # Before our own end of the connection is news.
+        state = collector.now
     finally:
         await client.close()
     if collector.problem is not None:
-        return collector.now, f"{collector.problem.what}: {collector.problem.reason}"
+        return state, f"{collector.problem.what}: {collector.problem.reason}"
     if not collector.is_complete:
         longest_s = round(for_s + _PATIENCE_S)
-        return collector.now, f"not everything could be seen within {longest_s} s"
-    return collector.now, None
+        return state, f"not everything could be seen within {longest_s} s"
+    return state, None
 
 
 async def _until_seen(collector: Collector, control: PollControl, for_s: float) -> None:

@@ -54,26 +54,34 @@ class Report:
     at_us: int
     unknown: str | None = None
     """Why it could not be told."""
+    recorded: bool = False
+    """It is about a whole recording: findings may be over."""
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""
         return sum(one.kind.severity == severity for one in self.findings)
 
 
-def report_on(state: State, chosen: Chosen, problem: str | None = None) -> Report:
-    """Return what is wrong now; `problem` is why not everything could be looked at."""
-    every = {id(one): one for one in state.findings.open()}
+def report_on(
+    state: State, chosen: Chosen, problem: str | None = None, over: Sequence[Finding] | None = None
+) -> Report:
+    """Return what is wrong now; `problem` is why not everything could be looked at.
+
+    `over`: what was wrong before, when it is about a whole recording.
+    """
+    every = {id(one): one for one in (*state.findings.open(), *(over or ()))}
     streams, consumers = state.streams, state.consumers
     for row in range(len(streams)):
         every |= {id(one): one for one in stream_findings(state, row)}
     for row in range(len(consumers)):
         every |= {id(one): one for one in consumer_findings(state, row)}
     found = tuple(sorted(filter(chosen.takes, every.values()), key=worst_first))
-    problem = problem or _missing(state, chosen)
+    problem = problem or (None if found else _missing(state, chosen))
     verdict = _verdict(found)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN
-    return Report(verdict, found, len(streams), len(consumers), state.now_at_us, problem)
+    counts = len(streams), len(consumers)
+    return Report(verdict, found, *counts, state.now_at_us, problem, over is not None)
 
 
 def _verdict(found: Sequence[Finding]) -> Verdict:

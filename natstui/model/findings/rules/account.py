@@ -82,7 +82,9 @@ def _api(state: State) -> Iterator[tuple[Kind, Seen]]:
 def _monitoring(state: State) -> Iterator[Condition]:
     link = state.link
     here = Entity(part="natstui")
-    if link is not None and link.state not in ("connected", "connecting"):
+    # Closed without a reason is the end that somebody asked for.
+    ended = link is not None and link.state == "closed" and link.reason is None
+    if link is not None and link.state not in ("connected", "connecting") and not ended:
         text = f"{link.state}: {link.reason}" if link.reason else link.state
         yield here, kinds.M_NO_LINK, Seen(text, link.at_us)
     for what, trouble in state.unavailable.items():

@@ -19,13 +19,17 @@ _STYLE = re.compile(r"\.(r\d+) \{ ([^}]*) \}")
 _TEXT = re.compile(r'<text class="(r\d+)" x="([^"]+)" [^>]*clip-path="url\(#line-(\d+)\)">(.*?)<')
 _RECT = re.compile(r'<rect fill="([^"]+)" x="([^"]+)" y="([^"]+)" width="([^"]+)"')
 _RECORDING = re.compile(r"● REC \S+ \S+\s+")
+# A seek judges only the moment it comes to: what has to hold for a while is counted later there.
+_COUNTS = re.compile(r"[✖▲] \d+ (critical|warnings?)\s+")
 
 Picture = list[list[str]]
 """What is drawn in each row."""
 
 
 def picture(app: App[int], rows_count: int) -> Picture:
-    """Return the first rows of the screen; of the very first, text without the recorder's mark."""
+    """Return the first rows of the screen; of the very first, text without the recorder's
+    mark and the counts of findings.
+    """
     svg = _ID.sub("", app.export_screenshot(title="natstui", simplify=True))
     css = dict(_STYLE.findall(svg))
     rows: dict[int, list[str]] = defaultdict(list)
@@ -36,5 +40,5 @@ def picture(app: App[int], rows_count: int) -> Picture:
         rows[int(row)].append(f"{text} at {x} in {css[name]}")
         first += f" {text}" if row == "0" else ""
     assert rows[rows_count - 1], "nothing is drawn above the footer: the SVG is another one"
-    words = _RECORDING.sub("", first.replace("&#160;", " ")).split()
+    words = _COUNTS.sub("", _RECORDING.sub("", first.replace("&#160;", " "))).split()
     return [words, *(rows[row] for row in range(1, rows_count))]

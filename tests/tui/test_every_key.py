@@ -32,6 +32,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     "ConsumersScreen": ("2",),
     "EventsScreen": ("3",),
     "ServerScreen": ("4",),
+    "FindingsScreen": ("5",),
+    "FindingDetail": ("5", "home", "d"),
     "BenchmarkScreen": ("b",),
     "ScenariosScreen": ("b", "b"),
     "HelpScreen": ("question_mark",),

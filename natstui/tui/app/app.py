@@ -31,6 +31,7 @@ from natstui.tui.app.screens import (
 )
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.events.screen import EventsScreen
+from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
     Announced,
@@ -99,6 +100,7 @@ class NatstuiApp(GuardedApp):
         "consumers": ConsumersScreen,
         "events": EventsScreen,
         "server": ServerScreen,
+        "findings": FindingsScreen,
         "benchmark": benchmark_screen,
     }
     DEFAULT_MODE = "streams"
@@ -108,6 +110,16 @@ class NatstuiApp(GuardedApp):
         Binding("2", "switch_mode('consumers')", "Consumers", id="screen.consumers"),
         Binding("3", "switch_mode('events')", "Events", id="screen.events"),
         Binding("4", "switch_mode('server')", "Server", id="screen.server"),
+        Binding("5", "switch_mode('findings')", "Findings", id="screen.findings"),
+        # Tables have it for what is wrong among their own rows.
+        Binding(
+            "exclamation_mark",
+            "switch_mode('findings')",
+            "Findings",
+            show=False,
+            key_display="!",
+            id="screen.findings_too",
+        ),
         Binding("b", "switch_mode('benchmark')", "Bench", id="screen.benchmark"),
     ]
 

@@ -159,6 +159,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
     Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),
     Word(("server", "srv"), "", "server, account, permissions, cost", _mode("server")),
+    Word(("findings", "fi"), "", "what is wrong now, worst first", _mode("findings")),
     Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
     Word(("runs",), "", "saved benchmark runs, compared", _runs),
     Word(("stream",), "NAME", "describe one stream", _stream),

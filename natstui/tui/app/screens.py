@@ -17,6 +17,7 @@ from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.state import State
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.action_keys import SPECS, Target
+from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
 
@@ -120,13 +121,16 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.journal import JournalScreen
 
         return JournalScreen(undo_last=True)
-    if message.what in ("messages", "tail"):
+    if message.what.partition(" ")[0] in ("messages", "tail"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
     if message.what in ("publish", "pull"):
         return _sending_screen(message, state)
-    return _form_screen(message, state)
+    screen = _form_screen(message, state)
+    if isinstance(screen, FormScreen):
+        screen.begins_at = message.what.partition(" ")[2]
+    return screen
 
 
 def _reading_screen(message: Manage, state: State) -> LiveScreen:
@@ -134,8 +138,9 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.tail import TailScreen
 
     stream, consumer, _ = message.targets[0]
-    if message.what == "messages":
-        return MessagesScreen(stream, consumer)
+    what, _, first_seq = message.what.partition(" ")
+    if what == "messages":
+        return MessagesScreen(stream, consumer, int(first_seq) if first_seq else None)
     subjects = strings_at(json.loads(_stream_json(state, stream)), "subjects")
     if not subjects:
         raise UsageError(f"{stream} stores no subjects of its own to follow")
@@ -164,7 +169,7 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.streams.form import StreamForm, cloned_stream, edited_stream, new_stream
 
     stream, consumer, made = message.targets[0] if message.targets else Target("")
-    match message.what:
+    match message.what.partition(" ")[0]:
         case "add-stream":
             return StreamForm(new_stream())
         case "clone-stream":
@@ -178,7 +183,7 @@ def _form_screen(message: Manage, state: State) -> LiveScreen:
             if config is None:
                 raise UsageError(f"the configuration of {consumer} is not known yet")
             owner_json = _stream_json(state, stream)
-            if message.what == "edit-consumer":
+            if message.what.startswith("edit-consumer"):
                 return ConsumerForm(edited_consumer(stream, owner_json, config.config_json, made))
             return ConsumerForm(cloned_consumer(stream, owner_json, config.config_json))
         case _:

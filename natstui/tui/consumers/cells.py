@@ -12,14 +12,12 @@ from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import rate_column, trend_column
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.view import ConsumerView
+from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
 TREND_WIDTH = 12
-_LOOKS = {"ok": "ok", "idle": "dim", "warn": "warn", "bad": "bad", "unknown": "dim"}
-_GLYPHS = {"ok": "●", "idle": "○", "warn": "▲", "bad": "✖", "unknown": "?"}
 
 
 def name(view: ConsumerView, row: int) -> Cell:
@@ -35,7 +33,7 @@ def stream(view: ConsumerView, row: int) -> Cell:
 def status(view: ConsumerView, row: int) -> Cell:
     """What it is doing, or what holds it back; the detail screen shows the evidence."""
     verdict = view.verdict(row)
-    return Cell(f"{_GLYPHS[verdict.level]} {verdict.word}", _LOOKS[verdict.level])
+    return Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
 
 
 def mode(view: ConsumerView, row: int) -> Cell:

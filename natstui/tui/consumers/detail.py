@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from natstui.model.findings.verdict import consumer_findings
 from natstui.tui.consumers import cells
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.charts import consumer_charts
 from natstui.tui.frame.detail_screen import DetailScreen
-from natstui.tui.frame.view import ConsumerView
+from natstui.tui.frame.view import ConsumerView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import (
     Line,
@@ -77,13 +78,16 @@ def consumer_sections(view: ConsumerView, row: int) -> list[Section]:
     config, columns = view.config(row), view.columns
     verdict = view.verdict(row)
     status = cells.status(view, row)
+    told = (Line("", status.text, status.look), line("", verdict.evidence))
     state = [Line(label, *cell(view, row)) for label, cell in _CONSUMER_STATE]
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     if columns.pinned_client[row]:
         state.append(line("pinned client", columns.pinned_client[row] or ""))
     sections = [
         stale_section(view.stale_s(row)),
-        Section("STATUS", (Line("", status.text, status.look), line("", verdict.evidence))),
+        # The worst finding is the status, and stands first among all findings.
+        Section("STATUS", told if verdict.finding is None else ()),
+        findings_section(view, consumer_findings(view.state, row)),
         Section("STATE", tuple(state)),
         cluster_section(columns.leader[row], columns.peers[row]),
     ]

@@ -31,6 +31,8 @@ class ColumnSpec(Generic[V]):
     align: Literal["left", "right"] = "right"
     flex: int = 0
     """Share of spare width it takes."""
+    max_width: int = 60
+    """Where it stops growing, in cells."""
     descends: bool = True
     """The first press sorts the largest to the top."""
 

@@ -100,7 +100,11 @@ class Manage(ToApp):
     """The user wants to make, change or remove something, or to see the journal."""
 
     what: str
-    """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`."""
+    """`add-stream`, `edit-consumer`, `journal` … or an action of the model, as `purge_stream`.
+
+    Behind a space: the sequence of a message (`messages 17`, `delete_message 17`), or the field
+    where a form begins (`edit-stream max_bytes`).
+    """
     targets: tuple[Target, ...] = ()
 
 

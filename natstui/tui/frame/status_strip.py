@@ -20,6 +20,7 @@ from natstui.model.live.state import State, own_requests_per_s
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
 from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text
+from natstui.tui.frame.view import GLYPHS
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
@@ -27,6 +28,7 @@ from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 # Only these: an unknown name would end the viewer, and recordings come from anywhere.
 _COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
 STRIP_HELP = (
+    ("critical, warnings", "Findings that are open now; nothing where nothing is wrong."),
     ("rtt", "How long the first request of the newest poll took to the server and back."),
     ("streams", "The account's own count, and its limit."),
     (
@@ -73,12 +75,34 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
     if polls_are_missing(state, late_us) and link.state == "connected":
         parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
+    parts += findings_parts(state)
     if link.server_version:
         name = clean_line(link.server_name or "")
         parts.append(Cell(f"{name[:24]} v{clean_line(link.server_version)}", ""))
     rtt_us = next((c.cost.api_rtt_us for c in reversed(state.costs) if c.cost.api_rtt_us), None)
     if rtt_us is not None:
         parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
+    return parts
+
+
+def open_counts(state: State) -> dict[str, int]:
+    """Return how many findings are open, by severity."""
+    counts = {"critical": 0, "warning": 0, "info": 0}
+    for watched in state.findings.watched.values():
+        for one in watched:
+            if one.raised:
+                counts[one.finding.kind.severity] += 1
+    return counts
+
+
+def findings_parts(state: State) -> list[Cell]:
+    """Return how many critical and warning findings are open; nothing where there are none."""
+    counts = open_counts(state)
+    critical, warning = counts["critical"], counts["warning"]
+    parts = [Cell(f"{GLYPHS['bad']} {critical} critical", "bad")] if critical else []
+    if warning:
+        words = "warning" if warning == 1 else "warnings"
+        parts.append(Cell(f"{GLYPHS['warn']} {warning} {words}", "warn"))
     return parts
 
 

@@ -77,7 +77,7 @@ class TableScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """A caption line and the table."""
         columns = [
-            Column(s.id, s.title, s.width, s.align, flex=s.flex, priority=s.priority)
+            Column(s.id, s.title, s.width, s.align, s.flex, s.max_width, s.priority)
             for s in self.SPECS
         ]
         yield Static(id="caption", markup=False)

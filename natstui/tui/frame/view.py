@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.findings.catalogue.kind import Kind, Level
+from natstui.model.findings.finding import Finding
 from natstui.model.findings.verdict import Verdict, consumer_verdict
 from natstui.model.live.age import (
     at_moment,
@@ -20,7 +22,21 @@ from natstui.model.live.rates import StreamRates, counter_per_s, stream_rates, t
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
+from natstui.tui.kit.sections import Line, Section, line
+from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
+
+LOOKS: Mapping[Level, str] = {
+    "ok": "ok", "idle": "dim", "warn": "warn", "bad": "bad", "unknown": "dim",
+}  # fmt: skip
+"""The look of each level."""
+GLYPHS: Mapping[Level, str] = {"ok": "●", "idle": "○", "warn": "▲", "bad": "✖", "unknown": "?"}
+"""Told beside the look: a colour alone is not seen by everybody."""
+
+
+def severity_cell(kind: Kind) -> Cell:
+    """Return how bad a finding is."""
+    return Cell(f"{GLYPHS[kind.level]} {kind.severity}", LOOKS[kind.level])
 
 
 class View:
@@ -207,3 +223,13 @@ class ConsumerView(View):
 def subjects_text(subjects: Sequence[str]) -> str:
     """Return subjects on one harmless line."""
     return clean_line(", ".join(subjects))
+
+
+def findings_section(view: View, findings: Iterable[Finding]) -> Section:
+    """Return all findings of one stream or consumer: since when, and what shows them."""
+    lines: list[Line] = []
+    for it in findings:
+        kind, mark = it.kind, GLYPHS[it.kind.level]
+        head = f"{mark} {kind.code} {kind.word}, for {view.age_text(it.since_us)}"
+        lines += (line("", head, LOOKS[kind.level]), line("", f"  {it.text}"))
+    return Section("FINDINGS", tuple(lines))

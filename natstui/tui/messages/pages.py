@@ -54,9 +54,10 @@ class MessagePages(Vertical):
     caption = getters.query_one("#caption", Static)
     list = getters.query_one(OptionList)
 
-    def __init__(self, stream: str, live: LiveScreen) -> None:
+    def __init__(self, stream: str, live: LiveScreen, first_seq: int | None = None) -> None:
         super().__init__()
         self.stream = stream
+        self._first_seq = first_seq
         self._live = live
         """Has the newest state, and knows whether the stream is still the same."""
         self.asked = self._listed = BrowseMessages(-1, stream)
@@ -75,8 +76,11 @@ class MessagePages(Vertical):
         yield KeyList()
 
     def on_mount(self) -> None:
-        """Read the newest page, and look every second whether it is still right."""
-        self.read()
+        """Read the first page, and look every second whether it is still right."""
+        if self._first_seq is None:
+            self.read()
+        else:
+            self.read(from_seq=self._first_seq, newer=True)
         self.set_interval(1.0, self._keep_up)
 
     def read(self, **changes: object) -> None:

@@ -53,15 +53,17 @@ class MessageJumps(Vertical):
 
     pages = getters.query_one(MessagePages)
 
-    def __init__(self, stream: str, consumer: str | None, live: LiveScreen) -> None:
+    def __init__(
+        self, stream: str, consumer: str | None, live: LiveScreen, first_seq: int | None
+    ) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self._live = live
+        self._live, self._first_seq = live, first_seq
         self._subjects_id = -1
 
     def compose(self) -> Iterable[Widget]:
         """The pages."""
-        yield MessagePages(self.stream, self._live)
+        yield MessagePages(self.stream, self._live, self._first_seq)
 
     def take_state(self) -> None:
         """Take the answer when it comes."""
@@ -175,9 +177,12 @@ class MessagesScreen(LiveScreen):
     jumps = getters.query_one(MessageJumps)
     pages = getters.query_one(MessagePages)
 
-    def __init__(self, stream: str, consumer: str | None = None) -> None:
+    def __init__(
+        self, stream: str, consumer: str | None = None, first_seq: int | None = None
+    ) -> None:
+        """`first_seq` is the message to begin at; without it, the newest ones are shown."""
         super().__init__()
-        self.stream, self.consumer = stream, consumer
+        self.stream, self.consumer, self._first_seq = stream, consumer, first_seq
 
     def asset(self) -> Target | None:
         """Return the stream whose messages are listed."""
@@ -185,7 +190,7 @@ class MessagesScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """The pages, with the keys that move among them."""
-        yield MessageJumps(self.stream, self.consumer, self)
+        yield MessageJumps(self.stream, self.consumer, self, self._first_seq)
 
     def on_mount(self) -> None:
         """Give the keys to the list, and have the stream polled first."""

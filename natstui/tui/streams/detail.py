@@ -7,12 +7,13 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from natstui.model.findings.verdict import stream_findings
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.charts import stream_charts
 from natstui.tui.frame.detail_screen import DetailScreen
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.view import StreamView
+from natstui.tui.frame.view import StreamView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import (
     Line,
@@ -92,6 +93,7 @@ def stream_sections(view: StreamView, row: int) -> list[Section]:
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
+        findings_section(view, stream_findings(view.state, row)),
         Section("STATE", tuple(state)),
         Section("LIMITS", tuple(Line(label, *cell(view, row)) for label, cell in _STREAM_LIMITS)),
         cluster_section(columns.leader[row], columns.peers[row]),

@@ -101,7 +101,7 @@ GAVE_UP = Kind(
 TERMINATED = Kind(
     "NT-C22", "consumer", "warning", "terminated",
     "the client terminates messages: they are not delivered any more",
-    "the reasons that the client gives, in the events (`5`)",
+    "the reasons that the client gives, in the events (`3`)",
     "mend the client, or what is published",
     "", 0.0, 2.0, ("recent", "terms, fewest"),
 )  # fmt: skip
@@ -115,7 +115,7 @@ FALLING_BEHIND = Kind(
 ONLY_REPEATS = Kind(
     "NT-C24", "consumer", "warning", "only repeats",
     "every delivery is of a message that was delivered before, while new ones wait",
-    "ack wait against the time that the client takes; naks and terms in the events (`5`)",
+    "ack wait against the time that the client takes; naks and terms in the events (`3`)",
     "mend the client, or `e` and raise ack wait",
     "", 0.0, 1.0, ("only repeats",),
 )  # fmt: skip
@@ -128,7 +128,7 @@ NOT_ACKNOWLEDGED = Kind(
 )  # fmt: skip
 REDELIVERING = Kind(
     "NT-C26", "consumer", "warning", "redelivering", "messages are delivered again",
-    "ack wait against the time that the client takes; naks in the events (`5`)",
+    "ack wait against the time that the client takes; naks in the events (`3`)",
     "mend the client, or `e` and raise ack wait",
     "Insights CONSUMER_011, OPT_SYS_002", 0.0, 1.0,
 )  # fmt: skip
@@ -179,7 +179,7 @@ PAST_THE_END = Kind(
 NOT_PINNED = Kind(
     "NT-C34", "consumer", "warning", "nobody pinned",
     "it serves one pinned client only, and none is pinned",
-    "whether the client runs that was pinned; its events (`5`)",
+    "whether the client runs that was pinned; its events (`3`)",
     "start a client; `.` unpin_consumer lets the next one take over",
     "`nats server check consumer --pinned`", 1.0, 0.0,
 )  # fmt: skip
@@ -206,7 +206,7 @@ LEADER_FLAPS = Kind(
 )  # fmt: skip
 GONE = Kind(
     "NT-C38", "consumer", "warning", "gone", "it was there, and is not any more",
-    "who deleted it: the events (`5`); an inactive threshold removes it too",
+    "who deleted it: the events (`3`); an inactive threshold removes it too",
     "`u` undoes a deletion that was done here; else create it again",
     "", 0.0, 0.0, ("gone",),
 )  # fmt: skip

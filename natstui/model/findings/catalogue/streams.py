@@ -129,7 +129,7 @@ S_ROLLED_BACK = Kind(
 )  # fmt: skip
 S_GONE = Kind(
     "NT-S31", "stream", "warning", "deleted", "it was there, and is not any more",
-    "who deleted it: the events (`5`)",
+    "who deleted it: the events (`3`)",
     "`u` undoes a deletion that was done here; else restore a backup",
     "", 0.0, 0.0, ("gone",),
 )  # fmt: skip

@@ -160,6 +160,8 @@ class FormScreen(LiveScreen):
         self.sending = Sending(self, self.entries, self.redraft, self._say, self._correct)
         self.file = FileToBeginWith(self, self.entries, self.build)
         self._asked_id = -1
+        self.begins_at = ""
+        """The field that has the keys first, when it is not the first one."""
 
     def asset(self) -> Target | None:
         """Return what is edited, or the stream of a new consumer."""
@@ -181,6 +183,9 @@ class FormScreen(LiveScreen):
     async def on_mount(self) -> None:
         """Ask what the server already has; show the fields meanwhile."""
         await self.build()
+        if self.begins_at:
+            # Its section is closed until then, and what is not seen takes no keys.
+            self.call_after_refresh(self._correct, self.begins_at)
         self._asked_id = next_command_id()
         stream = self.entries.subject.stream or None
         self.app.post_message(Asked(ReadNamesInUse(self._asked_id, stream)))

@@ -1,0 +1,131 @@
+"""Where a finding leads, and which actions its advice means. Pure.
+
+The advice itself stands in the catalogue; only what is listed here is offered as an action.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from natstui.model.findings.catalogue import consumers as c
+from natstui.model.findings.catalogue import settings as k
+from natstui.model.findings.catalogue import streams as s
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import Finding
+from natstui.model.live.state import State
+from natstui.tui.frame.action_keys import Target, made_at_us
+from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.messages import Manage, Open, ToApp, Typed
+
+ABOUT_MESSAGES = frozenset({c.POISON, c.GAVE_UP, c.TERMINATED, c.BACKOFF_SPENT})
+"""Their place is the message itself."""
+
+ADVISED: Mapping[Kind, tuple[str, ...]] = {
+    c.ALL_NAKED: ("pause_consumer",),
+    c.POISON: ("delete_message",),
+    c.NO_PULLS: ("pull",),
+    c.ACK_LIMIT: ("edit-consumer max_ack_pending",),
+    c.PULLS_REFUSED: ("edit-consumer max_batch",),
+    c.STALLED: ("step_down_consumer",),
+    c.SKIPPED: ("edit-stream max_bytes",),
+    c.GAVE_UP: ("publish-again",),
+    c.FALLING_BEHIND: ("edit-consumer max_ack_pending",),
+    c.ONLY_REPEATS: ("edit-consumer ack_wait",),
+    c.REDELIVERING: ("edit-consumer ack_wait",),
+    c.PAUSED: ("resume_consumer",),
+    c.BACKOFF_SPENT: ("edit-consumer max_deliver",),
+    c.ACK_WAIT_SHORT: ("edit-consumer ack_wait",),
+    c.MAX_WAITING: ("edit-consumer max_waiting",),
+    c.NO_MATCH: ("edit-consumer filter_subjects",),
+    c.NOT_PINNED: ("unpin_consumer",),
+    c.EXPIRING: ("edit-consumer inactive_threshold",),
+    c.LEADER_FLAPS: ("step_down_consumer",),
+    c.GONE: ("undo",),
+    c.NEAR_ACK_LIMIT: ("edit-consumer max_ack_pending",),
+    c.RATE_LIMITED: ("edit-consumer rate_limit_bps",),
+    s.S_LOST: ("purge_stream",),
+    s.S_REFUSING: ("edit-stream max_bytes", "purge_stream"),
+    s.S_SILENT: ("edit-stream sources",),
+    s.S_SOURCE_ERROR: ("edit-stream sources",),
+    s.S_UNSERVED: ("add-consumer", "edit-stream subjects"),
+    s.S_NEAR: ("edit-stream max_bytes", "purge_stream"),
+    s.S_SUBJECTS: ("edit-stream max_msgs_per_subject",),
+    s.S_HOLES: ("purge_stream",),
+    s.S_LEADER_FLAPS: ("step_down_stream",),
+    s.S_GONE: ("undo",),
+    k.K_AGE_BELOW_WAIT: ("edit-consumer ack_wait", "edit-stream max_age"),
+    k.K_ONE_PENDING: ("edit-consumer max_ack_pending",),
+    k.K_UNLIMITED_DELIVERIES: ("edit-consumer max_deliver",),
+    k.K_UNUSED: ("delete_consumer",),
+    k.K_EXPIRES_BEFORE_ACK: ("edit-consumer inactive_threshold",),
+    k.K_FEWER_REPLICAS: ("edit-consumer num_replicas",),
+    k.K_BACKOFF_CUT: ("edit-consumer max_deliver",),
+    k.K_NO_LIMIT: ("edit-stream max_bytes",),
+    k.K_MEMORY: ("clone-stream",),
+    k.K_ONE_REPLICA: ("edit-stream num_replicas",),
+    k.K_INACTIVE: ("delete_stream", "edit-stream num_replicas"),
+    k.K_NO_DIRECT: ("edit-stream allow_direct",),
+    k.K_NO_ACK: ("edit-stream no_ack",),
+}
+"""Actions by their names, those of forms with the field that is meant; the first is the best."""
+
+_ON_MESSAGES = {"delete_message", "publish-again"}
+
+
+def name_of(advised: str) -> str:
+    """Return the name of an action without the field that is meant."""
+    return advised.partition(" ")[0]
+
+
+def advised(finding: Finding) -> tuple[str, ...]:
+    """Return the actions that its advice means; none where there is no key for it."""
+    known = ADVISED.get(finding.kind, ())
+    if finding.sequences:
+        return known
+    return tuple(what for what in known if what not in _ON_MESSAGES)
+
+
+def action_message(finding: Finding, what: str) -> Manage:
+    """Return what is asked of the app to do one of the actions."""
+    entity = finding.entity
+    of_stream = Target(entity.stream, None, None if entity.consumer else entity.created_at_us)
+    match name_of(what):
+        case "undo":
+            return Manage("undo")
+        case "delete_message":
+            return Manage(f"delete_message {finding.sequences[0]}", (of_stream,))
+        case "publish-again":
+            return Manage("publish", (Target(entity.stream, str(finding.sequences[0])),))
+        case "pull":
+            return Manage("pull", (Target(entity.stream, entity.consumer),))
+        case name if "stream" in name or not entity.consumer:
+            return Manage(what, (of_stream,))
+        case _:
+            target = Target(entity.stream, entity.consumer, entity.created_at_us)
+            return Manage(what, (target,))
+
+
+def messages_message(finding: Finding) -> Manage:
+    """Return what is asked of the app to list messages: from the first one of the evidence on."""
+    target = Target(finding.entity.stream, finding.entity.consumer or None)
+    first = f" {finding.sequences[0]}" if finding.sequences else ""
+    return Manage(f"messages{first}", (target,))
+
+
+def place_of(finding: Finding, state: State) -> ToApp | str:
+    """Return what is asked of the app to go where a finding is; or why there is no such place."""
+    entity, is_live = finding.entity, state.replay is None
+    if not entity.stream:
+        return Typed("server")
+    there = made_at_us(state, Target(entity.stream)) is not None
+    if not there:
+        return f"stream {entity.stream} is gone"
+    if is_live and finding.kind in ABOUT_MESSAGES and finding.sequences:
+        return messages_message(finding)
+    forms = [what for what in advised(finding) if what.startswith("edit-")]
+    if is_live and finding.kind in k.SETTING_KINDS and forms and allowed(state, name_of(forms[0])):
+        return action_message(finding, forms[0])
+    consumer = Target(entity.stream, entity.consumer)
+    if entity.consumer and made_at_us(state, consumer) is not None:
+        return Open("consumer", entity.stream, entity.consumer)
+    return Open("stream", entity.stream)

@@ -1,0 +1,173 @@
+"""The findings table: what is wrong now, and below it what was until a moment ago."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+
+from natstui.clean import clean_line
+from natstui.model.findings.catalogue.account import A_UNLIMITED
+from natstui.model.findings.catalogue.settings import SETTING_KINDS
+from natstui.model.findings.finding import Entity, Finding, worst_first
+from natstui.model.live.state import State
+from natstui.model.live.table import Key
+from natstui.tui.frame.columns import ColumnSpec
+from natstui.tui.frame.view import View, severity_cell
+from natstui.tui.kit.sparkline import sparkline
+from natstui.tui.kit.table.rows import Cell
+
+TREND_WIDTH = 12
+OVER_SHOWN = 50
+"""So many findings that are over are listed, the newest first."""
+
+
+class Found:
+    """The findings of a moment in their order; made once for as long as they are the same."""
+
+    def __init__(
+        self, state: State, hints: Sequence[Finding] = (), *, with_hints: bool = False
+    ) -> None:
+        """`hints` are those about settings; what is only worth knowing of them may be left out."""
+        every = [*state.findings.open(), *hints]
+        told = [it for it in every if with_hints or not is_hint(it)]
+        self.left_out_count = len(every) - len(told)
+        self.open = sorted(told, key=worst_first)
+        self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
+        self.all = [*self.open, *self.over]
+
+
+def is_hint(finding: Finding) -> bool:
+    """Tell whether it is only worth knowing, and of settings: nothing comes of it now."""
+    kind = finding.kind
+    return kind.severity == "info" and (kind in SETTING_KINDS or kind is A_UNLIMITED)
+
+
+class FindingView(View):
+    """Findings at one moment, by row: those that are open come first."""
+
+    def __init__(self, state: State, late_us: int, found: Found) -> None:
+        super().__init__(state, late_us)
+        self.found = found
+        self.roster = found
+        """Another one when there are other findings."""
+
+    def __len__(self) -> int:
+        return len(self.found.all)
+
+    def rows(self) -> Sequence[int]:
+        """Return all rows."""
+        return range(len(self))
+
+    def at(self, row: int) -> Finding:
+        """Return the finding of a row."""
+        return self.found.all[row]
+
+    def key(self, row: int) -> Hashable:
+        """Return what a finding is told by, also when it is over."""
+        return key_of(self.at(row))
+
+    def stale_s(self, row: int) -> float | None:
+        """Return None: a finding stays until it is known to be over."""
+        return None
+
+    def problem(self, row: int) -> bool:
+        """Tell whether it is open, and more than worth knowing."""
+        it = self.at(row)
+        return it.until_us is None and it.kind.severity != "info"
+
+    def search_text(self, row: int) -> str:
+        """Return everything a person reads of it."""
+        it = self.at(row)
+        return " ".join((it.kind.severity, it.kind.code, entity_text(it.entity), what_text(it)))
+
+
+def key_of(finding: Finding) -> tuple[str, str, int, int]:
+    """Return what tells a finding from every other one; first the name of what it is about."""
+    entity = finding.entity
+    return entity.text, finding.kind.code, entity.created_at_us, finding.since_us
+
+
+def entity_text(entity: Entity) -> str:
+    """Return what a finding is about, on one harmless line."""
+    if not entity.consumer:
+        return clean_line(entity.text)
+    return clean_line(
+        " ".join(filter(None, (f"{entity.stream} › {entity.consumer}", entity.part)))
+    )
+
+
+def what_text(finding: Finding) -> str:
+    """Return what is wrong, and what shows it."""
+    return clean_line(f"{finding.kind.word}: {finding.text}")
+
+
+def _severity(view: FindingView, row: int) -> Cell:
+    """Critical, warning or info; over: it was so until a moment ago."""
+    it = view.at(row)
+    return severity_cell(it.kind) if it.until_us is None else Cell("· over", "dim")
+
+
+def _code(view: FindingView, row: int) -> Cell:
+    """Its number in the catalogue: `natstui health --list` prints all of them."""
+    return Cell(view.at(row).kind.code, "dim")
+
+
+def _entity(view: FindingView, row: int) -> Cell:
+    """The stream or the consumer that it is about, the account, or what cannot be seen."""
+    it = view.at(row)
+    return Cell(entity_text(it.entity), "strong" if it.until_us is None else "dim")
+
+
+def _what(view: FindingView, row: int) -> Cell:
+    """What is wrong in a word or two, and the numbers that show it."""
+    it = view.at(row)
+    return Cell(what_text(it), "" if it.until_us is None else "dim")
+
+
+def _since(view: FindingView, row: int) -> Cell:
+    """For how long it has been so; of one that is over, how long ago it ended."""
+    it = view.at(row)
+    if it.until_us is not None:
+        return Cell(f"{view.age_text(it.until_us)} ago", "dim")
+    return Cell(view.age_text(it.since_us))
+
+
+def _trend(view: FindingView, row: int) -> Cell:
+    """Of a consumer what is pending, of a stream what it stores, over the last minute."""
+    it = view.at(row)
+    entity = it.entity
+    if it.until_us is not None or not entity.created_at_us:
+        return Cell("")
+    state, name = view.state, "pending_msgs" if entity.consumer else "stored_msgs"
+    history = state.consumer_history if entity.consumer else state.stream_history
+    names = (entity.stream, entity.consumer) if entity.consumer else (entity.stream,)
+    key: Key = (*names, entity.created_at_us)
+    values = [point.value for point in history.series(key, name, 60)]
+    return Cell(sparkline(values, TREND_WIDTH), "accent")
+
+
+Sort = Callable[[FindingView], Sequence[object]]
+
+
+def _by_severity(view: FindingView) -> Sequence[object]:
+    found = view.found
+    # The worst and the oldest have the highest; those that are over come last, the newest first.
+    open_ones = [(1, it.kind.severity_level // 1000, -it.since_us) for it in found.open]
+    return [*open_ones, *((0, 0, it.until_us or 0) for it in found.over)]
+
+
+def _by(get: Callable[[Finding], object]) -> Sort:
+    """Sort the open ones by a value; those that are over come last both ways."""
+    return lambda view: [get(it) if it.until_us is None else None for it in view.found.all]
+
+
+_words: Callable[..., ColumnSpec[FindingView]] = partial(ColumnSpec, align="left", descends=False)
+
+FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
+    _words("severity", "SEVERITY", 10, 0, _severity, _by_severity, descends=True),
+    _words("code", "CODE", 6, 4, _code, _by(lambda it: it.kind.code)),
+    _words("entity", "WHERE", 18, 1, _entity, _by(lambda it: it.entity.text), flex=1),
+    _words("what", "WHAT", 28, 2, _what, _by(lambda it: it.kind.word), flex=3, max_width=160),
+    ColumnSpec("since", "FOR", 9, 3, _since, _by(lambda it: -it.since_us)),
+    _words("trend", "TREND 1m", TREND_WIDTH, 5, _trend, _by(lambda it: it.since_us)),
+)

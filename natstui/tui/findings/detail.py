@@ -1,0 +1,56 @@
+"""One finding in full: evidence, what decides it, what to look at and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.model.findings.finding import Finding
+from natstui.tui.findings.cells import entity_text, key_of
+from natstui.tui.findings.keys import FindingKeys
+from natstui.tui.findings.text import finding_sections
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.view import View
+from natstui.tui.kit.sections import SectionText
+from natstui.tui.kit.text import safe
+
+
+class FindingDetail(LiveScreen):
+    """Follows one finding, also until it is over."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("enter", "part('finding', 'go')", "Go there", id="finding.go"),
+        *FindingKeys.BINDINGS,
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    text = getters.query_one(SectionText)
+
+    def __init__(self, finding: Finding) -> None:
+        super().__init__()
+        self.shown = finding
+        self.finding = FindingKeys(self, lambda: self.shown)
+
+    def body(self) -> Iterable[Widget]:
+        """A caption line and the text."""
+        yield Static(id="caption", markup=False)
+        yield VerticalScroll(SectionText())
+
+    def refresh_state(self) -> None:
+        """Show the finding as it is now; one that is known no more keeps its last text."""
+        self.shown = self._newest()
+        name = f"{entity_text(self.shown.entity)}  ›  {self.shown.kind.word}"
+        self.caption.update(safe(name + ("  ·  over" if self.shown.until_us else "")))
+        self.text.show(finding_sections(View(self.state, self.late_us), self.shown))
+
+    def _newest(self) -> Finding:
+        findings, wanted = self.state.findings, key_of(self.shown)
+        now = findings.of(self.shown.entity)
+        known = (it for it in (*now, *reversed(findings.resolved)) if key_of(it) == wanted)
+        return next(known, self.shown)

@@ -1,0 +1,97 @@
+"""What the keys of a finding do: go to its place, do what its advice says, read its messages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.binding import Binding, BindingType
+
+from natstui.model.findings.finding import Finding
+from natstui.tui.findings.advice import (
+    action_message,
+    advised,
+    messages_message,
+    name_of,
+    place_of,
+)
+from natstui.tui.frame.action_keys import SPECS
+from natstui.tui.frame.allowed import allowed, read_only
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.text import safe_copy
+
+
+class FindingKeys(ScreenPart):
+    """The keys that the table of findings and the detail of one have in common."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("full_stop", "part('finding', 'act')", "Act", key_display=".", id="finding.act"),
+        Binding("m", "part('finding', 'messages')", "Messages", id="finding.messages"),
+    ]
+
+    def __init__(self, screen: LiveScreen, chosen: Callable[[], Finding | None]) -> None:
+        """`chosen` returns the finding that is meant now."""
+        self._screen, self._chosen = screen, chosen
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer in a replay only what asks no server."""
+        return action == "go" or self._screen.state.replay is None
+
+    def action_go(self) -> None:
+        """Go to the place of the finding."""
+        if (finding := self._chosen()) is None:
+            return
+        place = place_of(finding, self._screen.state)
+        if isinstance(place, str):
+            self._say(place)
+        else:
+            self._screen.app.post_message(place)
+
+    def action_messages(self) -> None:
+        """List the messages of its evidence, else the newest of its stream."""
+        finding = self._chosen()
+        if finding is None or not finding.entity.stream:
+            self._say("it is about no stream")
+        else:
+            message = messages_message(finding)
+            self._screen.app.post_message(message)
+
+    def action_act(self) -> None:
+        """Do what the advice says, behind the question that the action has anyway."""
+        if (finding := self._chosen()) is None:
+            return
+        actions = () if finding.until_us is not None else advised(finding)
+        if not actions:
+            over = "it is over" if finding.until_us is not None else finding.kind.act
+            self._say(over)
+        elif len(actions) == 1:
+            self._do(finding, actions[0])
+        else:
+            words = [(what, _help_of(what)) for what in actions]
+            self._screen.app.push_screen(
+                Pick(f"{finding.kind.word}: {finding.kind.act}", words),
+                lambda what: self._do(finding, what) if what else None,
+            )
+
+    def _do(self, finding: Finding, what: str) -> None:
+        state = self._screen.state
+        if allowed(state, name_of(what)):
+            message = action_message(finding, what)
+            self._screen.app.post_message(message)
+        else:
+            reason = "read-only" if read_only(state) else "you have no permission for it"
+            self._say(f"{what}: {reason}; {finding.kind.act}")
+
+    def _say(self, text: str) -> None:
+        self._screen.notify(safe_copy(text), severity="warning", timeout=6, markup=False)
+
+
+def _help_of(what: str) -> str:
+    """Return what an action does; of a form, which field is meant."""
+    name, _, field = what.partition(" ")
+    spec = SPECS[name]
+    if spec.is_asked:
+        return spec.help
+    return f"{spec.label}: {field}" if field else spec.label

@@ -1,0 +1,128 @@
+"""One finding in words: what shows it, what decides it, what to look at and what to do. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from natstui.model.findings.finding import Finding
+from natstui.model.findings.thresholds import THRESHOLDS
+from natstui.model.live.state import State
+from natstui.tui.findings.cells import Found, entity_text
+from natstui.tui.frame.view import GLYPHS, LOOKS, View
+from natstui.tui.kit.sections import Line, Section, line
+from natstui.units import counted, duration_text, local_text
+
+CALM = "Nothing is wrong that natstui can see"
+_SEQUENCES_SHOWN = 20
+_DAY = "%Y-%m-%d %H:%M:%S"
+
+
+def _head(finding: Finding) -> str:
+    kind = finding.kind
+    return f"{GLYPHS[kind.level]} {kind.code} {kind.word}  ·  {entity_text(finding.entity)}"
+
+
+def _times(view: View, finding: Finding) -> str:
+    age_s = view.age_s(finding.since_us) or 0.0
+    if finding.until_us is None:
+        return f"{duration_text(age_s)}, since {local_text(finding.since_us, _DAY)}"
+    lasted_s = (finding.until_us - finding.since_us) / 1e6
+    return f"{duration_text(lasted_s)}, over since {local_text(finding.until_us, _DAY)}"
+
+
+def brief_sections(view: View, finding: Finding) -> list[Section]:
+    """Return what stands below the table: the whole sentence, and what to do."""
+    kind = finding.kind
+    lines = [
+        line("evidence", finding.text),
+        line("do", kind.act),
+        line("check", kind.check),
+        line("means", kind.sentence),
+        line("for", _times(view, finding)),
+    ]
+    if kind.sentence in finding.text:
+        del lines[3]
+    return [Section(_head(finding), tuple(lines))]
+
+
+def finding_sections(view: View, finding: Finding) -> list[Section]:
+    """Return everything known of a finding."""
+    kind = finding.kind
+    what = [
+        line("", f"{_head(finding)} ({kind.severity})", LOOKS[kind.level]),
+        line("", kind.sentence),
+        line("for", _times(view, finding)),
+    ]
+    sections = [
+        Section("FINDING", tuple(what)),
+        Section("EVIDENCE", tuple(_evidence(finding))),
+        Section("CHECK", (line("", kind.check),)),
+        Section("DO", (line("", kind.act),)),
+        Section("DECIDED BY", tuple(_decided_by(finding))),
+    ]
+    if kind.peer:
+        sections.append(Section("SAME AS", (line("", kind.peer),)))
+    return sections
+
+
+def _evidence(finding: Finding) -> list[Line]:
+    lines = [line("", finding.text)]
+    if finding.sequences:
+        shown = ", ".join(str(seq) for seq in finding.sequences[:_SEQUENCES_SHOWN])
+        more = len(finding.sequences) - _SEQUENCES_SHOWN
+        lines.append(line("sequences", shown + (f" and {more} more" if more > 0 else "")))
+    for name, value in finding.numbers.items():
+        label = name.removesuffix("_count").replace("_", " ")
+        lines.append(line(label, _number(name, value)))
+    return lines
+
+
+def _number(name: str, value: float) -> str:
+    if name.endswith("share"):
+        return f"{100 * value:.0f} %"
+    if name.endswith("_s") and not name.endswith("per_s"):
+        return duration_text(value)
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"
+
+
+def _decided_by(finding: Finding) -> list[Line]:
+    kind = finding.kind
+    known = (THRESHOLDS[name] for name in kind.thresholds if name in THRESHOLDS)
+    lines = [line(it.name, f"{it.text} by default: {it.meaning}") for it in known]
+    enter, leave = duration_text(kind.enter_s), duration_text(kind.leave_s)
+    if kind.enter_s:
+        lines.append(line("told after", f"it has held for {enter}"))
+    if kind.leave_s:
+        lines.append(line("over after", f"it has been absent for {leave}"))
+    return lines or [line("", "the state itself: no threshold", "dim")]
+
+
+def calm_sections(state: State) -> list[Section]:
+    """Return what was looked at when nothing is wrong, and what could not be seen."""
+    account = "the account" if state.account is not None else "not the account"
+    seen = (
+        counted(f"{len(state.streams):,}", "stream"),
+        counted(f"{len(state.consumers):,}", "consumer"),
+        account,
+    )
+    denied = [line(what, it.reason, "warn") for what, it in state.unavailable.items()]
+    return [
+        Section("LOOKED AT", (line("", ", ".join(seen)),)),
+        Section("NOT SEEN", tuple(denied) or (line("", "nothing is hidden from us", "dim"),)),
+    ]
+
+
+def counts_text(found: Found) -> str:
+    """Return how many findings there are, for the line above the table."""
+    counts = Counter(it.kind.severity for it in found.open)
+    critical, warnings, info = counts["critical"], counts["warning"], counts["info"]
+    over, left_out = len(found.over), found.left_out_count
+    parts = [
+        f"{critical} critical" if critical else "",
+        counted(warnings, "warning") if warnings else "",
+        f"{info} info" if info else "",
+        "" if found.open else "nothing is wrong",
+        f"{over} over lately" if over else "",
+        f"i: {counted(left_out, 'hint')} on settings" if left_out else "",
+    ]
+    return "  ·  ".join(part for part in parts if part)

@@ -1,0 +1,213 @@
+"""The findings screen: what is wrong now, where it leads, what can be done, and when it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import nats
+import pytest
+from nats.js import JetStreamContext
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.stream_fields import STREAM_FIELDS
+from natstui.model.findings.catalogue import consumers as kinds
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import Entity, Finding, Findings, Watched
+from natstui.model.live.state import State
+from natstui.tui.consumers.detail import ConsumerDetail
+from natstui.tui.consumers.form import ConsumerForm
+from natstui.tui.findings.advice import ADVISED, place_of
+from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
+from natstui.tui.findings.screen import FindingsScreen
+from natstui.tui.findings.text import CALM
+from natstui.tui.frame.action_keys import SPECS
+from natstui.tui.frame.columns import Order
+from natstui.tui.frame.status_strip import findings_parts
+from natstui.tui.frame.table_text import in_order
+from natstui.tui.managing.action import ActionScreen
+from natstui.tui.messages.screen import MessagesScreen
+from tests.tui.viewer import Viewer, viewing
+
+HOSTILE = "\x1b]2;x\x07[/]\u202e"
+
+
+def finding(kind: Kind, since_us: int, name: str = "C", **more: object) -> Finding:
+    return Finding(kind, Entity("S", name, 5), since_us, f"text {name}", **more)  # type: ignore[arg-type]
+
+
+def known(open_ones: list[Finding], over: tuple[Finding, ...] = ()) -> State:
+    watched: dict[Entity, tuple[Watched, ...]] = {}
+    for it in open_ones:
+        watched[it.entity] = (*watched.get(it.entity, ()), Watched(it, 0, raised=True))
+    return State(now_mono_us=1, now_at_us=60_000_000, findings=Findings(watched, over))
+
+
+def shown(state: State, order: Order = FindingsScreen.START) -> list[list[str]]:
+    """Return the rows of the table as text, from the top."""
+    view = FindingView(state, 0, Found(state))
+    rows = in_order(view, FINDING_COLUMNS, order)
+    return [[spec.cell(view, row).text for spec in FINDING_COLUMNS] for row in rows]
+
+
+def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None:
+    state = known(
+        [
+            finding(kinds.PAUSED, 10_000_000, "warned"),
+            finding(kinds.NO_PULLS, 30_000_000, "younger"),
+            finding(kinds.ACK_LIMIT, 20_000_000, "older"),
+        ],
+        (
+            finding(kinds.NO_PULLS, 1_000_000, "first over", until_us=40_000_000),
+            finding(kinds.NO_PULLS, 1_000_000, "last over", until_us=50_000_000),
+        ),
+    )
+    rows = shown(state)
+    assert [row[2] for row in rows] == [
+        "S › older", "S › younger", "S › warned", "S › last over", "S › first over",
+    ]  # fmt: skip
+    assert [row[4] for row in rows] == ["40s", "30s", "50s", "10s ago", "20s ago"]
+    for reverse in (False, True):
+        assert [row[0] for row in shown(state, Order("code", reverse))][3:] == ["· over"] * 2
+
+
+def test_the_line_at_the_top_counts_what_is_open_and_is_calm_without() -> None:
+    over = (finding(kinds.NO_PULLS, 1, until_us=2),)
+    assert findings_parts(known([], over)) == []
+    state = known([finding(kinds.PAUSED, 1, "a"), finding(kinds.NO_PULLS, 1, "b")], over)
+    assert findings_parts(state) == [("✖ 1 critical", "bad"), ("▲ 1 warning", "warn")]
+
+
+def test_thousands_of_findings_are_in_order_at_once_and_drawn_only_where_they_are_seen() -> None:
+    asked: list[int] = []
+    state = known([finding(kinds.PAUSED, number, f"c{number}") for number in range(6_000)])
+    view = FindingView(state, 0, Found(state))
+    view.at = lambda row: asked.append(row) or view.found.all[row]  # type: ignore[method-assign,func-returns-value]
+    assert len(in_order(view, FINDING_COLUMNS, FindingsScreen.START)) == 6_000
+    assert len(asked) <= 6_000
+
+
+def test_hostile_names_are_harmless() -> None:
+    (row,) = shown(known([finding(kinds.PAUSED, 1, HOSTILE)]))
+    assert not set("".join(row)) & set("\x1b\x07\u202e")
+
+
+@pytest.mark.parametrize("kind", ADVISED, ids=lambda kind: kind.code)
+def test_every_advised_action_exists_and_its_key_stands_in_the_advice(kind: Kind) -> None:
+    fields = {
+        "edit-consumer": {field.path for field in CONSUMER_FIELDS},
+        "edit-stream": {field.path for field in STREAM_FIELDS},
+    }
+    assert KINDS[kind.code] is kind
+    for what in ADVISED[kind]:
+        name, _, field = what.partition(" ")
+        key = SPECS[name].key
+        named = {key, "."} if key else {"."}
+        assert named & set(re.findall("`([^` ]+)`", kind.act)), (what, kind.act)
+        if field:
+            assert field in fields[name]
+
+
+def test_what_is_gone_says_so() -> None:
+    assert place_of(finding(kinds.GONE, 1), State()) == "stream S is gone"
+
+
+@asynccontextmanager
+async def shop(server: Broker) -> AsyncIterator[JetStreamContext]:
+    """A stream S with three messages."""
+    nc = await nats.connect(server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="S", subjects=["s"])
+    for _ in range(3):
+        await js.publish("s", b"x")
+    yield js
+    await nc.close()
+
+
+async def raised(viewer: Viewer, code: str) -> None:
+    """Wait until a finding is listed as open."""
+
+    def is_listed() -> bool:
+        rows = viewer.table.rows
+        every = [rows.cells(row) for row in rows.order] if rows is not None else []
+        return any(cells[1].text == code and cells[0].text != "· over" for cells in every)
+
+    await viewer.until(is_listed, code)
+
+
+async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
+    nats_server: Broker,
+) -> None:
+    async with (
+        shop(nats_server) as js,
+        viewing(nats_server.url, "--interval", "250ms", size=(80, 24)) as viewer,
+    ):
+        await viewer.press("5")
+        await viewer.until(lambda: CALM in viewer.text, "that nothing is wrong")
+        assert "nothing is hidden" in viewer.text
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+        await raised(viewer, "NT-C07")
+        assert "S › C" in viewer.text
+        assert "3 pending, nobody ever pulled" in viewer.words
+        assert "start the client" in viewer.words
+        await viewer.press("4")
+        await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
+        await viewer.press("exclamation_mark", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
+        await viewer.until(lambda: "NT-C07 no pulls" in viewer.words, "its findings")
+        await viewer.press("escape", "d")
+        await viewer.until(lambda: "10 s by default" in viewer.words, "the detail")
+        await viewer.press("full_stop")
+        await viewer.until(lambda: type(viewer.app.screen).__name__ == "PullScreen", "the pull")
+        await viewer.press("escape", "escape")
+        await js.delete_consumer("S", "C")
+        await viewer.until(lambda: "· over" in viewer.text, "that it is over")
+
+
+async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_form(
+    nats_server: Broker,
+) -> None:
+    async with shop(nats_server) as js, viewing(nats_server.url) as viewer:
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_ack_pending=1)
+        await viewer.press("5")
+        await viewer.until(lambda: "hints on settings" in viewer.text, "how many there are")
+        assert "NT-K02" not in viewer.text
+        await viewer.press("i", "slash", *"NT-K02", "enter")
+        await viewer.until(lambda: len(viewer.rows()) == 1 and viewer.table.rows, "the hint")
+        await raised(viewer, "NT-K02")
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
+        form = viewer.app.screen
+        assert isinstance(form, ConsumerForm)
+        await viewer.until(lambda: form.fields._in_focus == "max_ack_pending", "the field")
+
+
+async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_question(
+    nats_server: Broker,
+) -> None:
+    async with (
+        shop(nats_server) as js,
+        viewing(nats_server.url, "--interval", "250ms") as viewer,
+    ):
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+        pull = await js.pull_subscribe("s", durable="C", stream="S")
+        first, second, _ = await pull.fetch(3, timeout=10)
+        await first.ack_sync()
+        for _ in range(6):
+            await second.nak()
+            (second,) = await pull.fetch(1, timeout=10)
+        await viewer.press("5")
+        await raised(viewer, "NT-C05")
+        await viewer.press("home", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "the messages")
+        messages = viewer.app.screen
+        assert isinstance(messages, MessagesScreen)
+        await viewer.until(lambda: messages.pages.message is not None, "a page")
+        assert messages.pages.message is not None
+        assert messages.pages.message.stream_seq == 2
+        await viewer.press("escape", "full_stop")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen), "the question")
+        assert "2" in viewer.text

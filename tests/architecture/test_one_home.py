@@ -142,3 +142,8 @@ def test_what_an_action_asks_for_is_written_in_one_module() -> None:
     words = {field.help for it in ACTIONS.values() for field in it.arguments}
     again = {module.name for module in modules() if strings(module) & words}
     assert again == {"natstui.model.records.actions"}
+
+
+def test_no_rows_go_to_spark_by_way_of_python_beside_the_jvm() -> None:
+    assert users(r"\bcreateDataFrame\(|\bparallelize\(") == set()
+    assert "natstui.analysis.spark.local_rows" in users(r"\blocal_rows\(")

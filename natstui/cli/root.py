@@ -22,6 +22,7 @@ COMMANDS: dict[str, str] = {
     "engine": "natstui.cli.engine:engine",
     "demo": "natstui.cli.demo:demo",
     "watch": "natstui.cli.watch.command:watch",
+    "alert": "natstui.cli.alerts.command:alert",
     "health": "natstui.cli.health.command:health",
     "stuck": "natstui.cli.health.command:stuck",
     "metrics": "natstui.cli.metrics.command:metrics",

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from natstui.config.load import Loaded
-from natstui.config.settings import ConnectionPart, DefaultConnection, Settings
+from natstui.config.settings import NAMED, ConnectionPart, DefaultConnection, Settings
 from natstui.config.target import SECRETS, Named, resolve
 
 STARS = "********"
@@ -43,10 +43,10 @@ _HAVE_DEFAULTS = ("server", "tls", "tls_first", "inbox_prefix", "read_only", "pr
 
 
 def _part_rows(part: str, loaded: Loaded) -> Iterator[Row]:
-    if part == "profiles":
-        for profile, settings in loaded.settings.profiles.items():
+    if part in NAMED:
+        for table, settings in getattr(loaded.settings, part).items():
             for name in settings.model_fields_set:
-                key = f"profiles.{profile}.{name}"
+                key = f"{part}.{table}.{name}"
                 yield key, _shown(name, getattr(settings, name)), loaded.origins.get(key, _DEFAULT)
         return
     for name, value in getattr(loaded.settings, part):

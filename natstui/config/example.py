@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from natstui.config.settings import Profile, Settings
+from natstui.config.settings import NAMED, Profile, Settings
 
 _HEAD = """\
 # Every setting of natstui with its default.
@@ -26,7 +26,7 @@ def example_text() -> str:
     """Return the whole example; it is valid TOML and changes nothing when it is used."""
     parts = [_HEAD]
     for name, field in Settings.model_fields.items():
-        lines = _profile_lines() if name == "profiles" else _part_lines(name, field)
+        lines = _named_lines(name) if name in NAMED else _part_lines(name, field)
         parts.append("\n".join([f"# {_sentence(field)}", *lines]) + "\n")
     return "\n".join(parts)
 
@@ -39,18 +39,25 @@ def _part_lines(name: str, field: FieldInfo) -> Iterator[str]:
             yield from _setting_lines(key, setting)
 
 
-def _profile_lines() -> Iterator[str]:
-    """Show a profile, commented out: there is none by default."""
-    yield "# [profiles.staging]"
-    for key in ("label", "context", "server", "creds", "colour", "read_only", "production"):
-        yield from _setting_lines(key, Profile.model_fields[key])
+_OF_PROFILE = ("label", "context", "server", "creds", "colour", "read_only", "production")
+
+
+def _named_lines(name: str) -> Iterator[str]:
+    """Show one of the tables that have names, commented out: there is none by default."""
+    example, part = NAMED[name]
+    yield f"# [{name}.{example}]"
+    for key, setting in part.model_fields.items():
+        if part is not Profile or key in _OF_PROFILE:
+            *words, line = _setting_lines(key, setting)
+            yield from words
+            yield line if line.startswith("# ") else f"# {line}"
 
 
 def _setting_lines(key: str, setting: FieldInfo) -> Iterator[str]:
     unit = next((text for suffix, text in _UNITS.items() if key.endswith(suffix)), None)
     yield f"# {_sentence(setting)}" + (f" ({unit})" if unit else "")
     default = setting.get_default(call_default_factory=True)
-    if default is None or default == {}:
+    if default is None or default in ({}, []):
         yield f"# {key} = {toml_value((setting.examples or [''])[0])}"
     else:
         yield f"{key} = {toml_value(default)}"

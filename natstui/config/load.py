@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pydantic_settings import BaseSettings, InitSettingsSource, PydanticBaseSettingsSource
 
 from natstui.clean import clean_line
-from natstui.config.settings import Profile, Settings
+from natstui.config.settings import NAMED, Settings
 from natstui.errors import UsageError
 from natstui.paths import user_path
 
@@ -142,7 +142,7 @@ def _valid_names(table: list[str]) -> list[str]:
     """Return the keys that a table of the file may have."""
     if not table:
         return list(Settings.model_fields)
-    if table[0] == "profiles":
-        return list(Profile.model_fields)
+    if table[0] in NAMED:
+        return list(NAMED[table[0]][1].model_fields)
     part = Settings.model_fields[table[0]].annotation
     return list(getattr(part, "model_fields", ()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pydantic import BaseModel, ConfigDict, Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
@@ -125,6 +127,34 @@ class BenchmarkLibrary(Part):
     """Folder of the saved runs; without it, natstui's data folder of this platform."""
 
 
+class Alert(Part):
+    """Who is told of which findings: `[alerts.NAME]`, for `natstui alert`."""
+
+    codes: list[str] = Field(default_factory=list, examples=[["NT-C07", "NT-C09"]])
+    """Codes of findings, as `natstui health --list` prints them; without any, every code."""
+    min_severity: Literal["info", "warning", "critical"] = "warning"
+    """The least severity that is told."""
+    entity: str | None = Field(default=None, examples=["ORDERS/*"])
+    """STREAM or STREAM/CONSUMER, with * and ? as in file names; without it, everything."""
+    hold_s: float = Field(default=30.0, ge=0, le=86_400)
+    """How long a finding is open before it is told."""
+    bell: bool = False
+    """Ring the bell of the terminal."""
+    command: str | None = Field(default=None, examples=["notify-send natstui"])
+    """A command that gets the finding as JSON on its standard input; no shell is involved."""
+    webhook: str | None = Field(default=None, examples=["https://example.org/hook"])
+    """An address to which the finding is posted as JSON."""
+    subject: str | None = Field(default=None, examples=["alerts.natstui"])
+    """A NATS subject to which the finding is published as JSON."""
+
+
+NAMED: dict[str, tuple[str, type[Part]]] = {
+    "profiles": ("staging", Profile),
+    "alerts": ("orders", Alert),
+}
+"""Parts of the file that hold tables with names of the user: an example, and what each is."""
+
+
 class Settings(BaseSettings):
     """All settings; the file `config.toml` has one table per part."""
 
@@ -151,3 +181,5 @@ class Settings(BaseSettings):
     """Where recordings are kept."""
     benchmark: BenchmarkLibrary = BenchmarkLibrary()
     """Where results of benchmarks are kept."""
+    alerts: dict[str, Alert] = Field(default_factory=dict)
+    """Who is told when something is wrong, while `natstui alert` runs."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import RESOLVED_KEPT, Finding
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.session.read.recording import Recording
 
@@ -26,6 +27,15 @@ def recorded_findings(
         over += _new(before, state.findings.resolved)
         step(min(span_us, max(0, state.now_at_us - recording.start_us)), span_us)
     return state, over, [mark.text for mark in recording.damage()]
+
+
+def judged_moments(folder: Path) -> Iterator[State]:
+    """Yield the state after every poll of a recording, judged; raises SessionError."""
+    state = State()
+    for record in Recording(folder, salvage=True).records():
+        state = judged_after(state, record)
+        if isinstance(record, Snapshot):
+            yield state
 
 
 def _new(before: tuple[Finding, ...], after: tuple[Finding, ...]) -> tuple[Finding, ...]:

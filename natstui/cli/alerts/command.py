@@ -1,0 +1,111 @@
+"""`natstui alert`: watch a server and tell of findings, or try the rules on a recording."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.options import ConnectionFlags, connection_flags
+from natstui.units import moment_text
+
+if TYPE_CHECKING:
+    from natstui.cli.alerts.notices import Notice
+    from natstui.config import Connection
+    from natstui.config.settings import Settings
+
+
+@click.command()
+@click.option(
+    "--dry-run", "session", metavar="SESSION",
+    help="Only tell what would have been sent while this was recorded.",
+)  # fmt: skip
+@click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
+@connection_flags
+def alert(flags: ConnectionFlags, session: str | None, sessions: str | None) -> None:
+    """Tell of findings as [alerts.NAME] of the configuration says, until it is stopped.
+
+    Prints a line for each that is sent: once when it has held, and once when it is over.
+    """
+    import asyncio
+
+    from natstui.cli.alerts.sending import check
+
+    if session is not None:
+        _dry_run(flags, session, sessions)
+        return
+    settings, connection = flags.resolve()
+    check(settings.alerts, read_only=connection.read_only)
+    asyncio.run(_watch(settings, connection))
+
+
+def _line(notice: Notice) -> str:
+    one = notice.finding
+    at_us = one.since_us if one.until_us is None else one.until_us
+    words = f"{one.kind.severity} {one.kind.code} {one.entity.text}: {one.kind.word}, {one.text}"
+    return clean_line(f"{moment_text(at_us)} {notice.alert} {notice.status} {words}")
+
+
+def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None) -> None:
+    from natstui.cli.alerts.notices import Notices
+    from natstui.cli.alerts.sending import check
+    from natstui.cli.health.recorded import judged_moments
+    from natstui.cli.sessions.options import library
+    from natstui.session.library import find
+
+    alerts = flags.load().settings.alerts
+    check(alerts, read_only=False)
+    folder: Path = find(library(sessions, flags.config), session)
+    notices, counts = Notices(alerts), Counter[str]()
+    for state in judged_moments(folder):
+        for notice in notices.after(state.findings, state.now_at_us):
+            click.echo(_line(notice))
+            counts[notice.alert] += notice.status == "open"
+    for name in alerts:
+        times = "once" if counts[name] == 1 else f"{counts[name]} times"
+        click.echo(f"{name} would have fired {times}")
+
+
+async def _watch(settings: Settings, connection: Connection) -> None:
+    import asyncio
+    import signal
+    import time
+
+    from natstui.cli.alerts.notices import Notices
+    from natstui.cli.alerts.sending import Sender
+    from natstui.cli.metrics.exposition import Latest
+    from natstui.engine.live import watch_server
+    from natstui.jetstream.polling.control import PollControl
+
+    latest, stop = Latest(), asyncio.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    notices = Notices(settings.alerts)
+    sender = Sender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
+    control, most = PollControl(settings.monitor.interval_s), settings.monitor.max_requests_per_s
+    watching = asyncio.ensure_future(
+        watch_server(
+            connection, control, latest, most, lambda client: setattr(sender, "client", client)
+        )
+    )
+    ended = asyncio.ensure_future(stop.wait())
+    click.echo(f"watching for {len(settings.alerts)} alerts", err=True)
+    try:
+        while not (watching.done() or ended.done()):
+            await asyncio.wait(
+                {watching, ended}, timeout=control.interval_s, return_when=asyncio.FIRST_COMPLETED
+            )
+            # By the wall clock: what is wrong without a connection grows older, too.
+            for notice in notices.after(latest.state.findings, time.time_ns() // 1000):
+                click.echo(_line(notice))
+                sender.send(notice)
+        if watching.done():
+            watching.result()
+    finally:
+        await sender.finish()
+        watching.cancel()
+        ended.cancel()
+        await asyncio.wait({watching, ended})

@@ -1,0 +1,214 @@
+"""`natstui alert`: everybody a rule names is told once, and once more when it is over."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.msg import Msg
+from nats.js.api import ConsumerConfig, StreamConfig
+
+from natstui.cli.alerts.notices import Notices
+from natstui.config.settings import Alert
+from natstui.jetstream.testbed.broker import Broker
+from tests.model.findings.life import Life, at_us
+
+PATIENCE_S = 60.0
+
+
+def limited(life: Life, *, full: bool) -> None:
+    life.polls(4, pending_msgs=5, ack_pending_msgs=2 if full else 0, delivered_at_us=at_us(0))
+
+
+def held() -> Life:
+    return Life({"max_ack_pending_msgs": 2, "ack_policy": "explicit"})
+
+
+def told(notices: Notices, life: Life) -> list[tuple[str, str, str]]:
+    found = notices.after(life.state.findings, life.state.now_at_us)
+    return [(one.alert, one.status, one.finding.kind.code) for one in found]
+
+
+def test_a_finding_is_told_once_when_it_has_held_and_once_when_it_is_over() -> None:
+    life, notices = held(), Notices({"now": Alert(hold_s=0), "later": Alert(hold_s=8)})
+    limited(life, full=True)
+    assert ("now", "open", "NT-C09") in told(notices, life)
+    assert told(notices, life) == []
+    limited(life, full=True)
+    limited(life, full=True)
+    assert ("later", "open", "NT-C09") in told(notices, life)
+    life.polls(6, pending_msgs=0, ack_pending_msgs=0, delivered_consumer_seq=9)
+    ended = told(notices, life)
+    assert ("now", "resolved", "NT-C09") in ended
+    assert ("later", "resolved", "NT-C09") in ended
+    assert told(notices, life) == []
+
+
+def test_codes_severity_and_entity_choose() -> None:
+    alerts = {
+        "code": Alert(hold_s=0, codes=["NT-C09"]),
+        "other": Alert(hold_s=0, codes=["NT-C01"]),
+        "consumer": Alert(hold_s=0, entity="S/*", codes=["NT-C09"]),
+        "stream": Alert(hold_s=0, entity="S"),
+        "elsewhere": Alert(hold_s=0, entity="T/*"),
+        "severe": Alert(hold_s=0, min_severity="critical"),
+    }
+    life = held()
+    limited(life, full=True)
+    names = {name for name, _, code in told(Notices(alerts), life) if code == "NT-C09"}
+    assert names == {"code", "consumer", "severe"}
+
+
+@contextmanager
+def hook(bodies: list[dict[str, Any]]) -> Iterator[str]:
+    """Serve an address that keeps what is posted to it."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            bodies.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(204)
+            self.end_headers()
+
+        def log_message(self, *_: object) -> None:
+            """Say nothing."""
+
+    with HTTPServer(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}/"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(PATIENCE_S):
+        while not holds():
+            await asyncio.sleep(0.05)
+
+
+def statuses(bodies: list[dict[str, Any]]) -> list[tuple[str, str]]:
+    return [(one["status"], one["code"]) for one in bodies if one["consumer"] == "held"]
+
+
+async def stuck(url: str) -> nats.NATS:
+    """Make a consumer that waits for acknowledgements."""
+    nc = await nats.connect(url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="SICK", subjects=["sick"], max_msgs=100))
+    limits = ConsumerConfig(durable_name="held", max_ack_pending=2, ack_wait=600, max_deliver=5)
+    await js.add_consumer("SICK", limits)
+    for _ in range(10):
+        await js.publish("sick", b"x")
+    pull = await js.pull_subscribe_bind("held", "SICK")
+    await pull.fetch(2)
+    return nc
+
+
+async def test_a_command_a_webhook_and_a_subject_are_told(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    nc = await stuck(nats_server.url)
+    posted: list[dict[str, Any]] = []
+    published: list[dict[str, Any]] = []
+
+    async def take(message: Msg) -> None:
+        published.append(json.loads(message.data))
+
+    await nc.subscribe("alerts", cb=take)
+    await nc.flush()
+    script, kept = tmp_path / "keep.py", tmp_path / "kept"
+    script.write_text(f"import sys; open({str(kept)!r}, 'a').write(sys.stdin.read() + '\\n')")
+    config = tmp_path / "config.toml"
+    with hook(posted) as address:
+        config.write_text(
+            '[alerts.held]\nentity = "SICK/*"\ncodes = ["NT-C09"]\nhold_s = 0\n'
+            f'subject = "alerts"\nwebhook = "{address}"\nbell = true\n'
+            f'command = "{sys.executable} {script}"\n'
+        )
+        command = [sys.executable, "-m", "natstui", "alert", "--config", str(config)]
+        process = subprocess.Popen(
+            [*command, "--server", nats_server.url],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        try:
+            opened = [("open", "NT-C09")]
+            await until(lambda: statuses(published) == statuses(posted) == opened)
+            await until(kept.exists)
+            await nc.jetstream().purge_stream("SICK")
+            ended = [*opened, ("resolved", "NT-C09")]
+            await until(lambda: statuses(published) == statuses(posted) == ended)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            out, err = await asyncio.to_thread(process.communicate, timeout=60)
+    assert process.returncode == 0, err
+    assert [line.split()[3] for line in out.splitlines()] == ["open", "resolved"]
+    assert "\a" in err
+    bodies = [json.loads(line) for line in kept.read_text().splitlines()]
+    assert sorted(statuses(bodies)) == ended
+    assert posted[0]["alert"] == "held"
+    assert posted[0]["until_us"] is None
+    assert posted[1]["until_us"] >= posted[1]["since_us"] == posted[0]["since_us"]
+    await nc.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "there are no alerts"),
+        ("[alerts.a]", "[alerts.a] tells nobody"),
+        ('[alerts.a]\ncommand = "no-such-program x"', "there is no command"),
+        ('[alerts.a]\nwebhook = "ftp://x"', "begins with http"),
+        ('[alerts.a]\nsubject = "x"\n[connection]\nread_only = true', "read-only"),
+        ('[alerts.a]\nbel = true', "did you mean 'bell'"),
+    ],
+)  # fmt: skip
+def test_rules_that_could_never_tell_anybody_are_refused(
+    text: str, words: str, tmp_path: Path
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(text)
+    run = subprocess.run(
+        [sys.executable, "-m", "natstui", "alert", "--config", str(config)],
+        capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+    assert run.returncode == 2
+    assert words in run.stderr
+    assert run.stderr.count("\n") == 1
+
+
+async def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Path) -> None:
+    nc = await stuck(nats_server.url)
+    sessions, config = tmp_path / "sessions", tmp_path / "config.toml"
+    config.write_text(
+        '[alerts.held]\nhold_s = 0\nbell = true\n[alerts.never]\ncodes = ["NT-C01"]\nbell = true\n'
+    )
+    natstui = [sys.executable, "-m", "natstui"]
+    record = [*natstui, "record", "--server", nats_server.url, "--sessions", str(sessions)]
+    await asyncio.to_thread(subprocess.run, [*record, "--duration", "4s"], check=True, timeout=60)
+    await nc.close()
+    (folder,) = sessions.iterdir()
+    dry = [*natstui, "alert", "--dry-run", folder.name, "--sessions", str(sessions)]
+    run = await asyncio.to_thread(
+        subprocess.run, [*dry, "--config", str(config)], capture_output=True, text=True, timeout=60
+    )
+    assert run.returncode == 0, run.stderr
+    *lines, held_line, never_line = run.stdout.splitlines()
+    assert any("held open critical NT-C09 SICK > held: ack limit" in line for line in lines)
+    assert (
+        held_line
+        == f"held would have fired {'once' if len(lines) == 1 else f'{len(lines)} times'}"
+    )
+    assert never_line == "never would have fired 0 times"

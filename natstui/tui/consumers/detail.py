@@ -85,8 +85,8 @@ def consumer_sections(view: ConsumerView, row: int) -> list[Section]:
         state.append(line("pinned client", columns.pinned_client[row] or ""))
     sections = [
         stale_section(view.stale_s(row)),
-        # The worst finding is the status, and stands first among all findings.
-        Section("STATUS", told if verdict.finding is None else ()),
+        # The evidence of the worst finding stands first among all findings.
+        Section("STATUS", told if verdict.finding is None else told[:1]),
         findings_section(view, consumer_findings(view.state, row)),
         Section("STATE", tuple(state)),
         cluster_section(columns.leader[row], columns.peers[row]),

@@ -183,9 +183,6 @@ class FormScreen(LiveScreen):
     async def on_mount(self) -> None:
         """Ask what the server already has; show the fields meanwhile."""
         await self.build()
-        if self.begins_at:
-            # Its section is closed until then, and what is not seen takes no keys.
-            self.call_after_refresh(self._correct, self.begins_at)
         self._asked_id = next_command_id()
         stream = self.entries.subject.stream or None
         self.app.post_message(Asked(ReadNamesInUse(self._asked_id, stream)))
@@ -196,7 +193,9 @@ class FormScreen(LiveScreen):
             self.entries.start_from(base)
         await self.fields.build(self.state.link.api_level if self.state.link else None)
         self.redraft()
-        if (editor := self.fields.editor()) is not None:
+        wanted, self.begins_at = self.begins_at, ""
+        editor = self.fields.open(wanted) if wanted else self.fields.editor()
+        if editor is not None:
             # Not focus(), which waits its turn: the next key must already come here.
             self.set_focus(editor)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import nats
 import pytest
@@ -30,7 +31,9 @@ from natstui.tui.frame.status_strip import findings_parts
 from natstui.tui.frame.table_text import in_order
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
-from tests.tui.viewer import Viewer, viewing
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
 
 HOSTILE = "\x1b]2;x\x07[/]\u202e"
 
@@ -214,3 +217,20 @@ async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_que
         await viewer.press("escape", "full_stop")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen), "the question")
         assert "2" in viewer.text
+
+
+async def test_a_replay_shows_the_findings_of_its_moment_and_asks_no_server(
+    tmp_path: Path,
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 20)])
+    async with replaying(folder, size=(80, 24)) as viewer:
+        await viewer.press("5")
+        await viewer.until(lambda: isinstance(viewer.app.screen, FindingsScreen), "the screen")
+        await viewer.type_command("seek +10s")
+        await viewer.until(lambda: viewer.app.state.costs, "a poll")
+        assert "Messages" not in viewer.text.splitlines()[-1]
+        await viewer.press("i")
+        await viewer.until(viewer.rows, "hints")
+        await viewer.press("home", "d")
+        await viewer.until(lambda: "EVIDENCE" in viewer.text, "the detail")

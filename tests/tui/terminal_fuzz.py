@@ -1,8 +1,8 @@
 """Ten thousand inputs of every kind while the viewer shows a server on which much happens.
 
-Memory is compared with what it is after a warm-up by the same kinds of input: until then the
-screens that are kept are opened for the first time, and Textual's bounded caches fill: each line
-that is drawn keeps its cuts, as many as there are places and sizes.
+The most memory needed is compared with that of a warm-up by the same kinds of input: until then
+the screens that are kept are opened for the first time, and Textual's bounded caches fill: each
+line that is drawn keeps its cuts, as many as there are places and sizes.
 
 Minutes of work, and no part of the suite: `python -m pytest tests/tui/terminal_fuzz.py`.
 """
@@ -195,15 +195,18 @@ def children(pid: int) -> list[int]:
 
 
 class Sizes:
-    """What viewer and engine need, from a moment on."""
+    """The most that viewer and engine needed: at the start, until a moment, and after it."""
 
     def __init__(self, pids: dict[str, int]) -> None:
         self._pids = pids
-        self.begin()
+        self.start_mb = self._now()
+        self.before_mb = dict(self.start_mb)
+        self.most_mb = dict(self.start_mb)
 
     def begin(self) -> None:
-        self.before_mb = self._now()
-        self.most_mb = dict(self.before_mb)
+        """Count from now on: with the same screens open, no more should be needed."""
+        self.before_mb = self.most_mb
+        self.most_mb = self._now()
 
     def look(self) -> dict[str, float]:
         now = self._now()
@@ -215,7 +218,8 @@ class Sizes:
 
     def __str__(self) -> str:
         return ", ".join(
-            f"{name} {self.before_mb[name]:.1f} MB, at most {self.most_mb[name]:.1f}"
+            f"{name} {self.start_mb[name]:.1f} MB at the start, until then at most "
+            f"{self.before_mb[name]:.1f}, after that at most {self.most_mb[name]:.1f}"
             for name in self._pids
         )
 

@@ -75,8 +75,9 @@ class GuardedApp(App[int]):
         return self.message_queue_size + self._input.held_count
 
     def action_command_palette(self) -> None:
-        """Show what can be done, to choose from."""
-        if self.use_command_palette and not isinstance(self.screen, CommandPalette):
+        """Show what can be done, to choose from; one palette only, also below another screen."""
+        open_already = any(isinstance(screen, CommandPalette) for screen in self.screen_stack)
+        if self.use_command_palette and not open_already:
             self.push_screen(Palette(id="--command-palette"))
 
     def search_themes(self) -> None:

@@ -80,13 +80,14 @@ async def test_the_notice_goes_alone_and_closes_nothing_that_lies_on_it() -> Non
 
 async def test_a_palette_below_the_notice_is_not_opened_a_second_time() -> None:
     app = GuardedApp()
-    async with app.run_test(size=(50, 15)) as pilot:
+    async with app.run_test(size=(100, 30)) as pilot:
         app.action_command_palette()
         await pilot.pause()
         palette = app.screen
         assert isinstance(palette, Palette)
-        notice = TooSmall()
-        await app.push_screen(notice)
+        await pilot.resize_terminal(50, 15)
+        await pilot.pause()
+        assert isinstance(app.screen, TooSmall)
         app.action_command_palette()
         await pilot.pause()
         assert [one for one in app.screen_stack if isinstance(one, Palette)] == [palette]

@@ -20,7 +20,7 @@ _TEXT = re.compile(r'<text class="(r\d+)" x="([^"]+)" [^>]*clip-path="url\(#line
 _RECT = re.compile(r'<rect fill="([^"]+)" x="([^"]+)" y="([^"]+)" width="([^"]+)"')
 _RECORDING = re.compile(r"● REC \S+ \S+\s+")
 # A seek judges only the moment it comes to: what has to hold for a while is counted later there.
-_COUNTS = re.compile(r"[✖▲] \d+ (critical|warnings?)\s+")
+_COUNTS = re.compile(r"[✖▲] \d+ (critical|warnings?)(\s+|$)")
 
 Picture = list[list[str]]
 """What is drawn in each row."""

@@ -5,6 +5,9 @@ import pytest
 from natstui.model.live.history import Point
 from natstui.model.live.limits import Fill, time_to_drain_s, time_to_full_s
 from natstui.model.live.rates import (
+    AckRate,
+    ack_rate,
+    ack_rate_column,
     counter_per_s,
     rate_column,
     rates_of_series,
@@ -15,6 +18,7 @@ from natstui.model.live.rates import (
     trend_per_s,
 )
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
 from tests.model.builders import snapshot
 from tests.model.test_state import folded
 
@@ -145,3 +149,32 @@ def test_a_stream_that_only_drains_near_its_limit_of_messages_is_not_full() -> N
     history, key = state.stream_history, ("A", 1)
     assert stream_full_in_s(history, key, Fill(100, 500, 1_000, 10_000)) is None
     assert stream_full_in_s(history, key, Fill(1_000, 500, 1_000, None)) == 0
+
+
+def acked(*rows: tuple[int, int, int, int]) -> State:
+    """Return a state after polls, 1 s apart, with a consumer's counters as columns of `rows`."""
+    names = ("delivered_consumer_seq", "delivered_stream_seq", "ack_pending_msgs")
+    columns = (*names, "redelivered_msgs")
+    values = [dict(zip(columns, row, strict=True)) for row in rows]
+    who = {"stream": "A", "name": "c", "created_at_us": 1}
+    return folded(
+        *(snapshot(at, [{"name": "A"}], [{**who, **one}]) for at, one in enumerate(values, 1))
+    )
+
+
+def test_acks_a_second_do_not_wait_for_the_ack_floor() -> None:
+    state = acked((10, 10, 1, 0), (30, 30, 6, 0))
+    history = state.consumer_history
+    assert ack_rate(history, CONSUMER, None) == AckRate(15.0, estimated=False)
+    assert ack_rate_column(history, [None]) == [15.0]
+
+
+def test_a_redelivery_is_no_ack_and_with_a_filter_that_is_estimated() -> None:
+    history = acked((10, 10, 1, 0), (25, 20, 1, 1)).consumer_history
+    assert ack_rate(history, CONSUMER, None) == AckRate(10.0, estimated=True)
+
+
+def test_a_consumer_that_was_reset_has_no_ack_rate() -> None:
+    assert (
+        ack_rate(acked((10, 10, 1, 0), (2, 2, 1, 0)).consumer_history, CONSUMER, None) == AckRate()
+    )

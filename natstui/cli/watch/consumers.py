@@ -22,7 +22,7 @@ from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.age import consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s
-from natstui.model.live.rates import counter_per_s, trend_per_s
+from natstui.model.live.rates import ack_rate, counter_per_s, trend_per_s
 from natstui.model.live.snapshot import Peer
 from natstui.model.live.state import State
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
@@ -65,7 +65,9 @@ class ConsumerRow:
     delivered_msgs_per_s: float | None
     """Deliveries, redeliveries included."""
     acked_msgs_per_s: float | None
-    """Growth of the acknowledgement floor."""
+    """First deliveries less the growth of what waits, and of what was given up."""
+    acked_estimated: bool
+    """Whether that is not exact: with redeliveries and filters, gaps or a limit of deliveries."""
     lag_s: float | None
     """Age of the next message to deliver; 0 with nothing pending."""
     drained_in_s: float | None
@@ -108,6 +110,7 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
     config = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
     history, pending_msgs = state.consumer_history, columns.pending_msgs[row]
     verdict, lag = consumer_verdict(state, row), consumer_lag(state, row)
+    acks = ack_rate(history, key, config)
     computed = {
         "at_us": state.now_at_us,
         "status": verdict.word,
@@ -115,7 +118,8 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
         "status_reason": verdict.evidence,
         "push_bound": None if config is None or config.pull else columns.push_bound[row],
         "delivered_msgs_per_s": counter_per_s(history, key, "delivered_consumer_seq"),
-        "acked_msgs_per_s": counter_per_s(history, key, "ack_floor_consumer_seq"),
+        "acked_msgs_per_s": acks.per_s,
+        "acked_estimated": acks.estimated,
         "lag_s": None if lag is None else lag.time_s,
         "drained_in_s": time_to_drain_s(pending_msgs, trend_per_s(history, key, "pending_msgs")),
         "sampled_ago_s": sampled_ago_s(state, columns.sampled_mono_us[row]),
@@ -164,7 +168,8 @@ def _consumer_cells(row: ConsumerRow) -> list[str]:
         count_text(row.redelivered_msgs),
         count_text(row.waiting_pulls_count),
         rate_text(row.delivered_msgs_per_s),
-        rate_text(row.acked_msgs_per_s),
+        ("~" if row.acked_estimated and row.acked_msgs_per_s else "")
+        + rate_text(row.acked_msgs_per_s),
         duration_text(row.lag_s),
         duration_text(row.drained_in_s),
         f"{row.ack_floor_stream_seq}/{row.ack_floor_consumer_seq}",

@@ -19,6 +19,7 @@ STREAM_COLUMNS = ("sampled_mono_us", "last_seq", "first_seq", "stored_msgs", "st
 CONSUMER_COLUMNS = (
     "sampled_mono_us",
     "delivered_consumer_seq",
+    "delivered_stream_seq",
     "ack_floor_consumer_seq",
     "ack_floor_stream_seq",
     "pending_msgs",

@@ -35,7 +35,9 @@ _AHEAD, _BEHIND, _STREAM_BEHIND = (
     "ack_floor_stream_behind_seq",
 )
 _FLOORS = ("ack_floor_consumer_seq", "ack_floor_stream_seq")
-_WITHOUT_FLOORS = tuple(column for column in CONSUMER_COLUMNS if column not in _FLOORS)
+_SEQUENCES = (*_FLOORS, "delivered_stream_seq")
+"""What a recording holds as differences."""
+_WITHOUT_SEQUENCES = tuple(column for column in CONSUMER_COLUMNS if column not in _SEQUENCES)
 
 
 def _part(consumer_columns: tuple[str, ...]) -> Any:
@@ -56,7 +58,7 @@ def _part(consumer_columns: tuple[str, ...]) -> Any:
 
 
 _PLAIN = _part(CONSUMER_COLUMNS)
-_DIFFERENCES = _part((*_WITHOUT_FLOORS, _AHEAD, _BEHIND, _STREAM_BEHIND))
+_DIFFERENCES = _part((*_WITHOUT_SEQUENCES, _AHEAD, _BEHIND, _STREAM_BEHIND))
 _ONLY_WITH_DIFFERENCES = b'"%s":' % _STREAM_BEHIND.encode()
 _DAMAGE = (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError)
 
@@ -212,11 +214,12 @@ def _consumers(parts: list[Any], *, differences: bool) -> list[list[int]]:
     """Return the columns of consumers that a history keeps."""
     if not differences:
         return [_column(parts, "consumers", name) for name in CONSUMER_COLUMNS]
-    columns = {name: _column(parts, "consumers", name) for name in _WITHOUT_FLOORS}
+    columns = {name: _column(parts, "consumers", name) for name in _WITHOUT_SEQUENCES}
     delivered = columns["delivered_consumer_seq"]
     behind = _column(parts, "consumers", _BEHIND)
-    stream_seq = map(add, delivered, _column(parts, "consumers", _AHEAD))
+    stream_seq = list(map(add, delivered, _column(parts, "consumers", _AHEAD)))
     stream_behind = _column(parts, "consumers", _STREAM_BEHIND)
+    columns["delivered_stream_seq"] = stream_seq
     columns["ack_floor_consumer_seq"] = list(map(sub, delivered, behind))
     columns["ack_floor_stream_seq"] = list(map(sub, stream_seq, stream_behind))
     return [columns[name] for name in CONSUMER_COLUMNS]

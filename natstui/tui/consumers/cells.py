@@ -10,7 +10,7 @@ from natstui.clean import clean_line
 from natstui.model.findings.verdict import statuses
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
-from natstui.model.live.rates import rate_column, trend_column
+from natstui.model.live.rates import ack_rate_column, rate_column, trend_column
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView
 from natstui.tui.kit.sparkline import sparkline
@@ -94,9 +94,12 @@ def delivered_rate(view: ConsumerView, row: int) -> Cell:
 
 
 def acked_rate(view: ConsumerView, row: int) -> Cell:
-    """Settled a second: growth of the ack floor; it jumps when acks come out of order."""
-    rate = view.per_s(row, "ack_floor_consumer_seq")
-    return Cell(rate_text(rate), "" if rate else "dim")
+    """Acknowledged a second: first deliveries less the growth of ACK PEND and, with a limit of
+    deliveries, of REDEL, which keeps what was given up; ~ where filters or gaps meet redeliveries.
+    """
+    found = view.acks(row)
+    mark = "~" if found.estimated and found.per_s else ""
+    return Cell(mark + rate_text(found.per_s), "" if found.per_s else "dim")
 
 
 def lag(view: ConsumerView, row: int) -> Cell:
@@ -167,6 +170,11 @@ def _by_rate(name: str) -> Sort:
     return lambda view: rate_column(view.state.consumer_history, name)
 
 
+def _by_acks(view: ConsumerView) -> Sequence[object]:
+    configs = [view.config(row) for row in range(len(view))]
+    return ack_rate_column(view.state.consumer_history, configs)
+
+
 def _by_config(name: str) -> Sort:
     return lambda view: view.configured(attrgetter(name))
 
@@ -205,7 +213,7 @@ CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
     _number("redelivered", "REDEL", 6, 7, redelivered, _by("redelivered_msgs")),
     _number("waiting", "WAITING", 7, 10, waiting, _by("waiting_pulls_count")),
     _number("delivered_rate", "DELIV/s", 7, 4, delivered_rate, _by_rate("delivered_consumer_seq")),
-    _number("acked_rate", "ACK/s", 6, 6, acked_rate, _by_rate("ack_floor_consumer_seq")),
+    _number("acked_rate", "ACK/s", 6, 6, acked_rate, _by_acks),
     _number("lag", "LAG", 7, 8, lag, _by_lag),
     _number("drain", "DRAINED", 7, 9, drain, _by_drain),
     _words("trend", "PENDING 1m", TREND_WIDTH, 11, trend, _by("pending_msgs")),

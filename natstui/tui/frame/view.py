@@ -18,7 +18,14 @@ from natstui.model.live.age import (
 )
 from natstui.model.live.history import Point
 from natstui.model.live.limits import is_near
-from natstui.model.live.rates import StreamRates, counter_per_s, stream_rates, trend_per_s
+from natstui.model.live.rates import (
+    AckRate,
+    StreamRates,
+    ack_rate,
+    counter_per_s,
+    stream_rates,
+    trend_per_s,
+)
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
@@ -194,6 +201,10 @@ class ConsumerView(View):
     def per_s(self, row: int, name: str) -> float | None:
         """Return the rate of one counter of a row."""
         return counter_per_s(self.state.consumer_history, self.key(row), name)
+
+    def acks(self, row: int) -> AckRate:
+        """Return how many messages a second are acknowledged."""
+        return ack_rate(self.state.consumer_history, self.key(row), self.config(row))
 
     def trend(self, row: int, name: str) -> float | None:
         """Return the change per second of a gauge over half a minute."""

@@ -19,6 +19,7 @@ from natstui.cli.watch.values import (
     values_at,
 )
 from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.findings.verdict import stream_verdict
 from natstui.model.live.age import stream_is_stale
 from natstui.model.live.limits import Fill
 from natstui.model.live.rates import stream_full_in_s, stream_rates
@@ -37,6 +38,11 @@ class StreamRow:
     at_us: int
     created_at_us: int
     """With the name, the identity of a stream."""
+    status: str
+    """What is wrong with it, or what it does."""
+    status_level: Literal["ok", "idle", "warn", "bad", "unknown"]
+    status_reason: str
+    """The numbers behind the status."""
     type: Literal["stream", "kv", "object"] | None
     """A KV bucket and an object store are streams by the convention of their name."""
     description: str | None
@@ -110,7 +116,11 @@ def _stream_row(state: State, row: int) -> StreamRow:
     max_msgs, max_bytes = (config.max_msgs, config.max_bytes) if config else (None, None)
     history = state.stream_history
     fill = Fill(stored_msgs, stored_bytes, max_msgs, max_bytes)
+    verdict = stream_verdict(state, row)
     computed = {
+        "status": verdict.word,
+        "status_level": verdict.level,
+        "status_reason": verdict.evidence,
         "kind": "stream",
         "type": config.kind if config else None,
         "at_us": state.now_at_us,

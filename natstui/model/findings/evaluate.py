@@ -22,6 +22,7 @@ from natstui.model.findings.finding import Entity, Findings, Seat, Seen, of_key
 from natstui.model.findings.rules.account import account_conditions
 from natstui.model.findings.rules.consumers import conditions
 from natstui.model.findings.rules.look import ConsumerLook, StreamLook
+from natstui.model.findings.rules.settings import MANY_PULLS
 from natstui.model.findings.rules.streams import stream_conditions
 from natstui.model.findings.thresholds import GONE_KEPT_S, HOLES_FEWEST, SUBJECTS_MOST
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
@@ -31,8 +32,6 @@ from natstui.model.records.record import LinkChanged, Record, Restored, Unavaila
 
 MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
-_MANY_PULLS = 100
-"""Fewer open pull requests are no reason to look: the smallest limit in use is above."""
 
 
 _JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored)
@@ -96,11 +95,11 @@ def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
     flags: Iterable[object] = map(or_, counts, columns.redelivered_msgs)
     if True in columns.paused:
         flags = map(or_, flags, columns.paused)
-    many = max(columns.waiting_pulls_count, default=0) > _MANY_PULLS
+    many = max(columns.waiting_pulls_count, default=0) > MANY_PULLS
     if not many and not any(columns.peers):
         return flags
     rows = zip(flags, columns.peers, columns.waiting_pulls_count, strict=True)
-    return [flag or peers or waiting > _MANY_PULLS for flag, peers, waiting in rows]
+    return [flag or peers or waiting > MANY_PULLS for flag, peers, waiting in rows]
 
 
 def _candidates(board: Board, seat: Seat, state: State) -> list[int]:

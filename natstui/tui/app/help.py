@@ -11,6 +11,7 @@ from textual.content import Content
 from textual.screen import ModalScreen, Screen
 from textual.widgets import Static
 
+from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
 from natstui.tui.frame.status_strip import STRIP_HELP
 from natstui.tui.frame.table_screen import TableScreen
@@ -46,14 +47,16 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         return cls([(" ".join(shown), text) for text, shown in keys.items()], columns)
 
     def compose(self) -> ComposeResult:
-        """Keys, then columns, then the figures of the top lines, then commands."""
+        """Keys, columns, the figures of the top lines, commands, and what findings mean."""
         words = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
+        found = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
         with VerticalScroll(id="help"):
             yield Static(_section("KEYS", self._keys), markup=False)
             if self._columns:
                 yield Static(_section("COLUMNS", self._columns), markup=False)
             yield Static(_section("TOP LINES", list(STRIP_HELP)), markup=False)
             yield Static(_section("COMMANDS", words), markup=False)
+            yield Static(_section("FINDINGS", found), markup=False)
 
 
 def _section(title: str, pairs: list[tuple[str, str]]) -> Content:

@@ -204,7 +204,7 @@ _words: Callable[..., ColumnSpec[ConsumerView]] = partial(ColumnSpec, align="lef
 CONSUMER_COLUMNS: tuple[ColumnSpec[ConsumerView], ...] = (
     _words("name", "CONSUMER", 16, 0, name, _by("name"), flex=2),
     _words("stream", "STREAM", 12, 5, stream, _by("stream"), flex=2),
-    _words("status", "STATUS", 16, 1, status, _by_status, descends=True),
+    _words("status", "STATUS", 18, 1, status, _by_status, descends=True),
     _words("mode", "MODE", 4, 16, mode, _by_config("pull")),
     _words("life", "LIFE", 7, 17, life, _by_config("durable")),
     _words("ack", "ACK", 8, 15, ack_policy, _by_config("ack_policy")),

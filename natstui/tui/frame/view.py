@@ -9,7 +9,7 @@ from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.finding import Finding
-from natstui.model.findings.verdict import Verdict, consumer_verdict
+from natstui.model.findings.verdict import Verdict, consumer_verdict, stream_verdict
 from natstui.model.live.age import (
     at_moment,
     consumer_is_stale,
@@ -17,7 +17,6 @@ from natstui.model.live.age import (
     stream_is_stale,
 )
 from natstui.model.live.history import Point
-from natstui.model.live.limits import is_near
 from natstui.model.live.rates import (
     AckRate,
     StreamRates,
@@ -125,17 +124,19 @@ class StreamView(View):
             return None
         return (self.now_mono_us - self.columns.sampled_mono_us[row]) / 1e6
 
+    @cached_property
+    def _verdicts(self) -> dict[int, Verdict]:
+        return {}
+
+    def verdict(self, row: int) -> Verdict:
+        """Return what is wrong with a stream, or what it does, decided once a frame."""
+        if row not in self._verdicts:
+            self._verdicts[row] = stream_verdict(self.state, row)
+        return self._verdicts[row]
+
     def problem(self, row: int) -> bool:
-        """Tell whether the stream has no leader, a replica away, losses, or is nearly full."""
-        columns, config = self.columns, self.config(row)
-        if columns.leader[row] is None or columns.lost_msgs[row] or self.stale_s(row):
-            return True
-        if any(not peer.current or peer.offline for peer in columns.peers[row]):
-            return True
-        if any(upstream.error for upstream in columns.upstreams[row]):
-            return True
-        near = config is not None and is_near(columns.stored_bytes[row], config.max_bytes)
-        return near and config is not None and config.discard == "new"
+        """Tell whether something is wrong with the stream, or its row is old."""
+        return self.verdict(row).level in ("bad", "warn") or self.stale_s(row) is not None
 
     def search_text(self, row: int) -> str:
         """Return what a filter looks at: name and subjects."""

@@ -7,11 +7,12 @@ from functools import partial
 from operator import attrgetter
 
 from natstui.clean import clean_line
+from natstui.model.findings.verdict import stream_statuses
 from natstui.model.live.history import Point
 from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
 from natstui.tui.frame.columns import ColumnSpec
-from natstui.tui.frame.view import StreamView, subjects_text
+from natstui.tui.frame.view import GLYPHS, LOOKS, StreamView, subjects_text
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
@@ -23,6 +24,12 @@ _KINDS = {"stream": "stream", "kv": "KV", "object": "object"}
 def name(view: StreamView, row: int) -> Cell:
     """Name of the stream."""
     return Cell(clean_line(view.columns.name[row]), "strong")
+
+
+def status(view: StreamView, row: int) -> Cell:
+    """What is wrong with it, if anything is; the detail screen shows the evidence."""
+    verdict = view.verdict(row)
+    return Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
 
 
 def kind(view: StreamView, row: int) -> Cell:
@@ -215,6 +222,10 @@ def _by_age(column: str) -> Sort:
     return lambda view: [None if at is None else -at for at in getattr(view.columns, column)]
 
 
+def _by_status(view: StreamView) -> Sequence[object]:
+    return [one.severity_level for one in stream_statuses(view.state)]
+
+
 def _by_rate(view: StreamView) -> Sequence[object]:
     return rate_column(view.state.stream_history, "last_seq")
 
@@ -240,25 +251,26 @@ _words: Callable[..., ColumnSpec[StreamView]] = partial(ColumnSpec, align="left"
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
     _words("name", "STREAM", 18, 0, name, _by("name"), flex=2),
-    _words("kind", "KIND", 6, 11, kind, _by_config("kind")),
-    _words("subjects", "SUBJECTS", 14, 14, subjects, _by_config("subjects"), flex=3),
-    _words("storage", "STORE", 6, 17, storage, _by_config("storage")),
-    _words("retention", "RETAINS", 9, 13, retention, _by_config("retention")),
+    _words("status", "STATUS", 16, 5, status, _by_status, descends=True),
+    _words("kind", "KIND", 6, 12, kind, _by_config("kind")),
+    _words("subjects", "SUBJECTS", 14, 15, subjects, _by_config("subjects"), flex=3),
+    _words("storage", "STORE", 6, 18, storage, _by_config("storage")),
+    _words("retention", "RETAINS", 9, 14, retention, _by_config("retention")),
     _number("msgs", "MSGS", 6, 1, msgs, _by("stored_msgs")),
     _number("bytes", "BYTES", 8, 3, size, _by("stored_bytes")),
     _number("in", "IN/s", 6, 2, in_rate, _by_rate),
-    _number("in_bytes", "B/s", 9, 6, in_bytes, _by_rates("in_bytes_per_s")),
-    _number("removed", "OUT/s", 6, 5, removed, _by_rates("removed_msgs_per_s")),
+    _number("in_bytes", "B/s", 9, 7, in_bytes, _by_rates("in_bytes_per_s")),
+    _number("removed", "OUT/s", 6, 6, removed, _by_rates("removed_msgs_per_s")),
     _words("trend", "INGEST 1m", TREND_WIDTH, 4, trend, _by_rate),
-    _number("consumers", "CONS", 5, 7, consumers, _by("consumers_count")),
-    _number("first_seq", "FIRST SEQ", 10, 15, first_seq, _by("first_seq")),
-    _number("first_age", "OLDEST", 7, 8, first_age, _by_age("first_at_us")),
-    _number("last_seq", "LAST SEQ", 10, 12, last_seq, _by("last_seq")),
-    _number("last_age", "NEWEST", 7, 9, last_age, _by_age("last_at_us")),
-    _number("msgs_used", "MSG%", 5, 18, msgs_used, _by_used("msgs")),
-    _number("bytes_used", "BYTE%", 6, 10, bytes_used, _by_used("bytes")),
-    _number("age_used", "AGE%", 5, 20, age_used, _by_used("age")),
-    _number("full", "FULL IN", 7, 16, full, _by_full, descends=False),
-    _number("holes", "HOLES", 8, 19, holes, _by("deleted_msgs")),
-    _words("leader", "LEADER", 12, 21, leader, _by("leader"), flex=1),
+    _number("consumers", "CONS", 5, 8, consumers, _by("consumers_count")),
+    _number("first_seq", "FIRST SEQ", 10, 16, first_seq, _by("first_seq")),
+    _number("first_age", "OLDEST", 7, 9, first_age, _by_age("first_at_us")),
+    _number("last_seq", "LAST SEQ", 10, 13, last_seq, _by("last_seq")),
+    _number("last_age", "NEWEST", 7, 10, last_age, _by_age("last_at_us")),
+    _number("msgs_used", "MSG%", 5, 19, msgs_used, _by_used("msgs")),
+    _number("bytes_used", "BYTE%", 6, 11, bytes_used, _by_used("bytes")),
+    _number("age_used", "AGE%", 5, 21, age_used, _by_used("age")),
+    _number("full", "FULL IN", 7, 17, full, _by_full, descends=False),
+    _number("holes", "HOLES", 8, 20, holes, _by("deleted_msgs")),
+    _words("leader", "LEADER", 12, 22, leader, _by("leader"), flex=1),
 )

@@ -6,6 +6,7 @@ import json
 import time
 from dataclasses import replace
 
+from natstui.model.findings.catalogue.document import catalogue_text, documented
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
@@ -27,6 +28,10 @@ def test_codes_words_and_thresholds_of_the_catalogue_are_sound() -> None:
     assert used <= THRESHOLDS.keys()
     for code, kind in KINDS.items():
         assert code == kind.code and kind.sentence and kind.check and kind.act
+
+
+def test_the_catalogue_is_documented_as_it_is() -> None:
+    assert documented().read_text(encoding="utf-8") == catalogue_text()
 
 
 def test_every_rule_is_of_a_kind_of_the_catalogue() -> None:

@@ -25,7 +25,7 @@ NEW = {"discard": "new", "max_msgs": 100}
         ({"stored_msgs": 85}, NEW, "nearly full"),
         ({"consumers_count": 9}, {"max_consumers_count": 10}, "nearly full"),
         ({"stored_msgs": 5, "consumers_count": 0}, {"retention": "workqueue"},
-         "no consumer takes"),
+         "nobody takes"),
         ({"consumers_count": 0}, {"retention": "interest"}, "no interest"),
         ({"subjects_count": 1_000_001}, {}, "many subjects"),
         ({"deleted_msgs": 900_000, "last_seq": 1_000_000}, {}, "many holes"),
@@ -44,7 +44,7 @@ def test_what_a_stream_shows(stream: dict[str, Any], config: dict[str, Any], wor
     life = Life({}, config)
     well = {key: life.stream.get(key, ()) for key in stream}
     well |= {key: 0 for key in ("lost_msgs", "subjects_count", "deleted_msgs") if key in stream}
-    if word in ("refusing", "nearly full", "no consumer takes"):
+    if word in ("refusing", "nearly full", "nobody takes"):
         well |= {"stored_msgs": 0, "consumers_count": 1}
     if "consumers_count" in stream:
         life.is_there = False

@@ -165,7 +165,7 @@ REPLICA_AWAY = Kind(
     "Insights CONSUMER_001", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 NO_MATCH = Kind(
-    "NT-C32", "consumer", "warning", "filter matches nothing",
+    "NT-C32", "consumer", "warning", "nothing matches",
     "its filter matches no subject of its stream",
     "the filter against the subjects of the stream",
     "`e` and change the filter (`nats consumer edit --filter`)",

@@ -46,7 +46,7 @@ S_SOURCE_ERROR = Kind(
     "`e` and mend the source",
 )  # fmt: skip
 S_UNSERVED = Kind(
-    "NT-S21", "stream", "warning", "no consumer takes",
+    "NT-S21", "stream", "warning", "nobody takes",
     "a work queue holds messages of subjects that no consumer takes",
     "its subjects against the filters of its consumers",
     "`a` on the stream's consumers, or `e` and drop the subjects",

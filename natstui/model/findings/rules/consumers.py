@@ -223,11 +223,12 @@ def falling_behind(look: ConsumerLook, known: bool) -> Found:
         return None
     middle_us = (values[0][0] + values[-1][0]) // 2
     later, later_us = min((value, mono_us) for mono_us, value in values if mono_us > middle_us)
-    earlier, earlier_us = min((value, us) for us, value in values if us <= middle_us)
+    earlier, ago_us = min((value, -us) for us, value in values if us <= middle_us)
+    earlier_us = -ago_us
     per_s = (later - earlier) * 1e6 / (later_us - earlier_us)
     if later <= 0 or per_s < (FALLING_PER_S / 2 if known else FALLING_PER_S):
         return None
-    since_us = look.at_us - (look.mono_us - values[-1][0])
+    since_us = look.at_us - (look.mono_us - earlier_us)
     text = f"{look.pending} pending, {per_s:+.1f} a second"
     return Seen(text, since_us, (), {"pending_msgs": look.pending, "per_s": per_s})
 

@@ -37,7 +37,8 @@ def all_naked(look: ConsumerLook, known: bool) -> Found:
     """Nearly every delivery of the last seconds was refused, of several messages."""
     naks = look.trouble.naks if look.trouble else MessageCounts()
     count = naks.recent_count(look.at_us, RECENT_S)
-    if count < NAKS_FEWEST or len(naks.messages) < 2:
+    # What was refused is outstanding until it is settled: with nothing outstanding it is over.
+    if not look.unacked or count < NAKS_FEWEST or len(naks.messages) < 2:
         return None
     settled = look.past.grown("ack_floor_consumer_seq", RECENT_S)
     delivered = look.past.grown("delivered_consumer_seq", RECENT_S) or 0

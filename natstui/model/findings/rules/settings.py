@@ -31,10 +31,16 @@ def unmatched(config: ConsumerConfiguration, stream: StreamConfiguration | None)
     return not any(overlap(f, s) for f in config.filter_subjects for s in stream.subjects)
 
 
+MANY_PULLS = 100
+"""Fewer open pull requests are no reason to look at a consumer, unless its limit is as low."""
+
+
 def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration | None) -> bool:
     """Tell whether a consumer may have a finding although nothing of it is pending."""
+    few_pulls = 0 < (config.max_waiting_pulls_count or 0) <= MANY_PULLS
     return (
         bool(config.inactive_threshold_ns)
+        or (config.pull and few_pulls)
         or config.deliver_policy in ("by_start_sequence", "by_start_time")
         or bool(config.priority_policy)
         or PREFIX in config.config_json

@@ -1,0 +1,50 @@
+"""The catalogue as text, made from its table, so it is never out of date."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.thresholds import THRESHOLDS
+
+_INTRODUCTION = """\
+# What natstui finds
+
+Generated from the catalogue; a test holds this file to it. A finding is told when its condition
+has held for the time under "after", and over when it is absent for that under "until". Those that
+are only worth knowing (info) do not change a status. "Like" is the check of another tool that it
+corresponds to.
+"""
+
+
+def documented() -> Path:
+    """Return where the catalogue lies in the repository."""
+    return Path(__file__).with_name("FINDINGS.md")
+
+
+def catalogue_text() -> str:
+    """Return the whole catalogue and its thresholds, in Markdown."""
+    return "\n".join([_INTRODUCTION, *_kinds(), "\n## Thresholds\n", *_thresholds()]) + "\n"
+
+
+def _kinds() -> Iterator[str]:
+    titles = (
+        "code", "severity", "about", "called", "meaning", "check", "do", "thresholds", "after",
+        "until", "like",
+    )  # fmt: skip
+    yield f"| {' | '.join(titles)} |"
+    yield "|" + "---|" * len(titles)
+    for kind in KINDS.values():
+        cells = (
+            kind.code, kind.severity, kind.entity, kind.word, kind.sentence, kind.check, kind.act,
+            ", ".join(kind.thresholds), f"{kind.enter_s:g} s", f"{kind.leave_s:g} s", kind.peer,
+        )  # fmt: skip
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _thresholds() -> Iterator[str]:
+    yield "| threshold | default | decides |"
+    yield "|---|---|---|"
+    for one in THRESHOLDS.values():
+        yield f"| {one.name} | {one.text} | {one.meaning} |"

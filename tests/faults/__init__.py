@@ -1,0 +1,1 @@
+"""Scripted faults on a real server, and what natstui finds of them."""

@@ -1,0 +1,189 @@
+"""Every scripted fault is named within three polls, since when and with its message, and ends.
+
+All of them happen at once on one server: the whole catalogue costs what its slowest fault costs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+
+import nats
+import pytest
+
+from natstui.config import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.poller import poll
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.finding import Finding
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.record import Record
+from tests.faults.ground import Fault, Ground, done
+from tests.faults.of_consumers import CONSUMER_FAULTS
+from tests.faults.of_streams import STREAM_FAULTS
+
+FAULTS = (*CONSUMER_FAULTS, *STREAM_FAULTS)
+INTERVAL_S = 1.0
+POLLS = 3
+_LONGEST_S = 60.0
+
+
+def now_us() -> int:
+    return time.time_ns() // 1000
+
+
+@dataclass
+class Course:
+    """What became of one fault; times of polls are UTC."""
+
+    fault: Fault
+    before: Finding | None = None
+    broken_us: int = 0
+    found: Finding | None = None
+    found_us: int = 0
+    newest: Finding | None = None
+    mended_us: int = 0
+    gone_us: int = 0
+    polls_us: list[int] = field(default_factory=list)
+    """When its row was refreshed, or was not there."""
+    sampled_us: int | None = None
+
+    def take(self, state: State) -> None:
+        """Look at one judged poll."""
+        at_us = state.now_at_us
+        sampled_us = self._sampled_us(state)
+        if sampled_us is None or sampled_us != self.sampled_us:
+            self.polls_us.append(at_us)
+        self.sampled_us = sampled_us
+        finding = self._of(state)
+        if not self.broken_us:
+            self.before = self.before or finding
+        elif not self.mended_us:
+            self.newest = finding or self.newest
+            if finding is not None and self.found is None:
+                self.found, self.found_us = finding, at_us
+        elif finding is None and not self.gone_us and at_us > self.mended_us:
+            self.gone_us = at_us
+
+    def _of(self, state: State) -> Finding | None:
+        for one in state.findings.open():
+            same = (one.entity.stream, one.entity.consumer or None)
+            if one.kind.code == self.fault.code and same == (self.fault.name, self.fault.consumer):
+                return one
+        return None
+
+    def _sampled_us(self, state: State) -> int | None:
+        table = state.streams if self.fault.consumer is None else state.consumers
+        for row in table.roster.rows_of_stream.get(self.fault.name, ()):
+            if self.fault.consumer in (None, table.roster.keys[row][1]):
+                return table.columns.sampled_mono_us[row]
+        return None
+
+    def polls_between(self, from_us: int, to_us: int) -> int:
+        """Return how many polls were made after one moment, until another."""
+        return sum(1 for at_us in self.polls_us if from_us < at_us <= to_us)
+
+
+class Watcher:
+    """A sink that judges what it gets, and follows the faults."""
+
+    def __init__(self, courses: list[Course]) -> None:
+        self.state = State()
+        self.courses = courses
+        self.records: list[Record] = []
+        self.changed = asyncio.Event()
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+        self.state = judged_after(self.state, record)
+        if isinstance(record, Snapshot):
+            for course in self.courses:
+                course.take(self.state)
+            self.changed.set()
+
+    async def polls(self, count: int) -> None:
+        for _ in range(count):
+            self.changed.clear()
+            await self.changed.wait()
+
+    async def until(self, done: str) -> None:
+        """Wait until every fault was found, or is gone; those that never are fail their test."""
+        deadline_s = time.monotonic() + _LONGEST_S
+        while time.monotonic() < deadline_s:
+            if all(getattr(course, done) for course in self.courses):
+                return
+            await self.polls(1)
+
+
+async def _course_of_all(url: str) -> tuple[list[Course], list[Record]]:
+    courses = [Course(fault) for fault in FAULTS]
+    ground = Ground(await nats.connect(url, connect_timeout=5, pending_size=64 * 2**20))
+    client = await connect(Connection(servers=(url,)))
+    watcher = Watcher(courses)
+    control = PollControl(interval_s=INTERVAL_S)
+    tasks = [
+        asyncio.create_task(listen(client, watcher)),
+        asyncio.create_task(poll(client, control, watcher)),
+    ]
+    try:
+        await asyncio.gather(
+            *(c.fault.prepare(ground) for c in courses if c.fault.prepare is not None)
+        )
+        await watcher.polls(3)
+        await asyncio.gather(*(_break(course, ground) for course in courses))
+        await watcher.until("found")
+        await asyncio.gather(*(_mend(course, ground) for course in courses))
+        await watcher.until("gone_us")
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        await client.close()
+        await ground.close()
+    return courses, watcher.records
+
+
+async def _break(course: Course, ground: Ground) -> None:
+    course.broken_us = now_us()
+    await done(course.fault.break_it(ground))
+
+
+async def _mend(course: Course, ground: Ground) -> None:
+    await done(course.fault.mend(ground))
+    course.mended_us = now_us()
+
+
+@pytest.fixture(scope="module")
+def happened() -> tuple[dict[str, Course], list[Record]]:
+    with Broker() as broker:
+        courses, records = asyncio.run(_course_of_all(broker.url))
+    return {course.fault.name: course for course in courses}, records
+
+
+@pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: f"{fault.code}-{fault.name}")
+def test_a_fault_is_named_in_time_with_its_message_and_ends(
+    fault: Fault, happened: tuple[dict[str, Course], list[Record]]
+) -> None:
+    course = happened[0][fault.name]
+    assert course.before is None, "found before it was there"
+    assert course.found is not None, "never found"
+    told_us = course.broken_us + round(fault.after_s * 1e6)
+    polls = course.polls_between(told_us, course.found_us)
+    assert polls <= POLLS, f"found {polls} polls too late"
+    began_us = course.broken_us + round(fault.since_s * 1e6)
+    earlier = course.polls_between(course.found.since_us, began_us)
+    later = course.polls_between(began_us, course.found.since_us)
+    assert earlier <= 2 and later <= 2, f"since {earlier} polls too early, {later} too late"
+    newest = course.newest or course.found
+    assert set(fault.sequences) <= set(newest.sequences), newest.sequences
+    if fault.number is not None:
+        assert newest.numbers[fault.number[0]] == fault.number[1]
+    assert course.gone_us, f"never gone: {newest.text}"
+    left_us = course.mended_us + round(fault.leaves_s * 1e6)
+    polls = course.polls_between(left_us, course.gone_us)
+    assert polls <= POLLS, f"gone {polls} polls too late"

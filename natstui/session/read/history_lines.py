@@ -7,6 +7,7 @@ the newest poll is sent whole.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
@@ -72,9 +73,26 @@ class _Polled:
     """Of the streams, then of the consumers."""
 
 
+WHOLE_POLLS_COUNT = 12
+"""So many polls before a moment are sent whole: longer than any finding is held back."""
+WHOLE_ROWS_COUNT = 20_000
+"""Of many rows fewer polls: a jump in a recording shall not take longer for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """A poll that may be sent whole, and the lines that came after it."""
+
+    entry: Entry
+    polled: _Polled
+    lines: list[bytes] = field(default_factory=list)
+
+
 @dataclass(slots=True)
 class HistoryLines:
-    """Turns polls into lines: short ones for all but the newest, while their rows are the same.
+    """Turns polls into lines: short ones but for the newest few, while their rows are the same.
+
+    What must hold for some seconds to be wrong is judged over those few.
 
     Every other line passes through it too, because it must not overtake the polls before it.
     """
@@ -83,17 +101,15 @@ class HistoryLines:
     """Only the names of the rows."""
     _rows: tuple[bytes, ...] = ()
     _block: list[_Polled] = field(default_factory=list)
-    _held: tuple[Entry, _Polled] | None = None
-    """The newest poll: sent whole, unless another one comes."""
-    _after_held: list[bytes] = field(default_factory=list)
-    """Lines that came after it."""
+    _held: deque[_Held] = field(default_factory=deque)
+    """The newest polls: sent whole, unless enough others come."""
 
     def line(self, line: bytes) -> Iterator[bytes]:
         """Yield a line that is no poll, after the polls before it."""
-        if self._held is None:
-            yield line
+        if self._held:
+            self._held[-1].lines.append(line)
         else:
-            self._after_held.append(line)
+            yield line
 
     def snapshot(self, snapshot: Snapshot) -> Iterator[bytes]:
         """Yield a poll that is sent whole, after all before it."""
@@ -111,27 +127,27 @@ class HistoryLines:
             if isinstance(snapshot, Snapshot):
                 self._keep_rows(snapshot)
             return
-        if self._held is not None:
-            if polled.poll.api_requests_count is None and _has_account(self._held[1]):
-                # A state keeps the account of the newest poll that has one.
-                yield from self.rest()
-            else:
-                yield from self._shortened(self._held[1])
-        self._held = (entry, polled)
+        without_account = polled.poll.api_requests_count is None
+        if without_account and self._held and _has_account(self._held[-1].polled):
+            # A state keeps the account of the newest poll that has one.
+            yield from self.rest()
+        self._held.append(_Held(entry, polled))
+        rows_count = max(1, len(self._state.streams) + len(self._state.consumers))
+        while len(self._held) > max(1, min(WHOLE_POLLS_COUNT, WHOLE_ROWS_COUNT // rows_count)):
+            yield from self._shortened(self._held.popleft())
 
     def rest(self) -> Iterator[bytes]:
         """Yield everything that was held back."""
         yield from self._sent()
-        if self._held is not None:
-            yield whole_line(self._held[0])
-        yield from self._after_held
-        self._held, self._after_held = None, []
+        for held in self._held:
+            yield whole_line(held.entry)
+            yield from held.lines
+        self._held.clear()
 
-    def _shortened(self, polled: _Polled) -> Iterator[bytes]:
-        self._block.append(polled)
-        yield from self._after_held
-        self._after_held = []
-        if len(self._block) * sum(map(len, polled.columns)) >= BLOCK_BYTES:
+    def _shortened(self, held: _Held) -> Iterator[bytes]:
+        self._block.append(held.polled)
+        yield from held.lines
+        if len(self._block) * sum(map(len, held.polled.columns)) >= BLOCK_BYTES:
             yield from self._sent()
 
     def _sent(self) -> Iterator[bytes]:

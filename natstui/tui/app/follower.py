@@ -46,11 +46,15 @@ class Follower:
         """Add a record of the moment a replay seeks to; return whether that is complete now."""
         self._whole = isinstance(record, ReplayPosition)
         self._waiting.append(record)
-        if self._whole or len(self._waiting) >= _TOGETHER_COUNT or isinstance(record, PastPolls):
+        polled = isinstance(record, PastPolls | Snapshot)
+        if self._whole or polled or len(self._waiting) >= _TOGETHER_COUNT:
             self._folded = folded(self._folded, self._waiting)
             self._waiting.clear()
+        if isinstance(record, Snapshot) or self._whole:
+            # Poll by poll, as it was live: what is wrong must hold for a while.
+            self._folded = judged(self._folded)
         if self._whole:
-            self.state = self._folded = judged(self._folded)
+            self.state = self._folded
         return self._whole
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import subprocess
@@ -9,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import nats
 import pytest
 from click.testing import CliRunner
 
@@ -324,3 +326,26 @@ def test_a_dry_run_warns_of_what_the_server_has(shell: Shell) -> None:
     assert "'orders.eu' overlaps 'orders.>' of stream ORDERS: it is refused" in plan.stderr
     plan = shell.run("consumer", "add", "ORDERS", "SECOND", "--dry-run")
     assert "'>' overlaps 'orders.eu' of consumer FIRST, so it is refused" in plan.stderr
+
+
+async def metadata_of(url: str) -> dict[str, str]:
+    nc = await nats.connect(url)
+    try:
+        return (await nc.jetstream().stream_info("S")).config.metadata or {}
+    finally:
+        await nc.close()
+
+
+def test_a_threshold_in_the_metadata_is_set_and_taken_away_by_its_flag(
+    shell: Shell, nats_server: Broker
+) -> None:
+    key = "io.nats.monitor.msgs-warn"
+    shell.ok("stream", "add", "S", "--metadata", "team=shop", "--monitor-msgs-warn", "5")
+    metadata = asyncio.run(metadata_of(nats_server.url))
+    assert (metadata.get(key), metadata.get("team")) == ("5", "shop")
+    done = shell.run("stream", "edit", "S", "--monitor-msgs-warn", "few")
+    assert done.returncode == 2
+    assert "is no whole number" in done.stderr
+    shell.ok("stream", "edit", "S", "--monitor-msgs-warn", "")
+    metadata = asyncio.run(metadata_of(nats_server.url))
+    assert (metadata.get(key), metadata.get("team")) == (None, "shop")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -73,11 +74,14 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
 
 
 def _word(field: Field) -> str:
-    return "field_" + field.path.replace(".", "_")
+    return "field_" + re.sub(r"\W", "_", field.path)
 
 
 def _option(field: Field) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    names = [f"--{field.path.replace('_', '-').replace('.', '-')}"]
+    if field.kind == "threshold":
+        names = [f"--monitor-{field.path.rpartition('.')[2]}"]
+    else:
+        names = [f"--{field.path.replace('_', '-').replace('.', '-')}"]
     if field.flag and f"--{field.flag}" not in names:
         names.append(f"--{field.flag}")
     metavar = "|".join(field.choices) if field.choices else _METAVARS.get(field.kind, "TEXT")
@@ -90,7 +94,7 @@ _SEVERAL = {"subjects", "words", "durations", "metadata", "sources"}
 _METAVARS = {
     "subjects": "SUBJECTS", "subject": "SUBJECT", "switch": "yes|no", "count": "NUMBER",
     "bytes": "SIZE", "duration": "DURATION", "durations": "DURATIONS", "time": "TIME",
-    "metadata": "KEY=VALUE", "source": "SOURCE", "sources": "SOURCES",
+    "metadata": "KEY=VALUE", "threshold": "VALUE", "source": "SOURCE", "sources": "SOURCES",
 }  # fmt: skip
 
 

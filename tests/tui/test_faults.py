@@ -43,7 +43,7 @@ async def test_a_killed_server_is_said_values_stay_stale_and_all_recovers(
             lambda: viewer.table.rows and viewer.table.rows.view.stale_s(0), "stale"
         )
         assert viewer.rows()["S"]["msgs"] == "1"
-        assert viewer.rows()["S"]["trend"].startswith("stale ")
+        assert viewer.rows()["S"]["status"].startswith("stale ")
         nats_server.restart()
         assert await seconds_until(viewer, "● connected") < BACK_WITHIN_S * SLOW_MACHINE
         await viewer.until(
@@ -87,7 +87,7 @@ async def test_the_age_of_a_row_is_its_own_whatever_else_happens(nats_server: Br
         true_s = (time.monotonic_ns() / 1000 - view.columns.sampled_mono_us[0]) / 1e6
         assert shown_s is not None
         assert true_s - AGE_WITHIN_S < shown_s <= true_s
-        assert viewer.rows()["S"]["trend"].startswith("stale ")
+        assert viewer.rows()["S"]["status"].startswith("stale ")
         nats_server.thaw()
 
 

@@ -15,8 +15,8 @@ from typing import Any, get_args
 import msgspec
 
 from natstui.errors import NatstuiError
-from natstui.model.bench.counts import LATENCY_FIELDS, Latencies
-from natstui.model.bench.latency import BUCKETS_COUNT
+from natstui.model.bench.counts import LATENCY_FIELDS
+from natstui.model.bench.latency import BUCKETS_COUNT, LatencyCounts
 from natstui.model.live.column_differences import SnapshotAsDifferences, from_differences
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS
 from natstui.model.live.past_polls import PastPolls
@@ -27,6 +27,7 @@ from natstui.model.live.snapshot import (
     later_columns,
 )
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
+from natstui.model.records.evidence import AcksCounted, EvidenceSoFar
 from natstui.model.records.record import Command, Record, kind_of
 
 SCHEMA_VERSION = 2
@@ -74,12 +75,8 @@ def _ragged(value: Any) -> bool:
             (value.streams, _STREAMS),
             (value.consumers, _CONSUMERS),
         ]
-    elif isinstance(value, BenchmarkReport):
-        tables = _histograms(value.latencies)
-    elif isinstance(value, BenchmarkFinished):
-        tables = _histograms(value.result.latencies)
     else:
-        return False
+        tables = [(each, ("buckets", "counts")) for each in _histograms(value)]
     return any(
         len(getattr(table, name)) != len(getattr(table, names[0]))
         for table, names in tables
@@ -103,14 +100,25 @@ def _filled(table: Any, names: tuple[str, ...]) -> Any:
     return replace(table, **{n: (_LATER[n],) * rows_count for n in known}) if known else table
 
 
-def _impossible(latencies: Latencies) -> bool:
+def _impossible(value: Any) -> bool:
     """Tell whether a bucket stands for a latency that no 64-bit number holds."""
-    histograms = (getattr(latencies, name) for name in LATENCY_FIELDS)
-    return any(not 0 <= bucket < BUCKETS_COUNT for each in histograms for bucket in each.buckets)
+    buckets = (bucket for each in _histograms(value) for bucket in each.buckets)
+    return any(not 0 <= bucket < BUCKETS_COUNT for bucket in buckets)
 
 
-def _histograms(latencies: Latencies) -> list[tuple[Any, tuple[str, ...]]]:
-    return [(getattr(latencies, name), ("buckets", "counts")) for name in LATENCY_FIELDS]
+def _histograms(value: Any) -> list[LatencyCounts]:
+    """Return the histograms inside a value."""
+    match value:
+        case BenchmarkReport(latencies=latencies):
+            return [getattr(latencies, name) for name in LATENCY_FIELDS]
+        case BenchmarkFinished(result=result):
+            return [getattr(result.latencies, name) for name in LATENCY_FIELDS]
+        case AcksCounted(times=times):
+            return [times]
+        case EvidenceSoFar(troubles=troubles):
+            return [one.times for trouble in troubles for one in trouble.acks.minutes]
+        case _:
+            return []
 
 
 def _uncountable(poll: Snapshot) -> bool:
@@ -132,9 +140,7 @@ def check_sound(value: Any, kind: str) -> None:
     """Raise BadLine for a value that was decoded but would break the fold into a state."""
     if _ragged(value):
         raise BadLine(f"a {kind} line has columns of different lengths")
-    if isinstance(value, BenchmarkReport) and _impossible(value.latencies):
-        raise BadLine(f"a {kind} line has impossible latencies")
-    if isinstance(value, BenchmarkFinished) and _impossible(value.result.latencies):
+    if _impossible(value):
         raise BadLine(f"a {kind} line has impossible latencies")
     if isinstance(value, Snapshot) and _uncountable(value):
         raise BadLine(f"a {kind} line has impossible counters")

@@ -151,6 +151,16 @@ def falls_behind(name: str) -> Callable[[Ground], None]:
     return lambda g: g.repeat(f"{name}-publisher", lambda: some(g))
 
 
+def acknowledges_late(name: str) -> Callable[[Ground], None]:
+    """Take 10 messages at a time, and acknowledge the last of them after 1.8 s."""
+
+    async def handle(message: Msg) -> None:
+        await asyncio.sleep(0.18)
+        await message.ack()
+
+    return lambda g: g.work(name, handle)
+
+
 def stops(name: str) -> Callable[[Ground], None]:
     return lambda g: g.stop(name)
 
@@ -211,6 +221,10 @@ CONSUMER_FAULTS = (
           works("BACKOFF"),
           both("BACKOFF", {"backoff": [SECOND_NS // 5] * 2, "max_deliver": 900}),
           after_s=1, sequences=(2,)),
+    Fault("ACKWAIT", "NT-C29", then(publish("ACKWAIT", 900), acknowledges_late("ACKWAIT")),
+          changes("ACKWAIT", ack_wait=60 * SECOND_NS),
+          both("ACKWAIT", {"ack_wait": 2 * SECOND_NS, "sample_freq": "100"}), after_s=2,
+          since_s=2),
     Fault("PULLS", "NT-C30", pulls_open("PULLS", 2), deletes("PULLS"),
           both("PULLS", {"max_waiting": 2}), after_s=1),
     Fault("GONE", "NT-C38", deletes("GONE"), changes("GONE"), both("GONE")),

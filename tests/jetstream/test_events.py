@@ -12,10 +12,13 @@ import nats
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.events.ack_samples import MOST_PASSED_PER_S, MOST_READ_OF_ONE_PER_S
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.message_counts import MessageCounts
 from natstui.model.live.state import State, folded
+from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 
 
@@ -160,3 +163,48 @@ async def test_a_storm_is_counted_by_message_though_not_every_event_is_listed(
         worst = counted().worst()[0]
         assert worst.stream_seq == 7
         assert worst.said_count - worst.error_count <= 1500 <= worst.said_count
+
+
+async def test_a_flood_of_samples_is_bounded_and_what_is_left_out_is_counted(
+    nats_server: Broker,
+) -> None:
+    sample = {
+        "type": "io.nats.jetstream.metric.v1.consumer_ack",
+        "timestamp": "2026-01-01T00:00:00Z",
+        "stream": "S",
+        "consumer": "C",
+        "stream_seq": 7,
+        "deliveries": 1,
+        "ack_time": 5_000_000,
+    }
+    async with listening(nats_server.url) as heard:
+        nc = await nats.connect(nats_server.url, connect_timeout=5)
+        for number in range(20_000):
+            told = {**sample, "consumer": "D"} if number % 4000 == 0 else sample
+            subject = f"$JS.EVENT.METRIC.CONSUMER.ACK.S.{told['consumer']}"
+            await nc.publish(subject, json.dumps(told).encode())
+        # Advisories are heard beside it, and requests are answered.
+        await nc.jetstream().add_stream(name="OTHER", subjects=["s"])
+        await heard.advisory("stream_action")
+        await heard.client.request("INFO")
+        await nc.close()
+
+        def windows() -> dict[str, AckWindow]:
+            troubles = folded(State(), heard.records).evidence.of.values()
+            return {one.consumer: one.acks.until(one.acks.last_at_us) for one in troubles}
+
+        def heard_count() -> int:
+            found = windows().values()
+            return sum(one.times.total_count + one.left_out_count for one in found)
+
+        async with asyncio.timeout(60):
+            while heard_count() < 20_000:
+                await asyncio.sleep(0.1)
+        assert heard_count() == 20_000
+        found = windows()
+        assert found["C"].left_out_count > 0
+        assert found["D"].times.total_count == 5, "one consumer leaves room for another"
+        seconds = 1 + sum(isinstance(one, AcksCounted) for one in heard.records)
+        assert found["C"].times.total_count <= seconds * MOST_READ_OF_ONE_PER_S
+        passed = sum(isinstance(record, AckSample) for record in heard.records)
+        assert passed <= seconds * MOST_PASSED_PER_S

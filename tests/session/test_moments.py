@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from natstui.lines import decode_record, encode_record
+from natstui.model.bench.latency import from_latencies
 from natstui.model.live.state import State
+from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Noted, Record
 from natstui.model.records.recording import ClockStepped, ReplayPosition
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
+from natstui.session.read.seek import route
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts, replayed
@@ -128,3 +131,23 @@ def test_nothing_is_late_because_the_clock_was_set_back(tmp_path: Path) -> None:
     assert [newest_us(at_us) for at_us in moments] == [
         second(1), second(2), second(2.5), second(3),
     ]  # fmt: skip
+
+
+def test_sampled_acknowledgements_add_up_to_the_same_wherever_reading_begins(
+    tmp_path: Path,
+) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    records = scenario.beginning()
+    for number in range(1, 16):
+        records.append(scenario.poll(number))
+        at_us = second(number + 0.1)
+        records += [AckSample(at_us + n, "S", "c", n, n, 1 + n % 2, n) for n in range(400)]
+        counted = from_latencies(range(1000 * number, 1000 * number + 50))
+        records.append(AcksCounted(at_us + 500, "S", "c", counted, 3, number))
+    recording = Recording(made(tmp_path, records, 2))
+    assert route(recording, recording.end_us).samples_from > 0
+    for count in range(len(records) - 1, 0, -401):
+        expected = fold(records[: count + 1])
+        found = replayed(recording, expected.now_at_us)
+        assert found.evidence == expected.evidence, count
+        assert found.ack_samples == expected.ack_samples, count

@@ -47,12 +47,12 @@ BECOMES = {
         "StreamColumns.name", "ConsumerColumns.stream", "Upstream.name", "Snapshot.swept_streams",
         "Snapshot.unreachable_streams", "StreamConfiguration.name", "StreamConfiguration.mirror",
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
-        "AckSample.stream", "AdvisoriesCounted.stream",
+        "AckSample.stream", "AcksCounted.stream", "AdvisoriesCounted.stream",
     },
     "consumer-": {
         "ConsumerColumns.name", "Snapshot.unreachable_consumers", "ConsumerConfiguration.name",
         "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
-        "AdvisoriesCounted.consumer", "Role.consumer",
+        "AcksCounted.consumer", "AdvisoriesCounted.consumer", "Role.consumer",
     },
     "server-": {
         "StreamColumns.leader", "ConsumerColumns.leader", "Peer.name", "Account.domain",

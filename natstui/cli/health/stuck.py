@@ -8,6 +8,7 @@ from natstui.clean import clean_line
 from natstui.cli.health.formats import paragraph
 from natstui.cli.health.report import Report
 from natstui.model.findings.verdict import consumer_verdict
+from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.rates import counter_per_s, trend_per_s
 from natstui.model.live.state import State
@@ -57,6 +58,10 @@ def _facts(state: State, row: int) -> Iterator[tuple[str, str]]:
         "ack floor",
         _moved(columns.ack_floor_stream_seq[row], columns.acked_at_us[row], state.now_at_us),
     )
+    name, created_at_us = (columns.stream[row], columns.name[row]), columns.created_at_us[row]
+    acks = state.evidence.acks(name, created_at_us, state.now_at_us)
+    if acks is not None:
+        yield "ack time", window_text(acks)
     if config is not None:
         filters = ", ".join(map(clean_line, config.filter_subjects)) or "everything"
         yield "takes", f"{filters}; ack {config.ack_policy}, deliver {config.deliver_policy}"

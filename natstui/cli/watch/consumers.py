@@ -19,6 +19,7 @@ from natstui.cli.watch.values import (
     values_at,
 )
 from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.bench.latency import EMPTY, PERCENTILES
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.age import consumer_is_stale, consumer_lag
 from natstui.model.live.limits import time_to_drain_s
@@ -68,6 +69,12 @@ class ConsumerRow:
     """First deliveries less the growth of what waits, and of what was given up."""
     acked_estimated: bool
     """Whether that is not exact: with redeliveries and filters, gaps or a limit of deliveries."""
+    ack_samples_count: int
+    """Sampled acknowledgements of the last five minutes."""
+    ack_p50_ns: int | None
+    """From delivery to acknowledgement, of those samples."""
+    ack_p99_ns: int | None
+    ack_max_ns: int | None
     lag_s: float | None
     """Age of the next message to deliver; 0 with nothing pending."""
     drained_in_s: float | None
@@ -111,6 +118,9 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
     history, pending_msgs = state.consumer_history, columns.pending_msgs[row]
     verdict, lag = consumer_verdict(state, row), consumer_lag(state, row)
     acks = ack_rate(history, key, config)
+    name, created_at_us = (columns.stream[row], columns.name[row]), columns.created_at_us[row]
+    sampled = state.evidence.acks(name, created_at_us, state.now_at_us)
+    times = EMPTY if sampled is None else sampled.times
     computed = {
         "at_us": state.now_at_us,
         "status": verdict.word,
@@ -120,6 +130,10 @@ def _consumer_row(state: State, row: int) -> ConsumerRow:
         "delivered_msgs_per_s": counter_per_s(history, key, "delivered_consumer_seq"),
         "acked_msgs_per_s": acks.per_s,
         "acked_estimated": acks.estimated,
+        "ack_samples_count": times.total_count,
+        "ack_p50_ns": times.percentile_ns(PERCENTILES["p50"]),
+        "ack_p99_ns": times.percentile_ns(PERCENTILES["p99"]),
+        "ack_max_ns": times.max_ns,
         "lag_s": None if lag is None else lag.time_s,
         "drained_in_s": time_to_drain_s(pending_msgs, trend_per_s(history, key, "pending_msgs")),
         "sampled_ago_s": sampled_ago_s(state, columns.sampled_mono_us[row]),

@@ -4,24 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 
 from nats.aio.msg import Msg
 
 from natstui.errors import NatstuiError, RequestFailed, ServerGone
 from natstui.feed import Sink
-from natstui.jetstream.connection.client import Client
-from natstui.jetstream.events.advisories import read_ack_sample, read_advisory
+from natstui.jetstream.connection.client import Client, OnMessage
+from natstui.jetstream.events.ack_samples import AckSamples
+from natstui.jetstream.events.advisories import read_advisory
 from natstui.jetstream.events.storm import Storm
 from natstui.model.records.record import Record, Restored, Unavailable
 
 _PREFIX = "$JS.EVENT"
 # Never the whole prefix: its API audit repeats every reply to our own polling.
-_SUBJECTS: dict[str, Callable[[bytes], Record]] = {
-    "ADVISORY.STREAM.>": read_advisory,
-    "ADVISORY.CONSUMER.>": read_advisory,
-    "METRIC.CONSUMER.ACK.>": read_ack_sample,
-}
+_ADVISORIES = ("ADVISORY.STREAM.>", "ADVISORY.CONSUMER.>")
+_ACK_SAMPLES = "METRIC.CONSUMER.ACK.>"
 _MOST_PER_S = 500
 _HELD = "events"
 _UNREADABLE = "announcements"
@@ -82,6 +79,10 @@ class _Gate:
         """Count one that cannot be read: anybody who may publish can forge them."""
         self._unreadable.add(str(error))
 
+    def hold(self, why: str) -> None:
+        """Count one that is left out, and why."""
+        self._held.add(why)
+
     def add(self, record: Record) -> None:
         """Pass a record on, or count it."""
         second = int(time.monotonic())
@@ -92,7 +93,7 @@ class _Gate:
             self._sink.add(record)
             return
         self._storm.add(record)
-        self._held.add(f"more than {_MOST_PER_S} a second")
+        self.hold(f"more than {_MOST_PER_S} a second")
 
     def close(self) -> None:
         """Tell what was counted last, and stop reporting."""
@@ -104,27 +105,29 @@ class _Gate:
 async def listen(client: Client, sink: Sink) -> None:
     """Pass announcements on until cancelled; a denied subscription becomes Unavailable."""
     gate = _Gate(sink)
+    samples = AckSamples(sink, gate.leave_out, gate.hold)
     prefix = client.connection.event_prefix or _PREFIX
-    try:
-        for subject, read in _SUBJECTS.items():
-            await _subscribe(client, f"{prefix}.{subject}", read, gate, sink)
-        await asyncio.Event().wait()
-    finally:
-        gate.close()
-
-
-async def _subscribe(
-    client: Client, subject: str, read: Callable[[bytes], Record], gate: _Gate, sink: Sink
-) -> None:
-    def unavailable(error: NatstuiError) -> None:
-        denied = getattr(error, "subject", None)
-        sink.add(Unavailable(time.time_ns() // 1000, subject, str(error), denied))
 
     async def take(message: Msg) -> None:
         try:
-            gate.add(read(message.data))
+            gate.add(read_advisory(message.data))
         except RequestFailed as error:
             gate.leave_out(error)
+
+    try:
+        for subject in _ADVISORIES:
+            await _subscribe(client, f"{prefix}.{subject}", take, sink)
+        await _subscribe(client, f"{prefix}.{_ACK_SAMPLES}", samples.take, sink)
+        await asyncio.Event().wait()
+    finally:
+        samples.close()
+        gate.close()
+
+
+async def _subscribe(client: Client, subject: str, take: OnMessage, sink: Sink) -> None:
+    def unavailable(error: NatstuiError) -> None:
+        denied = getattr(error, "subject", None)
+        sink.add(Unavailable(time.time_ns() // 1000, subject, str(error), denied))
 
     while True:
         try:

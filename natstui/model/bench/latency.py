@@ -18,6 +18,8 @@ PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p999": 99.9, "p9999": 99.
 """Every percentile that is computed, by its name in checks, JSON and tables."""
 SHOWN_PERCENTILES = ("p50", "p90", "p99", "p999")
 """Those that people are shown: on the screen, in a summary, in a report."""
+SAMPLED_PERCENTILES = ("p50", "p99")
+"""Those of acknowledgements of one consumer, beside the longest time."""
 COMPARED_PERCENTILES = ("p50", "p99", "p999")
 """Those in which two benchmarks are compared."""
 

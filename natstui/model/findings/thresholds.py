@@ -101,6 +101,19 @@ REPEATS_ONLY_S = _threshold(
     3.0, "only repeats", "s",
     "nothing new was delivered for this long, while deliveries went on and messages wait",
 )  # fmt: skip
+ACKS_FEWEST = int(
+    _threshold(
+        10, "ack samples", "events", "fewer sampled acknowledgements in five minutes tell nothing"
+    )
+)
+ACKS_AGAIN_SHARE = _threshold(
+    0.05, "acks of repeats", "share",
+    "from this share on of sampled acknowledgements, without naks, messages come again too soon",
+)  # fmt: skip
+ACKS_LATE_SHARE = _threshold(
+    0.25, "acks of repeats, late", "share",
+    "of ack wait: only if p99 of the samples is above it, repeats are laid to ack wait",
+)  # fmt: skip
 GIVEN_UP_KEPT_S = _threshold(
     300.0, "given up", "s",
     "a message that was given up is told of for so long, where the server does not tell any more",

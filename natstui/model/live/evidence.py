@@ -11,14 +11,17 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
+from natstui.model.bench.latency import from_latencies
+from natstui.model.live.ack_times import AckWindow
 from natstui.model.live.message_counts import MessageCount, MessageCounts
 from natstui.model.records.evidence import (
+    AcksCounted,
     AdvisoriesCounted,
     EvidenceSoFar,
     MessageTrouble,
     Trouble,
 )
-from natstui.model.records.record import Advisory
+from natstui.model.records.record import AckSample, Advisory
 
 MOST_TROUBLED = 2_000
 """Consumers and streams of which evidence is kept; above, what is oldest is dropped."""
@@ -27,6 +30,8 @@ _FIELDS: dict[str, str] = {"nak": "naks", "terminated": "terms", "max_deliver": 
 
 Name = tuple[str, str]
 """Stream and consumer; an empty consumer for the stream itself."""
+Told = Advisory | AdvisoriesCounted | AckSample | AcksCounted
+"""What evidence is made of."""
 _NOTHING: Mapping[Name, Trouble] = MappingProxyType({})
 
 
@@ -36,19 +41,28 @@ class Evidence:
 
     of: Mapping[Name, Trouble] = field(default_factory=lambda: _NOTHING)
 
-    def after(self, told: Iterable[Advisory | AdvisoriesCounted]) -> Evidence:
-        """Return the evidence after announcements; the same object when they add nothing."""
+    def after(self, told: Iterable[Told]) -> Evidence:
+        """Return the evidence after announcements; the same object when there are none."""
         troubles: dict[Name, Trouble] | None = None
         for one in told:
-            if one.stream is None or one.type not in _TELLING:
-                continue
             troubles = dict(self.of) if troubles is None else troubles
-            _take(troubles, one, (one.stream, one.consumer or ""))
+            if isinstance(one, AckSample | AcksCounted):
+                _sample(troubles, one, (one.stream, one.consumer))
+            elif one.stream is not None and one.type in _TELLING:
+                _take(troubles, one, (one.stream, one.consumer or ""))
         if troubles is None:
             return self
         while len(troubles) > MOST_TROUBLED:
             del troubles[min(troubles, key=lambda name: troubles[name].last_at_us)]
         return Evidence(MappingProxyType(troubles))
+
+    def acks(self, name: Name, created_at_us: int, now_at_us: int) -> AckWindow | None:
+        """Return the sampled acknowledgements of a consumer; None without any."""
+        trouble = self.of.get(name)
+        if trouble is None or trouble.acks.last_at_us < created_at_us:
+            return None
+        window = trouble.acks.until(now_at_us)
+        return window if window.times.total_count else None
 
 
 def evidence_of(record: EvidenceSoFar) -> Evidence:
@@ -88,6 +102,19 @@ def _take(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name
             counts = counts.after(one.at_us, message_of(one), 1)
         changes = {which: counts}
         troubles[name] = replace(known, **changes)  # type: ignore[arg-type]
+
+
+def _sample(troubles: dict[Name, Trouble], one: AckSample | AcksCounted, name: Name) -> None:
+    """Add sampled acknowledgements."""
+    known = troubles.get(name) or Trouble(*name)
+    if isinstance(one, AckSample):
+        repeated_count, left_out_count = int(one.deliveries_count > 1), 0
+        times = from_latencies((one.ack_ns,))
+    else:
+        repeated_count, left_out_count = one.repeated_count, one.left_out_count
+        times = one.times
+    acks = known.acks.after(one.at_us, times, repeated_count, left_out_count)
+    troubles[name] = replace(known, acks=acks)
 
 
 def _text(one: Advisory | AdvisoriesCounted) -> str:

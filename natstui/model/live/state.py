@@ -11,7 +11,7 @@ from types import MappingProxyType
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
 from natstui.model.findings.finding import Findings
-from natstui.model.live.evidence import Evidence, evidence_of
+from natstui.model.live.evidence import Evidence, Told, evidence_of
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
@@ -23,7 +23,7 @@ from natstui.model.records.analysis import (
     AnalysisRun,
 )
 from natstui.model.records.benchmark import BenchmarkRecord
-from natstui.model.records.evidence import AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.messages import Answered, Tailed, newest_answers
 from natstui.model.records.record import (
     AckSample,
@@ -135,7 +135,7 @@ class State:
                 return _after_link(self, record)
             case Unavailable() | Restored():
                 return _after_availability(self, record)
-            case AckSample() | AdvisoriesCounted() | EvidenceSoFar():
+            case AckSample() | AcksCounted() | AdvisoriesCounted() | EvidenceSoFar():
                 return _after_announced(self, record)
             case Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
                 return _after_answer(self, record)
@@ -231,12 +231,13 @@ def _noticed(state: State, record: Happening) -> State:
     )
 
 
-def _after_announced(state: State, record: AckSample | AdvisoriesCounted | EvidenceSoFar) -> State:
+def _after_announced(
+    state: State, record: AckSample | AcksCounted | AdvisoriesCounted | EvidenceSoFar
+) -> State:
     match record:
         case AckSample():
-            samples = (*state.ack_samples[1 - EVENTS_KEPT :], record)
-            return replace(state, ack_samples=samples, now_at_us=now_us(state.now_at_us, record))
-        case AdvisoriesCounted():
+            return _after_row(state, [record], now_us(state.now_at_us, record))
+        case AcksCounted() | AdvisoriesCounted():
             evidence = state.evidence.after((record,))
             return replace(state, evidence=evidence, now_at_us=now_us(state.now_at_us, record))
         case EvidenceSoFar():
@@ -336,34 +337,31 @@ def _of_living_consumers(
 
 def folded(state: State, records: Iterable[Record]) -> State:
     """Return the state after records: the same as after one by one, in a tenth of the time."""
-    happenings: list[Happening] = []
-    samples: list[AckSample] = []
+    row: list[Happening | AckSample] = []
     now_at_us = state.now_at_us
     for record in records:
         match record:
-            case AckSample():
-                samples.append(record)
-                now_at_us = now_us(now_at_us, record)
-            case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
-                happenings.append(record)
+            case AckSample() | Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
+                row.append(record)
                 now_at_us = now_us(now_at_us, record)
             case _:
-                state = _after_row(state, happenings, samples, now_at_us).after(record)
-                happenings, samples, now_at_us = [], [], state.now_at_us
-    return _after_row(state, happenings, samples, now_at_us)
+                state = _after_row(state, row, now_at_us).after(record)
+                row, now_at_us = [], state.now_at_us
+    return _after_row(state, row, now_at_us)
 
 
-def _after_row(
-    state: State, happenings: list[Happening], samples: list[AckSample], now_at_us: int
-) -> State:
+def _after_row(state: State, row: Sequence[Happening | AckSample], now_at_us: int) -> State:
     """Take events that depend only on their order; the same state when there are none."""
-    if not happenings and not samples:
+    if not row:
         return state
+    happenings = [one for one in row if not isinstance(one, AckSample)]
+    samples = [one for one in row if isinstance(one, AckSample)]
+    told: list[Told] = [one for one in row if isinstance(one, AckSample | Advisory)]
     return replace(
         state,
         happenings=(*state.happenings, *happenings)[-EVENTS_KEPT:],
         ack_samples=(*state.ack_samples, *samples)[-EVENTS_KEPT:],
-        evidence=state.evidence.after(each for each in happenings if isinstance(each, Advisory)),
+        evidence=state.evidence.after(told),
         now_at_us=now_at_us,
     )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.bench.latency import LatencyCounts
+from natstui.model.live.ack_times import NO_ACKS, AckTimes
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCount, MessageCounts
 
 MessageTrouble = Literal["nak", "terminated", "max_deliver"]
@@ -27,6 +29,21 @@ class AdvisoriesCounted:
 
 
 @dataclass(frozen=True, slots=True)
+class AcksCounted:
+    """Sampled acknowledgements that came faster than they are passed on one by one, counted."""
+
+    at_us: int
+    stream: str
+    consumer: str
+    times: LatencyCounts
+    """From delivery to acknowledgement."""
+    repeated_count: int
+    """Samples among them of messages that had been delivered before."""
+    left_out_count: int
+    """Further samples that came too fast to be read."""
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """What was announced of one consumer, or of one stream, since it was made."""
 
@@ -44,13 +61,16 @@ class Trouble:
     rolled_back_at_us: int = 0
     """When its last sequence went back; 0 for never."""
     rolled_back_text: str = ""
+    acks: AckTimes = NO_ACKS
+    """Its sampled acknowledgements; they are no trouble by themselves."""
 
     @property
     def last_at_us(self) -> int:
         """When the newest of all this was announced."""
         counts = (self.naks, self.terms, self.give_ups)
         times = (one.last_at_us for one in counts)
-        return max((*times, self.rolled_back_at_us, *self.elected_at_us[-1:]))
+        others = (self.rolled_back_at_us, self.acks.last_at_us)
+        return max((*times, *others, *self.elected_at_us[-1:]))
 
 
 @dataclass(frozen=True, slots=True)

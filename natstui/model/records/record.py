@@ -19,7 +19,7 @@ from natstui.model.records.analysis import (
     AnalysisRecord,
 )
 from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
-from natstui.model.records.evidence import AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
     ChangeSession,
@@ -191,6 +191,7 @@ Record = (
     | AdvisoriesCounted
     | EvidenceSoFar
     | AckSample
+    | AcksCounted
     | Noted
     | Outcome
     | RecordingChanged
@@ -299,6 +300,7 @@ EngineCommand = (
 Command = EngineCommand | ManagingCommand | AnalysisCommand
 
 
+_BY_THE_SERVERS_CLOCK = (Advisory, AdvisoriesCounted, AckSample, AcksCounted)
 _SET_BACK_US = 2_000_000
 """What an engine made so much earlier than the record before it, it made on another clock."""
 
@@ -316,7 +318,7 @@ def now_us(before_us: int, record: Record) -> int:
     """Return the moment it is after a record. Time goes back when the engine's clock was set."""
     at_us = record.taken_at_us if isinstance(record, Snapshot) else record.at_us
     # Announcements bear the server's clock, which may be another one.
-    of_engine = not isinstance(record, Advisory | AdvisoriesCounted | AckSample)
+    of_engine = not isinstance(record, _BY_THE_SERVERS_CLOCK)
     if of_engine and at_us < before_us - _SET_BACK_US:
         return at_us
     return moment_us(before_us, at_us)

@@ -127,6 +127,8 @@ def decode_keyframe(line: bytes) -> Keyframe:
         raise BadLine("a segment does not begin with a keyframe")
     if value.snapshot is not None:
         check_sound(value.snapshot, "keyframe")
+    if value.evidence is not None:
+        check_sound(value.evidence, "keyframe")
     return value
 
 

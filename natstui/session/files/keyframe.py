@@ -12,8 +12,9 @@ from natstui.model.live.history import History
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkRecord
-from natstui.model.records.evidence import AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.record import (
+    AckSample,
     Advisory,
     Configured,
     EngineStarted,
@@ -34,6 +35,8 @@ _KNOWLEDGE = (
     Restored,
     Advisory,
     AdvisoriesCounted,
+    AckSample,
+    AcksCounted,
     EvidenceSoFar,
     BenchmarkSoFar,
     *get_args(BenchmarkRecord),

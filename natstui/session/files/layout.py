@@ -19,7 +19,7 @@ from natstui.model.live.history import (
 
 KEYFRAME, EVENTS, FLOW, HOUR, QUARTER, REST = range(6)
 MEMBERS_COUNT = 6
-FLOW_KINDS = frozenset({"ack_sample", "benchmark_report", "benchmark_progress"})
+FLOW_KINDS = frozenset({"ack_sample", "acks_counted", "benchmark_report", "benchmark_progress"})
 """Kinds that come many times a second."""
 
 

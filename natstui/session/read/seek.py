@@ -45,6 +45,8 @@ _RESERVE_S = 5
 _HAPPENINGS = ("advisory", "link_changed", "noted", "outcome", "gap", "clock_stepped")
 """Kinds of which every record is an event that a state keeps."""
 _SAMPLES = ("ack_sample",)
+"""Those of which every record is kept; `acks_counted` is in the evidence only."""
+_ACKS = (*_SAMPLES, "acks_counted")
 _PLANS = ("benchmark_planned",)
 
 
@@ -101,7 +103,7 @@ class Route:
 
     def flows(self, kind: str, number: int) -> bool:
         """Tell whether a sample or report in a segment is wanted."""
-        return number >= (self.samples_from if kind in _SAMPLES else self.reports_from)
+        return number >= (self.samples_from if kind in _ACKS else self.reports_from)
 
 
 def route(recording: Recording, at_us: int) -> Route:
@@ -183,7 +185,9 @@ def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
 def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> list[Record]:
     """Return the records of the keyframe of a segment from which on something is read."""
     facts, rows = number == chosen.events_from, number == chosen.polls_from
-    if not facts and not rows and not span.index.records_count.get("gap"):
+    # Samples before this segment are left out: what they add up to is in its keyframe.
+    evidence = number == chosen.samples_from > chosen.events_from
+    if not (facts or rows or evidence) and not span.index.records_count.get("gap"):
         return []
     content = recording.part(span, (KEYFRAME, EVENTS))
     keyframe = content.keyframe
@@ -191,6 +195,8 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
         return []
     after_loss = follows_a_loss(content)
     records: list[Record] = keyframe.facts() if facts or after_loss else []
+    if evidence and not (facts or after_loss) and keyframe.evidence is not None:
+        records.append(keyframe.evidence)
     if (rows or after_loss) and keyframe.snapshot:
         records.append(keyframe.snapshot)
     return records

@@ -58,6 +58,8 @@ _CATEGORY = {
     "Trouble.consumer": _CONSUMER,
     "AckSample.stream": _STREAM,
     "AckSample.consumer": _CONSUMER,
+    "AcksCounted.stream": _STREAM,
+    "AcksCounted.consumer": _CONSUMER,
     "LinkChanged.server_name": _SERVER,
     "LinkChanged.cluster": _SERVER,
     "LinkChanged.domain": _SERVER,

@@ -8,6 +8,7 @@ from operator import attrgetter
 
 from natstui.clean import clean_line
 from natstui.model.findings.verdict import statuses
+from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import ack_rate_column, rate_column, trend_column
@@ -146,6 +147,14 @@ def delivered(view: ConsumerView, row: int) -> Cell:
     columns = view.columns
     text = f"{columns.delivered_stream_seq[row]}/{columns.delivered_consumer_seq[row]}"
     return Cell(text, "dim")
+
+
+def ack_times(view: ConsumerView, row: int) -> str:
+    """Return the sampled times from delivery to acknowledgement; empty where none is sampled."""
+    columns = view.columns
+    name = (columns.stream[row], columns.name[row])
+    window = view.state.evidence.acks(name, columns.created_at_us[row], view.now_at_us)
+    return "" if window is None else window_text(window)
 
 
 def activity_at_us(view: ConsumerView, row: int) -> int | None:

@@ -80,6 +80,8 @@ def consumer_sections(view: ConsumerView, row: int) -> list[Section]:
     status = cells.status(view, row)
     told = (Line("", status.text, status.look), line("", verdict.evidence))
     state = [Line(label, *cell(view, row)) for label, cell in _CONSUMER_STATE]
+    if sampled := cells.ack_times(view, row):
+        state.append(line("ack time", sampled))
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     if columns.pinned_client[row]:
         state.append(line("pinned client", columns.pinned_client[row] or ""))

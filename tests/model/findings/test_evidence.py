@@ -14,7 +14,8 @@ from natstui.model.live.evidence import MOST_TROUBLED, evidence_of, evidence_so_
 from natstui.model.live.message_counts import ROOM, MessageCount, MessageCounts
 from natstui.model.live.state import EVENTS_KEPT, State, folded
 from natstui.model.records.evidence import AdvisoriesCounted
-from natstui.model.records.record import Advisory
+from natstui.model.records.record import AckSample, Advisory
+from tests.model.findings.life import Life, at_us
 
 
 def advisory(
@@ -94,3 +95,46 @@ def test_a_keyframe_repeats_all_evidence() -> None:
     again = decode_record(encode_record(told))
     assert evidence_of(again) == state.evidence  # type: ignore[arg-type]
     assert State().after(again).evidence == state.evidence
+
+
+def acked(life: Life, ack_s: float, deliveries: int = 1) -> AckSample:
+    now_us = at_us(life.second + 0.5)
+    return AckSample(now_us, "S", "C", 1, 1, deliveries, round(ack_s * 1e9))
+
+
+def test_acknowledgements_near_ack_wait_are_told_until_ack_wait_is_raised() -> None:
+    life = Life({"ack_wait_ns": 30_000_000_000})
+    life.polls(2)
+    life.add(*(acked(life, 0.1) for _ in range(980)), *(acked(life, 1.0) for _ in range(9)))
+    life.poll()
+    assert "NT-C29" not in life.open
+    life.add(*(acked(life, 28.0) for _ in range(20)))
+    life.poll()
+    finding = life.open["NT-C29"]
+    assert finding.text == (
+        "acknowledged after p50 100ms, p99 28s, most 28s, of 1,009 samples in "
+        f"{finding.text.partition('samples in ')[2].partition(';')[0]}; ack wait is 30s"
+    )
+    assert abs(finding.numbers["p99_s"] - 28) < 0.3
+    life.configure({"ack_wait_ns": 60_000_000_000}, {})
+    life.poll()
+    assert "NT-C29" not in life.open
+
+
+def test_messages_that_come_again_and_were_not_refused_show_a_short_ack_wait() -> None:
+    life = Life({"ack_wait_ns": 1_000_000_000})
+    life.polls(2)
+    life.add(*(acked(life, 0.5, 1 + n % 2) for n in range(20)))
+    life.poll()
+    assert "10 messages came again" in life.open["NT-C29"].text
+    life.advise("nak", 7)
+    life.poll()
+    assert "NT-C29" not in life.open
+
+
+def test_repeats_that_are_acknowledged_at_once_have_another_cause() -> None:
+    life = Life({"ack_wait_ns": 30_000_000_000})
+    life.polls(2)
+    life.add(*(acked(life, 0.01, 2) for _ in range(50)))
+    life.poll()
+    assert "NT-C29" not in life.open

@@ -149,7 +149,7 @@ ACK_WAIT_SHORT = Kind(
     "the client acknowledges messages later than ack wait allows, so they are delivered twice",
     "the sampled times to acknowledge, against ack wait",
     "`e` and raise ack wait, or let the client report progress",
-    "", 0.0, 0.0, ("near",),
+    "", 0.0, 0.0, ("near", "ack samples", "acks of repeats", "acks of repeats, late"),
 )  # fmt: skip
 MAX_WAITING = Kind(
     "NT-C30", "consumer", "warning", "max waiting",

@@ -9,6 +9,7 @@ from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Seen
 from natstui.model.findings.rules.evidence import (
+    ack_wait_short,
     all_naked,
     backoff_spent,
     gave_up,
@@ -340,6 +341,7 @@ CONSUMER_RULES = (
     Rule(kinds.BACKOFF_SPENT, TOLD, backoff_spent),
     Rule(kinds.ALL_NAKED, TOLD, all_naked),
     Rule(kinds.TERMINATED, TOLD, terminated),
+    Rule(kinds.ACK_WAIT_SHORT, TOLD, ack_wait_short),
     Rule(kinds.LEADER_FLAPS, TOLD, leader_flaps),
     Rule(kinds.MAX_WAITING, ALWAYS, max_waiting),
     Rule(kinds.NO_MATCH, ALWAYS, no_match),

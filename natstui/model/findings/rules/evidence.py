@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.finding import Seen
 from natstui.model.findings.rules.look import ConsumerLook, StreamLook
 from natstui.model.findings.thresholds import (
+    ACKS_AGAIN_SHARE,
+    ACKS_FEWEST,
+    ACKS_LATE_SHARE,
     GIVEN_UP_KEPT_S,
     LEADERS_FEWEST,
     LEADERS_WINDOW_S,
     NAKED_LEAVE_SHARE,
     NAKED_SHARE,
     NAKS_FEWEST,
+    NEAR_SHARE,
     POISON_DELIVERIES,
     RECENT_S,
     TERMS_FEWEST,
 )
+from natstui.model.live.ack_times import window_text
 from natstui.model.live.message_counts import MessageCounts
-from natstui.units import counted
+from natstui.units import counted, duration_text
 
 Found = Seen | None
 _NAMED = 5
@@ -153,6 +159,31 @@ def backoff_spent(look: ConsumerLook, known: bool) -> Found:
         return None
     text = f"{counted(len(spent), 'message')} after {counted(len(backoff), 'step')} of backoff"
     return Seen(f"{text}: {_named(tuple(spent))}", None, tuple(spent))
+
+
+def ack_wait_short(look: ConsumerLook, known: bool) -> Found:
+    """Sampled acknowledgements take about as long as ack wait, or come after a redelivery.
+
+    A sample counts from the last delivery, so what is acknowledged after ack wait looks quick:
+    that it was delivered again, and nobody refused it, shows it then.
+    """
+    wait_ns = look.config.ack_wait_ns if look.config else None
+    if look.trouble is None or not wait_ns:
+        return None
+    window = look.trouble.acks.until(look.at_us)
+    count = window.times.total_count
+    p99_ns = window.times.percentile_ns(PERCENTILES["p99"])
+    if count < ACKS_FEWEST or p99_ns is None:
+        return None
+    refused = look.trouble.naks.last_at_us >= look.at_us - round(window.window_s * 1e6)
+    again = not refused and window.repeated_count >= ACKS_AGAIN_SHARE * count
+    near = p99_ns >= NEAR_SHARE * wait_ns
+    if not near and not (again and p99_ns >= ACKS_LATE_SHARE * wait_ns):
+        return None
+    text = f"acknowledged after {window_text(window)}; ack wait is {duration_text(wait_ns / 1e9)}"
+    if again:
+        text += f", and {counted(window.repeated_count, 'message')} came again"
+    return Seen(text, None, (), {"p99_s": p99_ns / 1e9, "repeated_count": window.repeated_count})
 
 
 def leader_flaps(look: ConsumerLook | StreamLook, known: bool) -> Found:

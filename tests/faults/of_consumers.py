@@ -212,7 +212,7 @@ CONSUMER_FAULTS = (
           both("RATE", push_to("RATE") | {"rate_limit_bps": 16_000}, max_msg_size=2000)),
     Fault("BEHIND", "NT-C23", falls_behind("BEHIND"),
           then(stops("BEHIND-publisher"), works("BEHIND")),
-          then(both("BEHIND"), slow("BEHIND")), after_s=10, leaves_s=2),
+          then(both("BEHIND"), slow("BEHIND")), after_s=12, leaves_s=5),
     Fault("REPEATS", "NT-C24", then(publish("REPEATS", 40), refetches("REPEATS", 3)),
           works("REPEATS"), both("REPEATS", {"ack_wait": SECOND_NS // 5}), after_s=4, leaves_s=1),
     Fault("HELD", "NT-C25", then(publish("HELD", 3), holds("HELD", 3)), works("HELD"),

@@ -13,7 +13,7 @@ from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_fig
 from natstui.errors import NotFound
 from natstui.jetstream.connection.client import Client
 from natstui.model.assets.defaults import consumer_request
-from natstui.model.bench.plan import BenchmarkPlan, Role, StreamPlan
+from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
 
 _KEPT = StreamPlan("", keep=True)
 _IDLE_CONSUMER_S = 60
@@ -167,7 +167,7 @@ def stream_config(stream: StreamPlan) -> dict[str, Any]:
         "max_msgs": -1 if stream.max_msgs is None else stream.max_msgs,
         "max_bytes": -1 if stream.max_bytes is None else stream.max_bytes,
         "allow_direct": True,
-        "description": "made by natstui for a benchmark",
+        "description": BENCHMARK_STREAM,
     }
     if stream.allow_batches:
         config |= {"allow_atomic": True, "allow_batched": True}

@@ -12,6 +12,9 @@ ClientKind = Literal["wire", "nats-py"]
 Acks = Literal["explicit", "all", "none", "double"]
 FaultKind = Literal["kill", "add", "pause", "resume"]
 
+BENCHMARK_STREAM = "made by natstui for a benchmark"
+"""The description of a stream that is made for a run, and deleted after it."""
+
 
 @dataclass(frozen=True, slots=True)
 class RateSegment:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from itertools import compress
 from operator import ne, or_
 
+from natstui.model.bench.plan import BENCHMARK_STREAM
 from natstui.model.findings.attention import attention
 from natstui.model.findings.board import Board
 from natstui.model.findings.catalogue.consumers import GONE
@@ -205,7 +206,9 @@ def _gone(board: Board, seat: Seat, state: State) -> None:
         for key in _missing(seat.streams, streams):
             entity = of_key(key)
             board.end(entity)
-            if not _back(state, entity):
+            known = seat.stream_settings.get(entity.stream)
+            meant = known is not None and known.description == BENCHMARK_STREAM
+            if not meant and not _back(state, entity):
                 board.tell(entity, S_GONE, Seen("it was there in the poll before"))
     for entity in board.told_of((GONE, S_GONE), GONE_KEPT_S):
         board.end(entity)

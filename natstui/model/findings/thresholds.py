@@ -88,8 +88,9 @@ STALLED_S = _threshold(
     "pull requests are open and messages pending, but none was delivered for this long",
 )  # fmt: skip
 FALLING_WINDOW_S = _threshold(
-    10.0, "falling behind, window", "s",
-    "the lowest backlog of the later half of so many seconds is held against the earlier half",
+    15.0, "falling behind, window", "s",
+    "the lowest backlog of each third of so many seconds is held against the third before; a "
+    "third is at least as long as the client rests between two fetches",
 )  # fmt: skip
 FALLING_PER_S = _threshold(
     1.0, "falling behind, rate", "msgs/s", "a backlog that grows more slowly is not falling behind"
@@ -97,6 +98,10 @@ FALLING_PER_S = _threshold(
 FALLING_MSGS = int(
     _threshold(10, "falling behind, backlog", "msgs", "a smaller backlog is not falling behind")
 )
+FALLING_BEHIND_S = _threshold(
+    10.0, "falling behind, time", "s",
+    "a backlog that is delivered in less time at the present pace is not falling behind",
+)  # fmt: skip
 REPEATS_ONLY_S = _threshold(
     3.0, "only repeats", "s",
     "nothing new was delivered for this long, while deliveries went on and messages wait",
@@ -136,6 +141,11 @@ PEER_LAG_MSGS = int(
 FULL_SOON_S = _threshold(
     3600.0, "full soon", "s", "a stream whose limit is reached within this time at its trend"
 )
+FULL_SOON_HELD_S = _threshold(
+    60.0, "full soon, held", "s",
+    "a limit that is still far is told of when it was soon to be reached for this long, or for a "
+    "tenth of the time that is left",
+)  # fmt: skip
 SUBJECTS_MOST = int(
     _threshold(
         1_000_000, "subjects", "subjects", "more subjects in one stream than this cost memory"

@@ -74,9 +74,9 @@ def test_subjects_of_a_work_queue_that_no_consumer_takes_are_named() -> None:
 
 def test_how_long_a_stream_that_refuses_will_last_is_told() -> None:
     life = Life({}, {"discard": "new", "max_msgs": 10_000})
-    for second in range(10):
+    for second in range(14):
         life.poll(stream={"stored_msgs": 1000 + 100 * second, "last_seq": 1000 + 100 * second})
-    assert life.open["NT-S26"].text == "1900 of 10000 messages, full in 1m21s"
+    assert life.open["NT-S26"].text == "2300 of 10000 messages, full in 1m17s"
 
 
 def test_what_is_risky_in_settings_is_found_when_asked_for() -> None:

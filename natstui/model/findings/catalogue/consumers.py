@@ -109,8 +109,9 @@ FALLING_BEHIND = Kind(
     "NT-C23", "consumer", "warning", "falling behind", "messages come faster than it takes them",
     "delivered/s and ack pending: is the client slow, or are there too few?",
     "start more clients of it, or `e` and raise max ack pending where that holds it back",
-    "Insights CONSUMER_008", 0.0, 2.0,
-    ("falling behind, window", "falling behind, rate", "falling behind, backlog"),
+    "Insights CONSUMER_008", 0.0, 5.0,
+    ("falling behind, window", "falling behind, rate", "falling behind, backlog",
+     "falling behind, time"),
 )  # fmt: skip
 ONLY_REPEATS = Kind(
     "NT-C24", "consumer", "warning", "only repeats",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 from natstui.model.findings.catalogue import consumers as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Seen
+from natstui.model.findings.rules.backlog import falling_behind
 from natstui.model.findings.rules.evidence import (
     ack_wait_short,
     all_naked,
@@ -27,9 +29,6 @@ from natstui.model.findings.rules.settings import (
     rate_limited,
 )
 from natstui.model.findings.thresholds import (
-    FALLING_MSGS,
-    FALLING_PER_S,
-    FALLING_WINDOW_S,
     FLOW_STALL_S,
     LAG_S,
     NEAR_SHARE,
@@ -212,28 +211,6 @@ def not_pinned(look: ConsumerLook, known: bool) -> Found:
     return Seen(f"{look.pending} pending, no client is pinned", look.waiting_since_us)
 
 
-def falling_behind(look: ConsumerLook, known: bool) -> Found:
-    """The lowest backlog of the later half of a window is above that of the earlier half.
-
-    Lowest ones are compared, because a healthy consumer of bursts comes back to nothing.
-    """
-    if look.pending < FALLING_MSGS and not known:
-        return None
-    values = look.past.values("pending_msgs", FALLING_WINDOW_S, fewest=4)
-    if len(values) < 4 or values[0][0] - values[-1][0] < FALLING_WINDOW_S * 0.8e6:
-        return None
-    middle_us = (values[0][0] + values[-1][0]) // 2
-    later, later_us = min((value, mono_us) for mono_us, value in values if mono_us > middle_us)
-    earlier, ago_us = min((value, -us) for us, value in values if us <= middle_us)
-    earlier_us = -ago_us
-    per_s = (later - earlier) * 1e6 / (later_us - earlier_us)
-    if later <= 0 or per_s < (FALLING_PER_S / 2 if known else FALLING_PER_S):
-        return None
-    since_us = look.at_us - (look.mono_us - earlier_us)
-    text = f"{look.pending} pending, {per_s:+.1f} a second"
-    return Seen(text, since_us, (), {"pending_msgs": look.pending, "per_s": per_s})
-
-
 def only_repeats(look: ConsumerLook, known: bool) -> Found:
     """Deliveries go on, and none of them is of a new message."""
     if look.before is None or not look.pending or not look.redelivered:
@@ -254,7 +231,10 @@ def redelivering(look: ConsumerLook, known: bool) -> Found:
         return None
     per_s = trend_per_s(look.state.consumer_history, look.key, "redelivered_msgs")
     if not per_s or per_s <= 0:
-        return None
+        # They come and go: it is over when none came for the whole time.
+        values = look.past.values("redelivered_msgs", TREND_S)
+        if not known or all(now <= before for (_, now), (_, before) in pairwise(values)):
+            return None
     return Seen(f"{counted(look.redelivered, 'message')} delivered again")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
+from itertools import chain
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.thresholds import PEER_ACTIVE_S
@@ -41,7 +42,8 @@ class Past:
         found: list[tuple[int, int]] = []
         recent = self._history.recent
         newest = recent[-1].roster if recent else None
-        for sample in reversed(recent):
+        # With many rows the first tier is short, and older ones go on.
+        for sample in chain.from_iterable(reversed(tier.samples) for tier in self._history.tiers):
             row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
             if row is None:
                 break

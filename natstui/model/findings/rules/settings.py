@@ -87,7 +87,8 @@ def _starts_at(look: ConsumerLook, start: object) -> Found:
 def expiring(look: ConsumerLook, known: bool) -> Found:
     """Nobody uses it, and most of its inactive threshold has passed."""
     config = look.config
-    if config is None or not config.inactive_threshold_ns or look.served:
+    # One that is not durable is meant to go when nobody uses it.
+    if config is None or not config.inactive_threshold_ns or look.served or not config.durable:
         return None
     threshold_s = config.inactive_threshold_ns / 1e9
     quiet_s = (look.at_us - look.idle_since_us) / 1e6

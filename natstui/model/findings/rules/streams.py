@@ -14,6 +14,7 @@ from natstui.model.findings.rules.evidence import leader_flaps
 from natstui.model.findings.rules.look import StreamLook, away
 from natstui.model.findings.rules.metadata import stream_threshold, stream_warning
 from natstui.model.findings.thresholds import (
+    FULL_SOON_HELD_S,
     FULL_SOON_S,
     GIVEN_UP_KEPT_S,
     HOLES_FEWEST,
@@ -105,11 +106,19 @@ def near(look: StreamLook, known: bool) -> Found:
     full_s = stream_full_in_s(look.state.stream_history, look.key, fill)
     soon = full_s is not None and full_s < FULL_SOON_S
     when = f", full in {duration_text(full_s)}" if full_s is not None else ""
-    if config.max_msgs and (is_near(stored, config.max_msgs) or soon):
-        return Seen(f"{stored} of {config.max_msgs} messages{when}")
-    if config.max_bytes and (is_near(size, config.max_bytes) or soon):
-        return Seen(f"{bytes_text(size)} of {bytes_text(config.max_bytes)}{when}")
-    return None
+    levels = (
+        (stored, config.max_msgs, f"{stored} of {config.max_msgs} messages"),
+        (size, config.max_bytes, f"{bytes_text(size)} of {bytes_text(config.max_bytes or 0)}"),
+    )
+    for level, most, text in levels:
+        if most and is_near(level, most):
+            return Seen(text + when)
+    if full_s is None or not soon:
+        return None
+    # The first messages of a stream, or a burst, are no trend.
+    hold_s = min(FULL_SOON_HELD_S, full_s / 10)
+    worst = max(levels, key=lambda it: it[0] / it[1] if it[1] else 0.0)
+    return Seen(worst[2] + when, hold_s=hold_s)
 
 
 def silent(look: StreamLook, known: bool) -> Found:

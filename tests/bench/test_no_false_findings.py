@@ -1,0 +1,71 @@
+"""A benchmark without faults accuses nobody, while the same poller looks on as in the viewer."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+import pytest
+
+from natstui.bench.plan.flags import overridden
+from natstui.bench.plan.scenario import find_scenario, ready_scenarios
+from natstui.bench.run.controller import Benchmark
+from natstui.config.connection import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.poller import poll
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.findings.catalogue.account import A_API_SLOW, M_STALE
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.live.state import State
+from natstui.model.records.record import Record
+from tests.bench.running import Records
+
+_OF_A_BUSY_MACHINE = {A_API_SLOW, M_STALE}
+_LOOKED_ON_US = 3_000_000
+
+
+class Judge:
+    """A sink that keeps whatever was told at any time."""
+
+    def __init__(self) -> None:
+        self.state = State()
+        self.told: dict[tuple[str, str], str] = {}
+
+    def add(self, record: Record) -> None:
+        self.state = judged_after(self.state, record)
+        for one in self.state.findings.open():
+            if one.kind not in _OF_A_BUSY_MACHINE and one.kind.severity != "info":
+                self.told[one.kind.code, one.entity.text] = one.text
+
+
+def short(name: str) -> BenchmarkPlan:
+    """Return a ready scenario that lasts for seconds, at a rate that a busy machine manages."""
+    plan = find_scenario(name)
+    changes = {"rate": "300"} if any(role.schedule for role in plan.roles) else {"msgs": "6k"}
+    if plan.duration_s is not None:
+        changes["duration"] = "6s"
+    return replace(overridden(plan, changes), warmup_s=0.0, faults=())
+
+
+@pytest.mark.parametrize("name", ready_scenarios())
+async def test_a_ready_scenario_without_faults_raises_nothing(name: str, broker: Broker) -> None:
+    connection, judge = Connection(servers=(broker.url,)), Judge()
+    client = await connect(connection)
+    watching = [
+        asyncio.create_task(listen(client, judge)),
+        asyncio.create_task(poll(client, PollControl(0.5), judge)),
+    ]
+    try:
+        await asyncio.wait_for(Benchmark(short(name), connection, Records()).run(), 240)
+        seen_us = judge.state.now_mono_us
+        while judge.state.now_mono_us < seen_us + _LOOKED_ON_US:
+            await asyncio.sleep(0.2)
+    finally:
+        for task in watching:
+            task.cancel()
+        await asyncio.gather(*watching, return_exceptions=True)
+        await client.close()
+    assert seen_us and not judge.told, judge.told

@@ -6,18 +6,22 @@ import asyncio
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 
 from rich.console import RenderableType
 from textual import events
+from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
+from textual.color import Color
 from textual.command import CommandList, CommandPalette
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.notifications import SeverityLevel
+from textual.style import Style
 from textual.theme import ThemeProvider
 
 from natstui.clean import clean_line, clean_text
@@ -29,6 +33,17 @@ from natstui.tui.kit.too_small import TerminalSized, TooSmall, too_small
 
 _SAME_TOAST_S = 2.0
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+
+
+@lru_cache(1024)
+def _grounds(base: Color, ground: Color) -> tuple[Style, Style]:
+    """Return the style inside a border and the one outside."""
+    return Style(background=base + ground), Style(background=base)
+
+
+# Textual (8.2) remembers these per widget: a thousand closed widgets stay in memory with every
+# line that was drawn of them (its issue 6665).
+StylesCache.get_inner_outer = staticmethod(_grounds)  # type: ignore[method-assign,assignment]
 
 
 class Palette(TerminalSized, CommandPalette):

@@ -22,6 +22,7 @@ from natstui.model.records.record import (
     Noted,
     Outcome,
     PollNow,
+    Prefer,
     SetInterval,
     SetPolling,
     Watch,
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
 Status = Literal["done", "refused", "failed"]
 Answer = tuple[str, str | None]
 """A sentence for people, and what was asked for."""
-ViewerCommand = Watch | ListSessions | ExportSelection | ChangeSession
+ViewerCommand = Watch | Prefer | ListSessions | ExportSelection | ChangeSession
 
 
 class Commands:
@@ -104,6 +105,9 @@ class Commands:
         if isinstance(command, Watch):
             self._control.look_at(command.streams, command.consumers)
             return
+        if isinstance(command, Prefer):
+            self._control.prefer(frozenset(command.consumers))
+            return
         text, body_json = "listed", None
         if isinstance(command, ExportSelection):
             text = await asyncio.to_thread(execute_export, command, self._recorder.known)
@@ -124,7 +128,7 @@ class Commands:
         if isinstance(command, BenchmarkCommand):
             return await (await self._benchmarking()).execute(command)
         match command:
-            case Watch() | ListSessions() | ExportSelection() | ChangeSession():
+            case Watch() | Prefer() | ListSessions() | ExportSelection() | ChangeSession():
                 await self._serve_viewer(command)
                 return None
             case SetInterval():

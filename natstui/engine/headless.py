@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -62,13 +62,16 @@ async def record_server(
     duration_s: float | None,
     log: ConnectionLog,
     on_folder: Callable[[str], None],
+    beside: Iterable[Sink] = (),
 ) -> None:
     """Record until SIGTERM, SIGINT, or the time is up; goes on when server or disk fail.
+
+    `beside` gets every record, too.
 
     Raises SessionError when it cannot begin, ConnectionFailed when there never was a connection.
     """
     recorder = EngineRecorder(recording.sessions, lambda _name: recording, log.change)
-    feed = Feed([recorder, log])
+    feed = Feed([recorder, log, *beside])
     # Before the folder is made, so that its first line knows who records.
     feed.add(started_of(settings, connection))
     recorder.prepare()

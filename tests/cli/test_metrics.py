@@ -10,10 +10,12 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 
 import nats
+import pytest
 from nats.js.api import ConsumerConfig, StreamConfig, StreamSource
 from prometheus_client.metrics_core import Metric
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -66,10 +68,13 @@ HOSTILE = 'he said "no"\\ and\nleft \x1b[31m'
 
 
 @contextmanager
-def metrics(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """Run the command; give the process and the address of its page."""
+def metrics(
+    *words: str, command: Sequence[str] = ("metrics", "--listen", "127.0.0.1:0")
+) -> Iterator[tuple[subprocess.Popen[str], str]]:
+    """Run a command that serves metrics; give the process and the address of its page."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "natstui", "metrics", "--listen", "127.0.0.1:0", *words],
+        [sys.executable, "-m", "natstui", *command, *words],
+        stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
     )
@@ -81,7 +86,8 @@ def metrics(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         yield process, found[0]
     finally:
         process.send_signal(signal.SIGTERM)
-        assert process.wait(30) == 0
+        # `watch` is left by Ctrl-C, and has nothing to end in order.
+        assert process.wait(30) in (0, -signal.SIGTERM)
         process.stderr.close()
 
 
@@ -161,6 +167,36 @@ async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
     for name, number in said.items():
         assert value(found, f"jetstream_consumer_{name}", **of_consumer) == number
     assert value(found, "jetstream_consumer_delivered_consumer_seq", **of_consumer) == 5
+
+
+@pytest.mark.parametrize("name", ["watch", "record"])
+async def test_watch_and_record_serve_the_same_beside(
+    name: str, nats_server: Broker, tmp_path: Path
+) -> None:
+    await filled(nats_server.url)
+    command = [name, "--metrics", "127.0.0.1:0", "--server", nats_server.url]
+    if name == "record":
+        command += ["--sessions", str(tmp_path)]
+    with metrics(command=command) as (_, url):
+        found = await asyncio.to_thread(
+            scraped, url, lambda found: "jetstream_consumer_num_pending" in found
+        )
+    assert found.keys() >= EXPECTED.keys() - {"natstui_finding_since_seconds"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("watch", "--once", "--metrics", ":1"), "leave --once out"),
+        (("watch", "--metrics", "here"), "--metrics 'here' is no address"),
+        (("record", "--metrics", "here"), "--metrics 'here' is no address"),
+    ],
+)
+def test_metrics_beside_are_refused_in_one_sentence(words: Sequence[str], sentence: str) -> None:
+    command = [sys.executable, "-m", "natstui", *words, "--server", "nats://127.0.0.1:1"]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 2 and sentence in ended.stderr, ended
+    assert ended.stderr.count("\n") == 1
 
 
 async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(

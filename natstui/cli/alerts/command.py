@@ -80,12 +80,12 @@ async def _watch(settings: Settings, connection: Connection) -> None:
     from natstui.engine.live import watch_server
     from natstui.jetstream.polling.control import PollControl
 
-    latest, stop = Latest(), asyncio.Event()
+    control, most = PollControl(settings.monitor.interval_s), settings.monitor.max_requests_per_s
+    latest, stop = Latest(control), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     notices = Notices(settings.alerts)
     sender = Sender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
-    control, most = PollControl(settings.monitor.interval_s), settings.monitor.max_requests_per_s
     watching = asyncio.ensure_future(
         watch_server(
             connection, control, latest, most, lambda client: setattr(sender, "client", client)

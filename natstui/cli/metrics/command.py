@@ -27,30 +27,26 @@ def metrics(settings: Settings, connection: Connection, listen: str, interval: s
     """
     import asyncio
 
-    from natstui.cli.metrics.serving import parse_address
-
     interval_s = interval_seconds(interval) if interval else settings.monitor.interval_s
-    asyncio.run(_serve(settings, connection, parse_address(listen), interval_s))
+    asyncio.run(_serve(settings, connection, listen, interval_s))
 
 
 async def _serve(
-    settings: Settings, connection: Connection, address: tuple[str, int], interval_s: float
+    settings: Settings, connection: Connection, listen: str, interval_s: float
 ) -> None:
     import asyncio
     import signal
 
-    from natstui.cli.metrics.exposition import Exposition, Latest
-    from natstui.cli.metrics.serving import serving
+    from natstui.cli.metrics.exposition import Latest
+    from natstui.cli.metrics.serving import metrics_at
     from natstui.engine.live import watch_server
     from natstui.jetstream.polling.control import PollControl
 
-    latest, exposition, stop = Latest(), Exposition(), asyncio.Event()
+    control, budget = PollControl(interval_s), settings.monitor.max_requests_per_s
+    latest, stop = Latest(control), asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    control, budget = PollControl(interval_s), settings.monitor.max_requests_per_s
-    with serving(address, lambda: exposition.text(latest.state)) as port:
-        where = f"http://{address[0]}:{port}/metrics"
-        click.echo(f"metrics at {where}", err=True)
+    with metrics_at(listen, "--listen", lambda: latest.state):
         works = {
             asyncio.ensure_future(stop.wait()),
             asyncio.ensure_future(

@@ -12,14 +12,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
+from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
 from natstui.model.live.age import stale_after_us
-from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, Upstream
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
+
+if TYPE_CHECKING:
+    from natstui.jetstream.polling.control import PollControl
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 
@@ -60,12 +64,16 @@ def _label(name: str, value: str | None) -> str:
 class Latest:
     """A sink that keeps the newest state."""
 
-    def __init__(self) -> None:
+    def __init__(self, control: PollControl | None = None) -> None:
+        """`control` is told which consumers have a finding, so that they are polled first."""
         self.state = State()
+        self._control = control
 
     def add(self, record: Record) -> None:
         """Take one record."""
         self.state = judged_after(self.state, record)
+        if self._control is not None and isinstance(record, Snapshot):
+            self._control.prefer(frozenset(preferred(self.state.findings)))
 
 
 class Exposition:

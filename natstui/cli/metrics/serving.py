@@ -8,8 +8,11 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
-from natstui.cli.metrics.exposition import CONTENT_TYPE
+import click
+
+from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition
 from natstui.errors import UsageError
+from natstui.model.live.state import State
 
 _SILENT_S = 10.0
 """A client that sends nothing for so long is left."""
@@ -60,11 +63,11 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing of each scrape."""
 
 
-def parse_address(text: str) -> tuple[str, int]:
+def parse_address(text: str, flag: str = "--listen") -> tuple[str, int]:
     """Return host and port of `127.0.0.1:9777`, `[::1]:9777` or `:9777`; raises UsageError."""
     host, colon, port = text.rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65_535:
-        raise UsageError(f"--listen {text!r} is no address: write it as 127.0.0.1:9777")
+        raise UsageError(f"{flag} {text!r} is no address: write it as 127.0.0.1:9777")
     return host.strip("[]") or "127.0.0.1", int(port)
 
 
@@ -86,3 +89,19 @@ def serving(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
     finally:
         server.shutdown()
         server.server_close()
+
+
+@contextmanager
+def metrics_at(text: str | None, flag: str, state: Callable[[], State]) -> Iterator[None]:
+    """Answer scrapes at an address until the end of the block, and say where; None: do not.
+
+    `state` returns what is known. Raises UsageError for what is no address, or a taken one.
+    """
+    if text is None:
+        yield
+        return
+    host, port = parse_address(text, flag)
+    exposition = Exposition()
+    with serving((host, port), lambda: exposition.text(state())) as port:
+        click.echo(f"metrics at http://{host}:{port}/metrics", err=True)
+        yield

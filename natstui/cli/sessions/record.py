@@ -67,12 +67,16 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 @click.option(
     "--log-file", metavar="FILE", type=click.Path(path_type=Path), help="Log there, not to stderr."
 )
+@click.option(
+    "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
+)
 def record(
     settings: Settings,
     connection: Connection,
     duration_s: float | None,
     sessions: str | None,
     log_file: Path | None,
+    metrics: str | None,
     **limits: Any,
 ) -> None:
     """Record everything until Ctrl-C, SIGTERM or the end of --duration.
@@ -82,6 +86,8 @@ def record(
     """
     import asyncio
 
+    from natstui.cli.metrics.exposition import Latest
+    from natstui.cli.metrics.serving import metrics_at
     from natstui.engine.headless import ConnectionLog, record_server
     from natstui.session.library import sessions_folder
     from natstui.session.write.settings import RecorderSettings
@@ -89,7 +95,13 @@ def record(
     folder = user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **limits)
     log = ConnectionLog(_logger(_opened(log_file)))
-    asyncio.run(record_server(settings, connection, recording, duration_s, log, click.echo))
+    latest = Latest() if metrics is not None else None
+    latest = Latest()
+    beside = [latest] if metrics is not None else []
+    with metrics_at(metrics, "--metrics", lambda: latest.state):
+        asyncio.run(
+            record_server(settings, connection, recording, duration_s, log, click.echo, beside)
+        )
 
 
 def _opened(path: Path | None) -> IO[str]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.cli.options import connection_options, interval_seconds
+from natstui.errors import UsageError
 
 if TYPE_CHECKING:
     from natstui.cli.watch.json_lines import Row
@@ -41,6 +42,9 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
     callback=_print_schema,
     help="Print the JSON Schema of --json, then exit.",
 )
+@click.option(
+    "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
+)
 @connection_options
 def watch(
     settings: Settings,
@@ -48,6 +52,7 @@ def watch(
     once: bool,
     as_json: bool,
     interval: str | None,
+    metrics: str | None,
 ) -> None:
     """Print streams, consumers, account and server as they change.
 
@@ -56,8 +61,11 @@ def watch(
     """
     import asyncio
 
-    from natstui.cli.watch.run import watch_on, watch_once
+    from natstui.cli.metrics.serving import metrics_at
+    from natstui.cli.watch.run import Collector, watch_on, watch_once
 
+    if once and metrics is not None:
+        raise UsageError("--metrics serves for as long as one watches: leave --once out")
     monitor = settings.monitor
     interval_s = interval_seconds(interval) if interval else monitor.interval_s
     write = _write_json if as_json else _write_text
@@ -66,7 +74,10 @@ def watch(
             asyncio.run(watch_once(connection, interval_s, write))
             return
         budget = monitor.max_requests_per_s
-        asyncio.run(watch_on(connection, interval_s, budget, write, only_new=as_json))
+        collector = Collector()
+        with metrics_at(metrics, "--metrics", lambda: collector.state):
+            watching = watch_on(connection, interval_s, budget, write, as_json, collector)
+            asyncio.run(watching)
     except KeyboardInterrupt:
         # Ctrl-C is how one leaves a monitor; with --once it leaves a set incomplete.
         sys.exit(_INTERRUPTED if once else 0)

@@ -20,6 +20,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
+from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.age import at_moment
 from natstui.model.live.snapshot import Snapshot
@@ -166,12 +167,14 @@ async def watch_on(
     requests_per_s: float | None,
     write: Write,
     only_new: bool,
+    collector: Collector,
 ) -> None:
     """Write what each poll saw until cancelled: all of it, or `only_new` values.
 
-    What grows stale is written as well, whether polls come or not.
+    What grows stale is written as well, whether polls come or not. `collector` is a new one, and
+    knows at any time what was seen.
     """
-    collector, control = Collector(), PollControl(interval_s)
+    control = PollControl(interval_s)
     client = await connect(connection, on_link=collector.add)
     try:
         polling = poll(client, control, collector, requests_per_s)
@@ -211,7 +214,11 @@ def _rows(state: State, written: WrittenRows, polled: bool, only_new: bool) -> I
 
 
 def look_at_lags(control: PollControl, state: State) -> None:
-    """Have the poller ask for the next message of a few consumers with a backlog."""
+    """Have the poller ask for the next message of a few consumers with a backlog.
+
+    What has a finding is polled in every poll.
+    """
+    control.prefer(frozenset(preferred(state.findings)))
     columns = state.consumers.columns
     behind = sorted(
         (row for row, pending in enumerate(columns.pending_msgs) if pending),

@@ -1,15 +1,28 @@
-"""Which streams and consumers are looked at though their counters are well, for their settings."""
+"""Which streams and consumers are looked at more than others: for settings, or for findings."""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import islice
 
-from natstui.model.findings.finding import Seat
+from natstui.model.findings.finding import Findings, Seat
 from natstui.model.findings.rules.settings import needs_attention
 from natstui.model.findings.rules.streams import refuses_or_drops
 from natstui.model.live.state import State
 
 Name = tuple[str, str]
+_PREFERRED_MOST = 100
+"""More would take the turn of everybody else in each poll."""
+
+
+def preferred(findings: Findings) -> tuple[Name, ...]:
+    """Return the consumers that something is wrong with, the worst first: to be polled first."""
+    of_consumers = (
+        (one.entity.stream, one.entity.consumer)
+        for one in findings.open()
+        if one.entity.consumer and one.kind.severity != "info"
+    )
+    return tuple(islice(dict.fromkeys(of_consumers), _PREFERRED_MOST))
 
 
 def attention(seat: Seat, state: State) -> Seat:

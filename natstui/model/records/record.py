@@ -237,6 +237,14 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class Prefer:
+    """Something is wrong with these: poll them in every poll, after what is in view."""
+
+    command_id: int
+    consumers: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SetInterval:
     """Poll at this interval from now on."""
 
@@ -278,6 +286,7 @@ class WriteNote:
 
 EngineCommand = (
     Watch
+    | Prefer
     | SetInterval
     | SetPolling
     | PollNow

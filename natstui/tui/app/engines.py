@@ -164,6 +164,7 @@ class Engines:
                 with contained("taking in what the engine said", self._app.report_defect):
                     newer = follower.fold(record)
                     self._announce(record, follower)
+                    follower.prefer(record)
                 if newer and follower is self.shown:
                     self.show_soon()
         except NatstuiError as error:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from time import monotonic
 
+from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import judged, judged_after
 from natstui.model.live.age import since_poll_us
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State, folded
-from natstui.model.records.record import EngineStarted, Record
+from natstui.model.records.record import EngineStarted, Prefer, Record
 from natstui.model.records.recording import ReplayPosition, ReplayReset
 from natstui.tui.app.link import Link
 
@@ -30,6 +31,7 @@ class Follower:
         self._whole = True
         self._waiting: list[Record] = []
         self._polled_s = monotonic()
+        self._preferred: frozenset[tuple[str, str]] = frozenset()
 
     def fold(self, record: Record) -> bool:
         """Fold one record into the state; return whether there is a newer state to show."""
@@ -41,6 +43,17 @@ class Follower:
             self._polled_s = monotonic()
         self.state = self._folded
         return True
+
+    def prefer(self, record: Record) -> None:
+        """Have the engine poll what has a finding in every poll; a new engine knows none."""
+        if isinstance(record, EngineStarted):
+            self._preferred = frozenset()
+        if not isinstance(record, Snapshot) or self.state.replay is not None:
+            return
+        consumers = preferred(self.state.findings)
+        if self._preferred != frozenset(consumers):
+            self._preferred = frozenset(consumers)
+            self.link.send(Prefer(0, consumers))
 
     def _build(self, record: Record) -> bool:
         """Add a record of the moment a replay seeks to; return whether that is complete now."""

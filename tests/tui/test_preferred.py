@@ -1,0 +1,65 @@
+"""What has a finding is polled in every poll, while the rest takes turns."""
+
+from __future__ import annotations
+
+import asyncio
+
+import nats
+from nats.js.api import ConsumerConfig, StorageType, StreamConfig
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.tui.viewer import Viewer, viewing
+
+_STREAMS_COUNT = 60
+_FEW_REQUESTS = {"NATSTUI_MONITOR_MAX_REQUESTS_PER_S": "6"}
+_STUCK = ("S30", "C")
+_POLLS = 6
+
+
+async def _filled(url: str) -> None:
+    nc = await nats.connect(url)
+    js = nc.jetstream()
+
+    async def one(name: str) -> None:
+        await js.add_stream(
+            StreamConfig(name=name, subjects=[name.lower()], storage=StorageType.MEMORY)
+        )
+        await js.add_consumer(name, ConsumerConfig(durable_name="C", ack_policy="explicit"))
+
+    for begin in range(0, _STREAMS_COUNT, 20):
+        await asyncio.gather(*(one(f"S{number:02}") for number in range(begin, begin + 20)))
+    await js.publish("s30", b"waits")
+    await nc.close()
+
+
+def _sampled(viewer: Viewer) -> dict[tuple[str, str], int]:
+    columns = viewer.app.state.consumers.columns
+    names = zip(columns.stream, columns.name, strict=True)
+    return dict(zip(names, columns.sampled_mono_us, strict=True))
+
+
+async def test_a_consumer_with_a_finding_is_in_every_poll_of_a_slow_sweep(
+    nats_server: Broker,
+) -> None:
+    await _filled(nats_server.url)
+    async with viewing(nats_server.url, environ=_FEW_REQUESTS) as viewer:
+        await viewer.press("5")
+        await viewer.until(
+            lambda: any(one.kind.code == "NT-C07" for one in viewer.app.state.findings.open()),
+            "no finding",
+            s=120,
+        )
+        await viewer.until(lambda: len(_sampled(viewer)) == _STREAMS_COUNT, "not all seen", s=120)
+        # The engine learns it with the poll that raised it, and the next one knows.
+        await viewer.pilot.pause(3.0)
+        before, last = _sampled(viewer), viewer.app.state.costs[-1].mono_us
+        fresh = dict.fromkeys(before, 0)
+        for _ in range(_POLLS):
+            await viewer.until(lambda: viewer.app.state.costs[-1].mono_us > last, "no poll", s=60)  # noqa: B023
+            last, now = viewer.app.state.costs[-1].mono_us, _sampled(viewer)
+            for name, sampled_us in now.items():
+                fresh[name] += sampled_us > before.get(name, sampled_us)
+            before = now
+    assert fresh[_STUCK] >= _POLLS - 1, fresh
+    others = sorted(count for name, count in fresh.items() if name != _STUCK)
+    assert others[len(others) // 2] <= _POLLS // 2, fresh

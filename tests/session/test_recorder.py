@@ -14,6 +14,7 @@ from statistics import median
 import pytest
 
 from natstui.errors import SessionError
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.files.entry import Splitter, entry_of, piece_of
@@ -38,7 +39,9 @@ class Recorded:
     told: list[RecordingChanged] = field(default_factory=list)
 
     def records(self) -> list[Record]:
-        return list(Recording(self.recorder.folder).records())
+        """What it was given: what it found in that is left out."""
+        records = Recording(self.recorder.folder).records()
+        return [one for one in records if not isinstance(one, FindingsChanged | FindingsSoFar)]
 
     def reasons(self) -> list[str]:
         return [change.reason for change in list(self.told) if change.reason]

@@ -52,9 +52,9 @@ def _line(notice: Notice) -> str:
 def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None) -> None:
     from natstui.cli.alerts.notices import Notices
     from natstui.cli.alerts.sending import check
-    from natstui.cli.health.recorded import judged_moments
     from natstui.cli.sessions.options import library
     from natstui.session.library import find
+    from natstui.session.read.judged import judged_moments
 
     alerts = flags.load().settings.alerts
     check(alerts, read_only=False)

@@ -134,10 +134,10 @@ def _look(flags: ConnectionFlags, chosen: Chosen, for_text: str) -> tuple[Report
 def _recorded(
     flags: ConnectionFlags, chosen: Chosen, session: str, sessions: str | None
 ) -> Report:
-    from natstui.cli.health.recorded import recorded_findings
     from natstui.cli.health.report import report_on
     from natstui.cli.sessions.options import library, progress
     from natstui.session.library import find
+    from natstui.session.read.judged import recorded_findings
 
     if flags.server or flags.context or flags.profile:
         raise UsageError("--session judges a recording: leave --server, --context, --profile out")

@@ -115,7 +115,9 @@ class Board:
         resolved = self._previous.resolved
         if self._resolved:
             resolved = (*resolved, *self._resolved)[-RESOLVED_KEPT:]
-        return Findings(MappingProxyType(self._watched), resolved, seat)
+        return Findings(
+            MappingProxyType(self._watched), resolved, tuple(self._resolved), seat=seat
+        )
 
 
 def _seen(

@@ -35,26 +35,29 @@ MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
 
 
-_JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored)
+JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored)
+"""Records after which it is looked anew what is wrong."""
 
 
-def judged(state: State) -> State:
-    """Return the state with what is wrong now."""
-    return replace(state, findings=evaluate(state.findings, state))
+def judged(state: State, most_rows: int = MOST_ROWS) -> State:
+    """Return the state with what is wrong now; a recording's own findings stay."""
+    if state.findings.recorded:
+        return state
+    return replace(state, findings=evaluate(state.findings, state, most_rows))
 
 
 def judged_after(state: State, record: Record) -> State:
     """Return the state after one more record, judged anew where the record calls for it."""
     after = state.after(record)
-    return judged(after) if isinstance(record, _JUDGED_AFTER) else after
+    return judged(after) if isinstance(record, JUDGED_AFTER) else after
 
 
-def evaluate(previous: Findings, state: State) -> Findings:
+def evaluate(previous: Findings, state: State, most_rows: int = MOST_ROWS) -> Findings:
     """Return the findings of a moment, from those of the moment that was judged before."""
     board = Board(previous, state)
     seat = attention(previous.seat, state)
     _gone(board, previous.seat, state)
-    waiting = _consumers(board, seat, state)
+    waiting = _consumers(board, seat, state, most_rows)
     _streams(board, seat, state)
     _rest(board, state)
     now = Seat(
@@ -127,12 +130,12 @@ def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
     return list(dict.fromkeys((*first, *_leaderless(columns), *rows)))
 
 
-def _consumers(board: Board, seat: Seat, state: State) -> tuple[Key, ...]:
+def _consumers(board: Board, seat: Seat, state: State, most_rows: int) -> tuple[Key, ...]:
     """Judge the consumers that may have changed; return those for which there was no time."""
     columns, keys, before = state.consumers.columns, state.consumers.roster.keys, seat.consumers
     rows = _candidates(board, seat, state)
     index = before.row_of if before is not None else {}
-    for row in rows[:MOST_ROWS]:
+    for row in rows[:most_rows]:
         earlier = index.get(keys[row])
         known = seat.consumer_columns
         old = (known, earlier) if known is not None and earlier is not None else None
@@ -143,7 +146,7 @@ def _consumers(board: Board, seat: Seat, state: State) -> tuple[Key, ...]:
             (state.now_mono_us, state.now_at_us) if gone else (look.mono_us, look.at_us)
         )
         board.settle(entity, conditions(look, board.known(entity)), mono_us, at_us)
-    return tuple(keys[row] for row in rows[MOST_ROWS:])
+    return tuple(keys[row] for row in rows[most_rows:])
 
 
 def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:

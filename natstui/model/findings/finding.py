@@ -116,6 +116,10 @@ class Findings:
     """What is open or about to be, by its entity."""
     resolved: tuple[Finding, ...] = ()
     """The newest that are over, oldest first."""
+    ended: tuple[Finding, ...] = ()
+    """All that the newest judgement ended, however many."""
+    recorded: bool = False
+    """They come from a recording, and are not judged again."""
     seat: Seat = field(default_factory=Seat)
 
     def of(self, entity: Entity) -> tuple[Finding, ...]:

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.bench.view import BenchmarkSoFar, BenchmarkView
 from natstui.model.findings.finding import Findings
+from natstui.model.findings.recorded import findings_after
 from natstui.model.live.evidence import Evidence, Told, evidence_of
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, History
 from natstui.model.live.past_polls import PastPolls
@@ -24,6 +25,7 @@ from natstui.model.records.analysis import (
 )
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.messages import Answered, Tailed, newest_answers
 from natstui.model.records.record import (
     AckSample,
@@ -109,7 +111,7 @@ class State:
     evidence: Evidence = field(default_factory=Evidence)
     """What was announced of consumers, streams and their messages, counted."""
     findings: Findings = field(default_factory=Findings)
-    """What is wrong, as `natstui.model.findings.evaluate` finds it after a poll."""
+    """What is wrong: as `natstui.model.findings.evaluate` finds it, or as a recording has it."""
     answers: tuple[Answered, ...] = ()
     """The newest answers to requests of screens, oldest first."""
     tailed: Tailed | None = None
@@ -137,6 +139,8 @@ class State:
                 return _after_availability(self, record)
             case AckSample() | AcksCounted() | AdvisoriesCounted() | EvidenceSoFar():
                 return _after_announced(self, record)
+            case FindingsChanged() | FindingsSoFar():
+                return _after_findings(self, record)
             case Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
                 return _after_answer(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
@@ -243,6 +247,14 @@ def _after_announced(
         case EvidenceSoFar():
             # A keyframe repeats what is known: it is no event.
             return replace(state, evidence=evidence_of(record))
+
+
+def _after_findings(state: State, record: FindingsChanged | FindingsSoFar) -> State:
+    findings = findings_after(state.findings, record)
+    if isinstance(record, FindingsSoFar):
+        # A keyframe repeats what is known: it is no event.
+        return replace(state, findings=findings)
+    return replace(state, findings=findings, now_at_us=now_us(state.now_at_us, record))
 
 
 def _after_availability(state: State, record: Unavailable | Restored) -> State:

@@ -20,6 +20,7 @@ from natstui.model.records.analysis import (
 )
 from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
     ChangeSession,
@@ -190,6 +191,8 @@ Record = (
     | Advisory
     | AdvisoriesCounted
     | EvidenceSoFar
+    | FindingsChanged
+    | FindingsSoFar
     | AckSample
     | AcksCounted
     | Noted
@@ -218,6 +221,7 @@ NEVER_RECORDED = (
     AnalysisFinished,
     BenchmarkSoFar,
     EvidenceSoFar,
+    FindingsSoFar,
 )
 """Kinds that are about recordings, replays and analyses, not about the server."""
 

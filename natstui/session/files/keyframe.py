@@ -7,12 +7,14 @@ from typing import get_args
 
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.bench.view import BenchmarkSoFar, so_far
+from natstui.model.findings.recorded import findings_so_far
 from natstui.model.live.evidence import evidence_so_far
 from natstui.model.live.history import History
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import (
     AckSample,
     Advisory,
@@ -38,6 +40,8 @@ _KNOWLEDGE = (
     AckSample,
     AcksCounted,
     EvidenceSoFar,
+    FindingsChanged,
+    FindingsSoFar,
     BenchmarkSoFar,
     *get_args(BenchmarkRecord),
 )
@@ -62,9 +66,11 @@ class Keyframe:
     """The one that was running; in the first keyframe also one that was over."""
     evidence: EvidenceSoFar | None = None
     """What was announced of consumers, streams and messages until then, as counts."""
+    findings: FindingsSoFar | None = None
+    """What was wrong; null in a recording that does not hold its findings."""
 
     def facts(self) -> list[Record]:
-        """Return the records that build what was known, polls aside."""
+        """Return the records that build what was known, polls and findings aside."""
         known = (self.started, self.link, self.permitted)
         facts: list[Record] = [record for record in known if record is not None]
         if self.configured.streams or self.configured.consumers:
@@ -76,7 +82,7 @@ class Keyframe:
 
     def records(self) -> list[Record]:
         """Return the records that build all that was known."""
-        more = (self.benchmark, self.snapshot)
+        more = (self.benchmark, self.snapshot, self.findings)
         return self.facts() + [record for record in more if record is not None]
 
 
@@ -121,6 +127,7 @@ class KeyframeMaker:
             snapshot=_whole(state),
             benchmark=so_far(benchmark, at_us) if benchmark and (first or running) else None,
             evidence=evidence_so_far(state.evidence, at_us),
+            findings=findings_so_far(state.findings, at_us),
         )
 
 

@@ -3,6 +3,7 @@
     events_from ── facts of its keyframe, then every event
     samples_from ─ the acknowledgements that a state keeps
     reports_from ─ the benchmark of its keyframe, then what it did since; all it did, without one
+    findings_from  the open ones of its keyframe, then what changed
     polls_from ─── its keyframe's rows; then one poll in 24 s, in 6 s, in 2 s, and at last all
 
 The history that a state keeps is thinned out on a grid of time (`natstui.model.live.history`),
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from natstui.lines import encode_record
 from natstui.model.bench.view import BenchmarkSoFar
+from natstui.model.findings.finding import RESOLVED_KEPT
 from natstui.model.live.history import (
     CONSUMER_COLUMNS,
     STREAM_COLUMNS,
@@ -48,6 +50,7 @@ _SAMPLES = ("ack_sample",)
 """Those of which every record is kept; `acks_counted` is in the evidence only."""
 _ACKS = (*_SAMPLES, "acks_counted")
 _PLANS = ("benchmark_planned",)
+_FINDINGS = ("findings_changed",)
 
 
 def _back_us(window_s: int, cells_count: int) -> int:
@@ -72,6 +75,7 @@ class Route:
     last: int
     events_from: int
     samples_from: int
+    findings_from: int
     reports_from: int
     benchmark: BenchmarkSoFar | None
     """The benchmark as that keyframe has it."""
@@ -79,6 +83,17 @@ class Route:
     quarter_from: int
     minutes_from: int
     all_polls_from: int
+
+    @property
+    def first(self) -> int:
+        """The first segment of all."""
+        return min(
+            self.events_from,
+            self.polls_from,
+            self.samples_from,
+            self.findings_from,
+            self.reports_from,
+        )
 
     def members(self, number: int, span: Span) -> list[int]:
         """Return the parts of a segment to read."""
@@ -99,6 +114,8 @@ class Route:
 
     def happens(self, kind: str, number: int) -> bool:
         """Tell whether an event in a segment is wanted."""
+        if kind in _FINDINGS:
+            return number >= self.findings_from
         return number >= (self.reports_from if _of_benchmark(kind) else self.events_from)
 
     def flows(self, kind: str, number: int) -> bool:
@@ -117,6 +134,7 @@ def route(recording: Recording, at_us: int) -> Route:
         last=last,
         events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
         samples_from=_enough(spans, last, _SAMPLES, EVENTS_KEPT),
+        findings_from=_enough(spans, last, _FINDINGS, RESOLVED_KEPT),
         reports_from=reports_from,
         benchmark=benchmark,
         polls_from=recording.span_at(at_us - _back_us(WINDOWS_S[-1], cells_count)),
@@ -164,7 +182,7 @@ def lines_until(recording: Recording, at_us: int) -> Iterator[bytes]:
         return
     chosen = route(recording, at_us)
     lines = HistoryLines()
-    first = min(chosen.events_from, chosen.polls_from, chosen.samples_from, chosen.reports_from)
+    first = chosen.first
     for number in range(first, chosen.last + 1):
         span = recording.spans[number]
         if number == chosen.reports_from and chosen.benchmark is not None:
@@ -187,7 +205,8 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
     facts, rows = number == chosen.events_from, number == chosen.polls_from
     # Samples before this segment are left out: what they add up to is in its keyframe.
     evidence = number == chosen.samples_from > chosen.events_from
-    if not (facts or rows or evidence) and not span.index.records_count.get("gap"):
+    wrong = number == chosen.findings_from
+    if not (facts or rows or evidence or wrong) and not span.index.records_count.get("gap"):
         return []
     content = recording.part(span, (KEYFRAME, EVENTS))
     keyframe = content.keyframe
@@ -199,6 +218,8 @@ def _beginning(recording: Recording, span: Span, number: int, chosen: Route) -> 
         records.append(keyframe.evidence)
     if (rows or after_loss) and keyframe.snapshot:
         records.append(keyframe.snapshot)
+    if (wrong or after_loss) and keyframe.findings:
+        records.append(keyframe.findings)
     return records
 
 

@@ -22,15 +22,15 @@ REDACTED = "(redacted)"
 _KEPT = frozenset(
     {
         "EngineStarted.natstui_version", "EngineStarted.theme", "LinkChanged.server_version",
-        "Advisory.type", "StreamConfiguration.storage",
+        "Advisory.type", "FindingTold.code", "StreamConfiguration.storage",
         "StreamConfiguration.retention", "StreamConfiguration.discard",
         "ConsumerConfiguration.deliver_policy", "ConsumerConfiguration.ack_policy",
         "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "WorkerResult.client",
         "BenchmarkResult.clock", "PollCost.backoff_reason",
     }
 )  # fmt: skip
-_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT = (
-    "stream", "consumer", "server", "account", "user", "run", "role", "client"
+_STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT, _PART = (
+    "stream", "consumer", "server", "account", "user", "run", "role", "client", "part"
 )  # fmt: skip
 _CATEGORY = {
     "StreamColumns.name": _STREAM,
@@ -54,6 +54,9 @@ _CATEGORY = {
     "Advisory.consumer": _CONSUMER,
     "AdvisoriesCounted.stream": _STREAM,
     "AdvisoriesCounted.consumer": _CONSUMER,
+    "FindingTold.stream": _STREAM,
+    "FindingTold.consumer": _CONSUMER,
+    "FindingTold.part": _PART,
     "Trouble.stream": _STREAM,
     "Trouble.consumer": _CONSUMER,
     "AckSample.stream": _STREAM,
@@ -139,7 +142,8 @@ class Pseudonyms:
         if full_name in _SUBJECTS:
             return self.subject
         if full_name in _CATEGORY:
-            return lambda text: self.name(_CATEGORY[full_name], text)
+            # What is about no consumer stays so.
+            return lambda text: self.name(_CATEGORY[full_name], text) if text else text
         if full_name == "Snapshot.unreachable_consumers":
             # Pairs of stream and consumer; both get the same kind of name.
             return lambda text: self.name(_CONSUMER, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import astuple, dataclass, fields
 
@@ -16,6 +17,7 @@ from natstui.model.records.benchmark import (
     BenchmarkReport,
 )
 from natstui.model.records.evidence import AdvisoriesCounted
+from natstui.model.records.findings import FindingsChanged
 from natstui.model.records.record import (
     AckSample,
     Advisory,
@@ -208,8 +210,26 @@ CONFIGURATION = Table(
         }
     ),
 )
+FINDING = Table(
+    "finding",
+    "one row each time that a finding was raised, told something else, or was over",
+    _columns(
+        {
+            "code": "of the catalogue: natstui health --list",
+            "stream": "stream concerned; empty for the account and for monitoring",
+            "consumer": "consumer concerned; empty where it is about none",
+            "created_at_us": "when that was created; 0 for the account and for monitoring",
+            "part": "what of it: a source, what cannot be read",
+            "since_at_us": "since when it holds",
+            "text": "the evidence",
+            "sequences": "messages that it is about, the worst first",
+            "numbers_json": "the evidence as numbers",
+            "until_at_us": "when it was over; empty while it is open",
+        }
+    ),
+)
 TABLES = (
-    STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, BENCH_INTERVAL, BENCH_LATENCY,
+    STREAM_SAMPLE, CONSUMER_SAMPLE, ADVISORY, ACK_SAMPLE, FINDING, BENCH_INTERVAL, BENCH_LATENCY,
     BENCH_RESULT, EVENT, CONFIGURATION,
 )  # fmt: skip
 
@@ -228,6 +248,8 @@ def rows(record: Record) -> Iterator[Row]:
             yield ADVISORY, astuple(record)
         case AckSample():
             yield ACK_SAMPLE, astuple(record)
+        case FindingsChanged():
+            yield from _findings(record)
         case Configured():
             yield from _configurations(record)
         case BenchmarkReport():
@@ -244,6 +266,16 @@ def _samples(
     sequences = [getattr(columns, name) for name in table.names[2:]]
     for values in zip(*sequences, strict=True):
         yield table, (poll.taken_at_us, poll.taken_mono_us, *values)
+
+
+def _findings(record: FindingsChanged) -> Iterator[Row]:
+    for one in record.findings:
+        values = list(astuple(one))
+        values[-3:-1] = [
+            " ".join(map(str, one.sequences)),
+            json.dumps(one.numbers or {}),
+        ]
+        yield FINDING, (record.at_us, *values)
 
 
 def _configurations(record: Configured) -> Iterator[Row]:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
 
 from natstui.errors import SessionError
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import EngineStarted, LinkChanged, Record
 from natstui.model.records.recording import ClockStepped, Gap, RecordingChanged
 from natstui.session.files.entry import Splitter
@@ -22,6 +24,7 @@ from natstui.session.files.keyframe import Keyframe, KeyframeMaker
 from natstui.session.files.marks import step_text
 from natstui.session.write.clock import Clock, StepWatch
 from natstui.session.write.disk import Disk
+from natstui.session.write.judge import Judge
 from natstui.session.write.privacy import recordable
 from natstui.session.write.settings import RecorderSettings
 
@@ -159,6 +162,11 @@ def reason_of(error: OSError | SessionError) -> str:
     return f"{text}: {error.filename}" if error.filename else text
 
 
+def _with_findings(keyframe: Keyframe) -> Keyframe:
+    """Return the keyframe with no findings, not without: so readers know that they are there."""
+    return replace(keyframe, findings=FindingsSoFar(keyframe.at_us, ()))
+
+
 class Recorder:
     """Records what it is given, from a keyframe on, until `stop`."""
 
@@ -177,6 +185,8 @@ class Recorder:
         """
         self._settings = settings
         self._clock = clock or Clock()
+        self._judge = Judge(keyframe.records())
+        keyframe = _with_findings(keyframe)
         self._keyframes = KeyframeMaker()
         for record in keyframe.records():
             self._keyframes.add(record)
@@ -237,6 +247,7 @@ class Recorder:
                     self._write()
             self._lost_count += self._queued.lost_count()
             self._write()
+            self._find()
             self._each_tick()
             self._queued.done()
         self._finish()
@@ -246,6 +257,17 @@ class Recorder:
         kept = recordable(record, payloads=self._settings.payloads)
         if kept is None:
             return
+        self._judge.add(kept)
+        self._line(kept)
+
+    def _find(self) -> None:
+        """Write which findings changed; only once everything else is written."""
+        changed = self._judge.changes()
+        if changed is not None:
+            self._line(changed)
+            self._write()
+
+    def _line(self, kept: Record) -> None:
         self._keyframes.add(kept)
         if isinstance(kept, EngineStarted | LinkChanged):
             self._server_facts.append(kept)

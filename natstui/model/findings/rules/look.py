@@ -60,13 +60,25 @@ class Past:
         values = self.values(name, window_s)
         return values[0][1] - values[-1][1] if len(values) > 1 else None
 
-    def above_zero_since(self, name: str, window_s: float) -> int | None:
-        """Return the engine's time since when a gauge is above zero; None if it was all along."""
+    def above_zero_since(self, name: str, after_us: int) -> int | None:
+        """Return the engine's time since when a gauge is above zero.
+
+        None where it was all along, as far back as samples go or until `after_us`: every consumer
+        with a backlog is asked for this at every poll, and most have delivered something since.
+        """
         since: int | None = None
-        for mono_us, value in self.values(name, window_s):
-            if value == 0:
+        recent = self._history.recent
+        newest = recent[-1].roster if recent else None
+        for sample in reversed(recent):
+            row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
+            if row is None:
+                return None
+            columns = sample.columns
+            if columns[name][row] == 0:
                 return since
-            since = mono_us
+            since = columns["sampled_mono_us"][row]
+            if since <= after_us:
+                return None
         return None
 
 
@@ -120,7 +132,8 @@ class ConsumerLook:
         delivered_at_us = columns.delivered_at_us[row]
         if delivered_at_us is not None:
             since_us = max(since_us, delivered_at_us)
-        appeared_mono_us = self.past.above_zero_since("pending_msgs", 60)
+        known_mono_us = self.mono_us - (self.at_us - since_us)
+        appeared_mono_us = self.past.above_zero_since("pending_msgs", known_mono_us)
         if appeared_mono_us is not None:
             since_us = max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
         return min(since_us, self.at_us)

@@ -1,0 +1,56 @@
+"""The findings of a recording: those it holds, or what the live rules find in an older one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.finding import Finding
+from natstui.model.findings.recorded import Teller
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State
+from natstui.model.records.findings import FindingsChanged
+from natstui.session.read.recording import Recording
+
+
+def recorded_findings(
+    folder: Path, step: Callable[[int, int], None]
+) -> tuple[State, list[Finding], list[str]]:
+    """Return the last state, every finding that was over by then, and what could not be read.
+
+    Raises SessionError when nothing can be read.
+    """
+    recording, over, state = Recording(folder, salvage=True), list[Finding](), State()
+    span_us = max(1, recording.end_us - recording.start_us)
+    for record in recording.records():
+        before, state = state, judged_after(state, record)
+        if state.findings is not before.findings:
+            over += state.findings.ended
+        step(min(span_us, max(0, state.now_at_us - recording.start_us)), span_us)
+    return state, over, [mark.text for mark in recording.damage()]
+
+
+def judged_moments(folder: Path) -> Iterator[State]:
+    """Yield the state after every poll and what was found by it; raises SessionError."""
+    state, polled = State(), False
+    for record in Recording(folder, salvage=True).records():
+        # A recording tells what it found after the poll.
+        if polled and not isinstance(record, FindingsChanged):
+            yield state
+            polled = False
+        state = judged_after(state, record)
+        polled = polled or isinstance(record, Snapshot)
+    if polled:
+        yield state
+
+
+def changes_of(folder: Path) -> Iterator[FindingsChanged]:
+    """Yield every change of the findings of a recording that does not hold them."""
+    state, teller = State(), Teller()
+    for record in Recording(folder, salvage=True).records():
+        before, state = state, judged_after(state, record)
+        if state.findings is not before.findings:
+            changed = teller.changes(state.findings, state.now_at_us)
+            if changed is not None:
+                yield changed

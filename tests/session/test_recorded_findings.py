@@ -1,0 +1,167 @@
+"""A recording holds what was found while it was made: at any moment of it, since exactly when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from natstui.lines import decode_record
+from natstui.model.findings.evaluate import judged, judged_after
+from natstui.model.findings.finding import Finding
+from natstui.model.findings.recorded import TOLD_AGAIN_US
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.state import State, folded
+from natstui.model.records.findings import FindingsChanged, FindingTold
+from natstui.model.records.record import Record
+from natstui.session.files.folder import segments
+from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.files.segment import read_content
+from natstui.session.read.judged import changes_of, recorded_findings
+from natstui.session.read.recording import Recording
+from natstui.session.read.seek import lines_until
+from natstui.session.write.clock import Clock
+from natstui.session.write.recorder import Recorder
+from natstui.session.write.settings import RecorderSettings
+from tests.model.findings.life import Life, at_us
+from tests.session.making import made, wait_until
+
+
+class Kept(Life):
+    """A life of which every record is kept."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+        super().__init__({"pull": True, "ack_policy": "explicit", "max_ack_pending_msgs": None})
+
+    def add(self, *records: Record) -> None:
+        self.records += records
+        super().add(*records)
+
+
+def life() -> Kept:
+    """Six minutes: nobody pulls for three of them, and a message is poison in the last two."""
+    kept = Kept()
+    kept.polls(30)
+    for second in range(180):
+        kept.poll(pending_msgs=10 + second)
+    kept.polls(30, pending_msgs=0)
+    for deliveries in range(1, 121):
+        kept.advise("nak", 77, deliveries)
+        kept.poll(redelivered_msgs=1, ack_pending_msgs=1)
+    return kept
+
+
+def record(sessions: Path, records: Iterable[Record], segment_s: float = 60.0) -> Path:
+    """Let the recorder write records as fast as it can, while its clock goes on with them."""
+    now_us = [at_us(0)]
+
+    def clock() -> int:
+        return now_us[0]
+
+    recorder = Recorder(
+        RecorderSettings(sessions, "test", segment_s=segment_s),
+        KeyframeMaker().keyframe(at_us(0)),
+        lambda change: None,
+        Clock(clock, clock),
+    )
+    for one in records:
+        now_us[0] = one.taken_at_us if isinstance(one, Snapshot) else one.at_us
+        recorder.add(one)
+        if isinstance(one, Snapshot):
+            # Several polls that are taken at once are judged as one.
+            wait_until(lambda: not recorder.is_behind)
+    recorder.stop()
+    return recorder.folder
+
+
+@pytest.fixture(scope="module")
+def lived() -> Kept:
+    return life()
+
+
+@pytest.fixture(scope="module")
+def folder(lived: Kept, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return record(tmp_path_factory.mktemp("sessions"), lived.records)
+
+
+def live(records: list[Record], until_us: int) -> State:
+    state = State()
+    for one in records:
+        if (one.taken_at_us if isinstance(one, Snapshot) else one.at_us) <= until_us:
+            state = judged_after(state, one)
+    return state
+
+
+def spans(findings: Iterable[Finding]) -> set[tuple[object, ...]]:
+    return {(one.kind.code, one.entity, one.since_us, one.until_us) for one in findings}
+
+
+def told(folder: Path) -> list[FindingTold]:
+    changes = (one for one in Recording(folder).records() if isinstance(one, FindingsChanged))
+    return [finding for one in changes for finding in one.findings]
+
+
+def test_the_recorder_writes_what_was_raised_and_what_is_over(lived: Kept, folder: Path) -> None:
+    found = told(folder)
+    codes = {one.code for one in found}
+    assert {"NT-C07", "NT-C05"} <= codes
+    ends = {(one.code, one.since_at_us, one.until_at_us) for one in found if one.until_at_us}
+    over = {(o.kind.code, o.since_us, o.until_us) for o in lived.state.findings.resolved}
+    assert ends == over and over
+    poison = [one for one in found if one.code == "NT-C05"]
+    assert poison[0].sequences == (77,) and poison[0].stream == "S" and poison[0].consumer == "C"
+    assert (poison[0].numbers or {})["deliveries_count"] >= 5
+
+
+def test_what_a_finding_tells_is_written_again_now_and_then_only(folder: Path) -> None:
+    of_pulls = [one for one in told(folder) if one.code == "NT-C07" and not one.until_at_us]
+    assert 1 < len(of_pulls) <= 2 + 180_000_000 // TOLD_AGAIN_US, len(of_pulls)
+    assert len({one.since_at_us for one in of_pulls}) == 1
+
+
+@pytest.mark.parametrize("second", [29, 50, 100, 205, 215, 260, 300, 355])
+def test_a_moment_has_the_findings_that_were_live_since_exactly_then(
+    lived: Kept, folder: Path, second: int
+) -> None:
+    moment_us = at_us(second) + 600_000
+    lines = lines_until(Recording(folder), moment_us)
+    # As the viewer builds it: all of it, then judged.
+    state = judged(folded(State(), [decode_record(line) for line in lines]))
+    was = live(lived.records, moment_us)
+    assert spans(state.findings.open()) == spans(was.findings.open())
+    assert spans(state.findings.resolved) == spans(was.findings.resolved)
+
+
+def test_every_keyframe_has_what_is_open(folder: Path) -> None:
+    files = segments(folder)
+    assert len(files) > 4
+    for file in files:
+        keyframe = read_content(file.path, sealed=file.sealed).keyframe
+        assert keyframe is not None and keyframe.findings is not None
+    middle = read_content(files[2].path, sealed=files[2].sealed).keyframe
+    assert middle is not None and middle.findings is not None
+    assert "NT-C07" in {one.code for one in middle.findings.findings}
+
+
+def test_health_tells_of_a_recording_what_was_recorded(lived: Kept, folder: Path) -> None:
+    state, over, damage = recorded_findings(folder, lambda done, total: None)
+    assert damage == []
+    assert spans(over) == spans(lived.state.findings.resolved)
+    assert spans(state.findings.open()) == spans(lived.state.findings.open())
+
+
+def test_an_older_recording_is_judged_by_the_same_rules(lived: Kept, tmp_path: Path) -> None:
+    old = made(tmp_path, lived.records)
+    found = [one for change in changes_of(old) for one in change.findings]
+    ends = {(one.code, one.since_at_us, one.until_at_us) for one in found if one.until_at_us}
+    assert ends == {(o.kind.code, o.since_us, o.until_us) for o in lived.state.findings.resolved}
+
+
+def test_a_code_of_tomorrow_is_left_out() -> None:
+    told_now = FindingTold("NT-C99", "S", "C", 1, "", 5, "of tomorrow")
+    state = State().after(FindingsChanged(9, (told_now, replace(told_now, code="NT-C07"))))
+    assert [one.kind.code for one in state.findings.open()] == ["NT-C07"]
+    assert state.now_at_us == 9

@@ -54,12 +54,17 @@ def _why_not(pattern: str, folders: list[str]) -> str:
 def _check_readable(folder: str) -> None:
     if not os.access(folder, os.R_OK | os.X_OK):
         raise AnalysisError(f"no permission to read {folder}")
-    names = ["session.json", *(n for n in os.listdir(folder) if n.startswith("records-"))]
+    names = files_of(folder)
     for name in names:
         if not os.access(f"{folder}/{name}", os.R_OK):
             raise AnalysisError(f"no permission to read {folder}/{name}")
     if not any(os.path.getsize(f"{folder}/{name}") for name in names[1:]):
         raise AnalysisError(f"the session {folder} is empty: it has no records")
+
+
+def files_of(folder: str) -> list[str]:
+    """Return the names of the files of a session that are read, its header first."""
+    return ["session.json", *sorted(n for n in os.listdir(folder) if n.startswith("records-"))]
 
 
 def check_remote(address: str) -> None:

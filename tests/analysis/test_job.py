@@ -29,6 +29,7 @@ pytestmark = pytest.mark.spark
 class TwoRuns:
     """A command and, begun while it read, a child that writes the same tables."""
 
+    session: Path
     out: Path
     page: Path
     command: subprocess.CompletedProcess[str]
@@ -69,7 +70,7 @@ def two_runs(tmp_path_factory: pytest.TempPathFactory) -> TwoRuns:
         child.stdin.close()
         child.stdout.close()
     ran = subprocess.CompletedProcess((), code, printed.read_text(), errors.read_text())
-    return TwoRuns(out, page, ran, waited_for, end)
+    return TwoRuns(session, out, page, ran, waited_for, end)
 
 
 def test_the_command_prints_tables_and_writes_a_page_and_keeps_the_tables(
@@ -93,6 +94,26 @@ def test_two_runs_into_one_folder_come_one_after_the_other(two_runs: TwoRuns) ->
     assert two_runs.child_end["tables"] == two_runs.result["tables"]
     assert left_behind(two_runs.out) == ["gold.mine"]
     assert (two_runs.out / "silver.backup").is_dir()
+
+
+def test_while_nothing_has_changed_the_result_is_told_again_without_spark(
+    two_runs: TwoRuns,
+) -> None:
+    nowhere = {**ENVIRONMENT, "PATH": str(two_runs.out)}
+    nowhere.pop("JAVA_HOME", None)
+    words = ("analyze", str(two_runs.session), "--out", str(two_runs.out), "--json")
+    again = natstui(*words, env=nowhere)
+    assert again.returncode == 0, again.stderr
+    assert json.loads(again.stdout) == {**two_runs.result, "read_sessions_count": 0}
+    for change in (("--bucket", "3"), ("--rows", "7"), ("--baseline", NAME)):
+        assert "java" in natstui(*words, *change, env=nowhere).stderr, change
+    marks = two_runs.out / "gold" / "consumer_rate" / "_SUCCESS"
+    marks.rename(two_runs.out / "aside")
+    assert "java" in natstui(*words, env=nowhere).stderr
+    (two_runs.out / "aside").rename(marks)
+    segment = next(two_runs.session.glob("records-*"))
+    os.utime(segment)
+    assert "java" in natstui(*words, env=nowhere).stderr
 
 
 def test_closing_stdin_cancels_and_leaves_nothing_half_written(

@@ -18,7 +18,7 @@ from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.job import analyse
+from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import index as silver_index

@@ -1,0 +1,69 @@
+"""The result of the last run: while nothing has changed, it is told again without Spark."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from natstui.analysis.folders import files_of, is_url
+from natstui.session.files.folder import write_whole
+
+_FILE = "result.json"
+_CODE = Path(__file__).parents[1]
+_ROOMS = ("analysis", "model")
+_ESCAPE = re.compile(r"\\(.)")
+_CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions", "scratch", "ui",
+                              "classes", "pipe", "log", "remote"})  # fmt: skip
+"""Options that change how the answers are found, not what they are."""
+
+
+def state_of(words: argparse.Namespace, sessions: list[str]) -> str | None:
+    """Return a text that changes with the sessions, the options and the code of the answers.
+
+    `sessions` are folders as globs. None where files cannot be looked at from here: URLs.
+    """
+    if is_url(words.out) or any(map(is_url, sessions)):
+        return None
+    hashed = hashlib.sha256()
+    for session in sessions:
+        folder = _ESCAPE.sub(r"\1", session)
+        looks = [(name, os.stat(f"{folder}/{name}")) for name in files_of(folder)]
+        files = [(name, look.st_size, look.st_mtime_ns) for name, look in looks]
+        hashed.update(repr((folder, files)).encode())
+    kept = {name: value for name, value in vars(words).items() if name not in _CHANGES_NOTHING}
+    hashed.update(repr(sorted(kept.items())).encode())
+    for room in _ROOMS:
+        for module in sorted((_CODE / room).rglob("*.py")):
+            hashed.update(module.read_bytes())
+    return hashed.hexdigest()
+
+
+def known_result(out: str, state: str) -> dict[str, Any] | None:
+    """Return the result that was kept for this state, if its tables are still there."""
+    try:
+        kept = json.loads(Path(out, _FILE).read_bytes())
+        result: dict[str, Any] = kept["result"]
+        if kept["state"] != state:
+            return None
+        there = (Path(out, "gold", name, "_SUCCESS") for name in result["tables"])
+        return {**result, "read_sessions_count": 0} if all(map(Path.exists, there)) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        # Of no use, whatever the reason: the tables are made again.
+        return None
+
+
+def forget_result(out: str) -> None:
+    """Remove what was kept, before tables change; raises OSError."""
+    if not is_url(out):
+        Path(out, _FILE).unlink(missing_ok=True)
+
+
+def keep_result(out: str, state: str, result: dict[str, Any]) -> None:
+    """Keep a result until the next run; raises OSError."""
+    kept = {"state": state, "result": result}
+    write_whole(Path(out, _FILE), json.dumps(kept, ensure_ascii=False).encode())

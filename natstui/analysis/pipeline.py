@@ -1,0 +1,147 @@
+"""From recorded sessions to answers, with Spark."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from natstui.analysis import defaults
+from natstui.analysis.defaults import Thresholds
+from natstui.analysis.fingerprint import answers_fingerprint
+from natstui.analysis.folders import check_remote, locked
+from natstui.analysis.gold.answers import TABLES
+from natstui.analysis.gold.build import build_gold
+from natstui.analysis.known import forget_result, keep_result
+from natstui.analysis.progress import Progress, Send
+from natstui.analysis.report import result
+from natstui.analysis.silver import build as silver
+from natstui.analysis.silver.layer import read_silver
+from natstui.analysis.silver.sources import find_sources
+from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
+from natstui.analysis.spark.failures import explain
+from natstui.analysis.spark.java import check_java
+from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
+from natstui.analysis.spark.store import Store
+from natstui.errors import AnalysisError
+
+_SILVER_STEPS = 5
+
+
+def run(
+    words: argparse.Namespace, sessions: list[str], state: str | None, scratch: Path, send: Send
+) -> dict[str, Any]:
+    """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError."""
+    progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
+    out: str = words.out
+    settings = SparkSettings(
+        scratch,
+        words.master or defaults.MASTER,
+        words.remote,
+        words.memory,
+        words.partitions,
+        words.ui,
+        words.classes,
+    )
+    # spark-submit starts the JVM itself and leaves the port of it here.
+    submitted = is_submitted(words)
+    try:
+        if words.remote:
+            check_remote(words.remote)
+        elif not submitted:
+            check_java()
+        with locked(out, progress.wait) as alone:
+            progress.step("starting Spark")
+            try:
+                spark = submitted_session(settings) if submitted else open_session(settings)
+            except KeyboardInterrupt:
+                end_starting()
+                raise
+            forget_result(out)
+            found = _analysed(spark, words, sessions, _Output(out, alone), progress)
+            if state is not None:
+                keep_result(out, state, found)
+            return found
+    except (PySparkException, Py4JError, OSError, ImportError) as error:
+        raise explain(error) from error
+    finally:
+        progress.end()
+
+
+def is_submitted(words: argparse.Namespace) -> bool:
+    """Tell whether spark-submit has started this program."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
+
+
+@dataclass(frozen=True, slots=True)
+class _Output:
+    """Where the tables go, and whether no other run can write there."""
+
+    out: str
+    alone: bool
+
+
+def _analysed(
+    spark: SparkSession,
+    words: argparse.Namespace,
+    sessions: list[str],
+    output: _Output,
+    progress: Progress,
+) -> dict[str, Any]:
+    cancel = Cancel(spark)
+    progress.watch(spark, cancel.check)
+    store = Store(spark, output.out, uuid.uuid4().hex[:8])
+    try:
+        if output.alone:
+            store.tidy()
+        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
+    except (PySparkException, Py4JError):
+        cancel.check()
+        raise
+    finally:
+        cancel.end()
+        progress.end()
+        store.discard()
+        spark.stop()
+        if cancel.asked:
+            end_jvm()
+
+
+def analyse(
+    spark: SparkSession,
+    store: Store,
+    patterns: list[str],
+    thresholds: Thresholds,
+    progress: Progress,
+    rows_count: int,
+) -> dict[str, Any]:
+    """Bring silver up to date, compute gold, put it in place, and return its first rows."""
+    sources = find_sources(spark, patterns)
+    names = [source.session for source in sources]
+    unknown = set(thresholds.baseline) - set(names)
+    if unknown:
+        raise AnalysisError(f"the baseline {', '.join(sorted(unknown))} is not among the sessions")
+    read_count = silver.build_silver(spark, store, sources, progress.step)
+    mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
+    kept = not read_count and store.keep_gold(TABLES, mark)
+    if not kept:
+        layer = read_silver(store, names)
+        build_gold(spark, store, layer, thresholds, progress.step)
+    progress.step("collecting the results")
+    collected = result.collect(store, rows_count)
+    if not kept:
+        store.publish(TABLES, mark)
+    return {"out": store.root, "sessions": names, "read_sessions_count": read_count, **collected}
+
+
+def _thresholds(words: argparse.Namespace) -> Thresholds:
+    return Thresholds(
+        bucket_s=words.bucket, stuck_after_s=words.stuck_after, baseline=tuple(words.baseline)
+    )

@@ -18,6 +18,7 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.link import OnLink
 from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.model.records.record import LinkChanged, Unavailable
@@ -61,6 +62,7 @@ async def watch_server(
             try:
                 tasks.create_task(_report_permissions(client, sink))
                 tasks.create_task(listen(client, sink))
+                tasks.create_task(follow_silences(client, sink))
                 await poll(client, control, sink, requests_per_s)
             finally:
                 on_connected.clear()

@@ -34,6 +34,7 @@ from natstui.model.records.managing import (
     ReadJournal,
     ReadNamesInUse,
     SaveTemplate,
+    SilenceFinding,
     Undo,
 )
 from natstui.model.records.messages import (
@@ -50,7 +51,8 @@ from natstui.model.records.messages import (
     StopTail,
 )
 from natstui.model.records.record import Outcome
-from natstui.units import counted
+from natstui.model.records.silences import Silenced
+from natstui.units import counted, duration_text
 
 ReadingCommand = (
     BrowseMessages
@@ -150,12 +152,22 @@ class ServerCommands:
         if isinstance(command, Change | Undo):
             self._events.add(Outcome(now_us, command.command_id, status, text))
 
+    def _silence(self, writer: Writer, command: SilenceFinding) -> str:
+        """Keep a silence, and tell the viewer at once; others see it in the journal."""
+        writer.silence(command)
+        self._answers.add(Silenced(time.time_ns() // 1000, writer.silences))
+        if command.for_s is None:
+            return f"{command.code} is heard of again"
+        return f"{command.code} is silenced for {duration_text(command.for_s)}"
+
     async def _do(self, command: ManagingCommand) -> tuple[str, object]:
         client = self._client()
         if client is None:
             raise ServerGone("not connected yet")
         writer = Writer(client, Journal())
         match command:
+            case SilenceFinding():
+                return self._silence(writer, command), None
             case Change():
                 changed = await apply(writer, command)
                 return changed.text, changed

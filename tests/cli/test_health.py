@@ -14,9 +14,15 @@ import pytest
 from nats.js.api import ConsumerConfig, StreamConfig
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from natstui.config import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.monitor_metadata import PREFIX
+from natstui.model.records.managing import SilenceFinding
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -72,6 +78,31 @@ def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:
         ended = run("health", "--server", url, "--for", "1s", *words)
         assert ended.returncode == code, (words, ended.stdout, ended.stderr)
         assert told in ended.stdout, (words, ended.stdout)
+
+
+async def test_what_is_silenced_is_left_out_and_counted(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    await filled(nats_server.url)
+    client = await connect(Connection(servers=(nats_server.url,)))
+    info = json.loads(await client.request("CONSUMER.INFO.SICK.held"))
+    writer = Writer(client, Journal())
+    made_us = time_us(info["created"])
+    writer.silence(SilenceFinding(0, "NT-C09", "SICK", "held", made_us, "", "it is meant", 600))
+    await client.close()
+    words = ("health", "--server", nats_server.url, "--for", "1s", "--consumer", "SICK/held")
+
+    def ended(*more: str) -> subprocess.CompletedProcess[str]:
+        return run(*words, *more)
+
+    told = await asyncio.to_thread(ended)
+    assert told.returncode == 0 and "1 silenced" in told.stdout, told
+    told = await asyncio.to_thread(ended, "--json")
+    assert json.loads(told.stdout)["silenced_count"] == 1
+    told = await asyncio.to_thread(ended, "--ignore-silences")
+    assert told.returncode == 2 and "NT-C09" in told.stdout, told
+    stuck = await asyncio.to_thread(run, "stuck", "SICK", "held", "--server", nats_server.url)
+    assert stuck.returncode == 2 and "NT-C09" in stuck.stdout, stuck
 
 
 def test_every_format_tells_the_same(url: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,7 @@ from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.status_strip import findings_parts
 from natstui.tui.frame.table_text import in_order
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.session.making import made
@@ -168,6 +170,46 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.press("escape", "escape")
         await js.delete_consumer("S", "C")
         await viewer.until(lambda: "· over" in viewer.text, "that it is over")
+
+
+@pytest.mark.parametrize("flags", [(), ("--read-only",)], ids=["writable", "read-only"])
+async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
+    nats_server: Broker, flags: tuple[str, ...]
+) -> None:
+    async with (
+        shop(nats_server) as js,
+        viewing(nats_server.url, "--interval", "250ms", *flags, size=(120, 40)) as viewer,
+    ):
+        config = {"durable_name": "[b]C", "ack_policy": "explicit"}
+        body = json.dumps({"stream_name": "S", "config": config}).encode()
+        await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body)
+        await viewer.press("5")
+        await raised(viewer, "NT-C07")
+        await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
+        await viewer.press("home", "z")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the question")
+        await viewer.press("enter")
+        await viewer.until(lambda: "A reason is missing" in viewer.words, "why not")
+        await viewer.press(*_keys("[/] mended"), "enter")
+        await viewer.until(lambda: "z silenced" in viewer.text, "that it is silenced")
+        await viewer.until(lambda: "critical" not in viewer.text.splitlines()[0], "no count")
+        assert "1 silenced" in viewer.text and "[/] mended" in viewer.words
+        assert viewer.app.state.findings.worst(_entity(viewer)) is None
+        await viewer.press("2")
+        await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
+        assert "no pulls" not in viewer.rows()["[b]C"]["status"]
+        await viewer.press("5", "home", "z")
+        await viewer.until(lambda: "z silenced" not in viewer.text, "that it is heard of")
+        await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
+
+
+def _keys(text: str) -> list[str]:
+    return [{" ": "space", "[": "left_square_bracket", "]": "right_square_bracket",
+             "/": "slash"}.get(one, one) for one in text]  # fmt: skip
+
+
+def _entity(viewer: Viewer) -> Entity:
+    return next(it.entity for it in viewer.app.state.findings.silenced())
 
 
 async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_form(

@@ -47,7 +47,7 @@ class Notices:
         ended = [
             Notice(key[0], "resolved", over.get(key[1:]) or replace(one, until_us=now_us))
             for key, one in self._told.items()
-            if key not in held
+            if key not in held and findings.silence_of(one) is None
         ]
         self._told = held
         return [*ended, *opened]

@@ -68,6 +68,9 @@ _HOW_LONG = click.option(
     "--min-severity", "least", type=click.Choice(["info", "warning", "critical"]),
     default="warning", show_default=True, help="What is told; info has advice on settings.",
 )  # fmt: skip
+@click.option(
+    "--ignore-silences", is_flag=True, help="Tell also what was silenced on the findings screen."
+)
 @click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @connection_flags
@@ -87,7 +90,7 @@ def health(
     if session is not None:
         report = _recorded(flags, chosen, session, words["sessions"])
     else:
-        report, _ = _look(flags, chosen, words["for_text"])
+        report, _ = _look(flags, chosen, words["for_text"], words["ignore_silences"])
     click.echo(FORMATS["json" if as_json else form](report), nl=False)
     sys.exit(int(report.verdict))
 
@@ -106,14 +109,18 @@ def stuck(flags: ConnectionFlags, stream: str, consumer: str, for_text: str) -> 
     from natstui.cli.health.report import Chosen
     from natstui.cli.health.stuck import explained
 
-    report, state = _look(flags, Chosen(consumer=(stream, consumer), least="info"), for_text)
+    chosen = Chosen(consumer=(stream, consumer), least="info")
+    # Who asks about one consumer wants to hear everything of it.
+    report, state = _look(flags, chosen, for_text, with_silenced=True)
     if report.unknown:
         raise UsageError(report.unknown)
     click.echo("\n".join(explained(state, stream, consumer, report)))
     sys.exit(int(report.verdict))
 
 
-def _look(flags: ConnectionFlags, chosen: Chosen, for_text: str) -> tuple[Report, State]:
+def _look(
+    flags: ConnectionFlags, chosen: Chosen, for_text: str, with_silenced: bool
+) -> tuple[Report, State]:
     import asyncio
 
     from natstui.cli.health.look import look_at
@@ -128,7 +135,7 @@ def _look(flags: ConnectionFlags, chosen: Chosen, for_text: str) -> tuple[Report
     interval_s = min(monitor.interval_s, interval_seconds("1s"))
     looked = look_at(connection, interval_s, for_s, monitor.max_requests_per_s)
     state, problem = asyncio.run(looked)
-    return report_on(state, chosen, problem), state
+    return report_on(state, chosen, problem, with_silenced=with_silenced), state
 
 
 def _recorded(

@@ -32,6 +32,7 @@ def headline(report: Report) -> str:
     calm = "nothing was wrong that natstui could see" if report.recorded else _CALM
     told = ", ".join(counts) if counts else calm
     text = f"{_WORDS[report.verdict]}: {told} in {of}"
+    text += f", {report.silenced_count} silenced" if report.silenced_count else ""
     return f"{text}; {clean_line(report.unknown)}" if report.unknown else text
 
 
@@ -72,6 +73,7 @@ def json_of(report: Report) -> str:
             "streams_count": report.streams_count,
             "consumers_count": report.consumers_count,
             "unknown": report.unknown,
+            "silenced_count": report.silenced_count,
             "findings": [finding_json(one) for one in report.findings],
         },
         ensure_ascii=True,
@@ -113,6 +115,7 @@ def nagios_of(report: Report) -> str:
         more = len(report.findings) - 1
         text = f"{first.kind.code} {first.entity.text} {first.kind.word}: {first.text}"
         text += f" (and {more} more)" if more else ""
+        text += f", {report.silenced_count} silenced" if report.silenced_count else ""
     critical, warning = report.count("critical"), report.count("warning")
     data = f"critical={critical};;1 warning={warning};1"
     data += f" streams={report.streams_count} consumers={report.consumers_count}"
@@ -125,7 +128,10 @@ def openmetrics_of(report: Report) -> str:
     name = "natstui_health_status"
     head = f"# HELP {name} 0 fine, 1 warning, 2 critical, 3 unknown\n# TYPE {name} gauge\n"
     lines = "".join(finding_lines(report.findings))
-    return f"{head}{name} {int(report.verdict)}\n{lines}# EOF\n"
+    silenced = "natstui_findings_silenced"
+    count = f"# HELP {silenced} Findings left out because somebody silenced them\n"
+    count += f"# TYPE {silenced} gauge\n{silenced} {report.silenced_count}\n"
+    return f"{head}{name} {int(report.verdict)}\n{lines}{count}# EOF\n"
 
 
 FORMATS: dict[str, Callable[[Report], str]] = {

@@ -11,6 +11,7 @@ from natstui.config import Connection
 from natstui.errors import ServerGone
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.model.live.state import State
@@ -33,7 +34,12 @@ async def look_at(
     try:
         control = PollControl(interval_s)
         polling = poll(client, control, collector, requests_per_s)
-        await beside(polling, listen(client, collector), _until_seen(collector, control, for_s))
+        await beside(
+            polling,
+            listen(client, collector),
+            follow_silences(client, collector),
+            _until_seen(collector, control, for_s),
+        )
         # Before our own end of the connection is news.
         state = collector.now
     finally:

@@ -56,6 +56,8 @@ class Report:
     """Why it could not be told."""
     recorded: bool = False
     """It is about a whole recording: findings may be over."""
+    silenced_count: int = 0
+    """So many findings are left out, because somebody silenced them."""
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""
@@ -63,25 +65,34 @@ class Report:
 
 
 def report_on(
-    state: State, chosen: Chosen, problem: str | None = None, over: Sequence[Finding] | None = None
+    state: State,
+    chosen: Chosen,
+    problem: str | None = None,
+    over: Sequence[Finding] | None = None,
+    *,
+    with_silenced: bool = False,
 ) -> Report:
     """Return what is wrong now; `problem` is why not everything could be looked at.
 
-    `over`: what was wrong before, when it is about a whole recording.
+    `over`: what was wrong before, when it is about a whole recording. `with_silenced`: tell also
+    what somebody silenced.
     """
-    every = {id(one): one for one in (*state.findings.open(), *(over or ()))}
+    findings = state.findings
+    every = {id(one): one for one in (*findings.open(), *findings.silenced(), *(over or ()))}
     streams, consumers = state.streams, state.consumers
     for row in range(len(streams)):
         every |= {id(one): one for one in stream_findings(state, row)}
     for row in range(len(consumers)):
         every |= {id(one): one for one in consumer_findings(state, row)}
-    found = tuple(sorted(filter(chosen.takes, every.values()), key=worst_first))
-    problem = problem or (None if found else _missing(state, chosen))
+    taken = sorted(filter(chosen.takes, every.values()), key=worst_first)
+    found = tuple(one for one in taken if with_silenced or findings.silence_of(one) is None)
+    problem = problem or (None if taken else _missing(state, chosen))
     verdict = _verdict(found)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN
     counts = len(streams), len(consumers)
-    return Report(verdict, found, *counts, state.now_at_us, problem, over is not None)
+    recorded, hidden_count = over is not None, len(taken) - len(found)
+    return Report(verdict, found, *counts, state.now_at_us, problem, recorded, hidden_count)
 
 
 def _verdict(found: Sequence[Finding]) -> Verdict:

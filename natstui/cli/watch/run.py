@@ -18,6 +18,7 @@ from natstui.config import Connection
 from natstui.errors import RequestFailed, ServerGone
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import listen
+from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.model.findings.attention import preferred
@@ -179,7 +180,8 @@ async def watch_on(
     try:
         polling = poll(client, control, collector, requests_per_s)
         writing = _write_changes(collector, control, write, only_new)
-        await beside(polling, listen(client, collector), writing)
+        silences = follow_silences(client, collector)
+        await beside(polling, listen(client, collector), silences, writing)
     finally:
         await client.close()
 

@@ -44,6 +44,15 @@ class Journal:
         except OSError as error:
             raise SessionError(f"the journal {self.file} cannot be written: {error}") from error
 
+    @property
+    def stamp(self) -> tuple[int, int] | None:
+        """What changes whenever the file does; None without a file that can be seen."""
+        try:
+            seen = self.file.stat()
+        except OSError:
+            return None
+        return seen.st_mtime_ns, seen.st_size
+
     def check(self) -> None:
         """Check before a write that it can be journalled; raises SessionError."""
         try:

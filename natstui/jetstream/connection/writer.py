@@ -29,7 +29,15 @@ from natstui.jetstream.connection.times import time_us
 from natstui.model.assets.fields import without_server_metadata
 from natstui.model.assets.loss import NOTHING, Loss
 from natstui.model.records.actions import IRREVERSIBLE
-from natstui.model.records.managing import Change, JournalAction, JournalEntry, Place
+from natstui.model.records.journal import done_here
+from natstui.model.records.managing import (
+    Change,
+    JournalAction,
+    JournalEntry,
+    Place,
+    SilenceFinding,
+)
+from natstui.model.records.silences import Silence, silence_json, silences_of
 
 Config = dict[str, Any]
 T = TypeVar("T")
@@ -111,6 +119,24 @@ class Writer:
         # Another name means something else, also where no name had to be typed.
         if confirmed not in (None, name):
             raise NotConfirmed(f"not confirmed: {confirmed!r} is not {name!r}", name)
+
+    def silence(self, asked: SilenceFinding) -> None:
+        """Journal that a finding is silenced, or heard of again; nothing is sent.
+
+        Allowed where nothing may be written: the server is not changed. Raises SessionError.
+        """
+        now_us = time.time_ns() // 1000
+        action: JournalAction = "lift_silence" if asked.for_s is None else "silence"
+        draft = JournalDraft(
+            action, asked.stream, asked.consumer or None, silence_json(asked, now_us)
+        )
+        self._note(draft, None, "done", None, asked.created_at_us or None)
+
+    @property
+    def silences(self) -> tuple[Silence, ...]:
+        """What is silenced here now; raises SessionError."""
+        entries = done_here(self.journal.entries(), self.place)
+        return silences_of(entries, time.time_ns() // 1000)
 
     async def write(self, change: Change, request: Request, undoes: str | None = None) -> Config:
         """Send one request, journal it whatever happens, and return the reply.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
@@ -17,6 +18,7 @@ from natstui.model.findings.finding import (
     Watched,
 )
 from natstui.model.live.state import State
+from natstui.model.records.silences import Silence
 
 _US = 1_000_000
 _NONE: frozenset[Kind] = frozenset()
@@ -116,8 +118,24 @@ class Board:
         if self._resolved:
             resolved = (*resolved, *self._resolved)[-RESOLVED_KEPT:]
         return Findings(
-            MappingProxyType(self._watched), resolved, tuple(self._resolved), seat=seat
+            MappingProxyType(self._watched),
+            resolved,
+            tuple(self._resolved),
+            seat=seat,
+            silences=in_force(self._previous, self._state),
         )
+
+
+def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Silence]:
+    """Return what is silenced now; the same object while it is the same."""
+    if not (previous.silences or state.silences):
+        return previous.silences
+    now = {
+        (Entity(one.stream, one.consumer, one.created_at_us, one.part), one.code): one
+        for one in state.silences
+        if one.until_us > state.now_at_us
+    }
+    return previous.silences if now == previous.silences else now
 
 
 def _seen(

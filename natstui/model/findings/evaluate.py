@@ -30,12 +30,13 @@ from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.record import LinkChanged, Record, Restored, Unavailable
+from natstui.model.records.silences import Silenced
 
 MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
 
 
-JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored)
+JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced)
 """Records after which it is looked anew what is wrong."""
 
 

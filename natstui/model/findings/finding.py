@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -10,6 +10,7 @@ from natstui.model.assets.configuration import ConsumerConfiguration, StreamConf
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
+from natstui.model.records.silences import Silence
 
 RESOLVED_KEPT = 200
 """So many findings that are over are kept."""
@@ -121,24 +122,41 @@ class Findings:
     recorded: bool = False
     """They come from a recording, and are not judged again."""
     seat: Seat = field(default_factory=Seat)
+    silences: Mapping[tuple[Entity, str], Silence] = field(default_factory=dict)
+    """What nobody wants to hear of now, by entity and code."""
+
+    def silence_of(self, finding: Finding) -> Silence | None:
+        """Return why nobody wants to hear of a finding now; None where it is told."""
+        if not self.silences:
+            return None
+        return self.silences.get((finding.entity, finding.kind.code))
 
     def of(self, entity: Entity) -> tuple[Finding, ...]:
-        """Return the open findings of one entity, the worst first."""
+        """Return the open findings of one entity, silenced ones as well, the worst first."""
         watched = self.watched.get(entity, ())
         return tuple(sorted((w.finding for w in watched if w.raised), key=worst_first))
 
     def worst(self, entity: Entity) -> Finding | None:
-        """Return the worst open finding of one entity."""
+        """Return the worst open finding of one entity that is not silenced."""
         found: Finding | None = None
         for one in self.watched.get(entity, ()):
-            if one.raised and (found is None or worst_first(one.finding) < worst_first(found)):
+            worse = found is None or worst_first(one.finding) < worst_first(found)
+            if one.raised and worse and self.silence_of(one.finding) is None:
                 found = one.finding
         return found
 
     def open(self) -> list[Finding]:
-        """Return every open finding, the worst first."""
-        every = (w.finding for each in self.watched.values() for w in each if w.raised)
-        return sorted(every, key=worst_first)
+        """Return every open finding that is not silenced, the worst first."""
+        told = (one for one in self._raised() if self.silence_of(one) is None)
+        return sorted(told, key=worst_first)
+
+    def silenced(self) -> list[Finding]:
+        """Return every open finding that is silenced, the worst first."""
+        hidden = (one for one in self._raised() if self.silence_of(one) is not None)
+        return sorted(hidden, key=worst_first) if self.silences else []
+
+    def _raised(self) -> Iterator[Finding]:
+        return (w.finding for each in self.watched.values() for w in each if w.raised)
 
 
 def worst_first(finding: Finding) -> tuple[int, int]:

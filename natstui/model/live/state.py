@@ -49,6 +49,7 @@ from natstui.model.records.recording import (
     ReplayPosition,
     ReplayReset,
 )
+from natstui.model.records.silences import Silence, Silenced
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120
@@ -112,6 +113,8 @@ class State:
     """What was announced of consumers, streams and their messages, counted."""
     findings: Findings = field(default_factory=Findings)
     """What is wrong: as `natstui.model.findings.evaluate` finds it, or as a recording has it."""
+    silences: tuple[Silence, ...] = ()
+    """Findings that somebody does not want to hear of, each until a moment."""
     answers: tuple[Answered, ...] = ()
     """The newest answers to requests of screens, oldest first."""
     tailed: Tailed | None = None
@@ -141,7 +144,7 @@ class State:
                 return _after_announced(self, record)
             case FindingsChanged() | FindingsSoFar():
                 return _after_findings(self, record)
-            case Answered() | Tailed() | AnalysisProgress() | AnalysisFinished():
+            case Answered() | Tailed() | AnalysisProgress() | AnalysisFinished() | Silenced():
                 return _after_answer(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
@@ -168,8 +171,10 @@ def _after_link(state: State, record: EngineStarted | LinkChanged | Permitted) -
             return replace(state, permitted=record, now_at_us=now_us(state.now_at_us, record))
 
 
-def _after_answer(state: State, record: Answered | Tailed | AnalysisRecord) -> State:
+def _after_answer(state: State, record: Answered | Tailed | AnalysisRecord | Silenced) -> State:
     match record:
+        case Silenced():
+            return replace(state, silences=record.silences)
         case Answered():
             # These are never recorded: a replay would show another time than was shown live.
             answers = newest_answers((*state.answers, record))

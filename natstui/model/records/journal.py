@@ -12,11 +12,29 @@ from natstui.model.assets.fields import Config, number_at, read, text_at
 from natstui.model.assets.nats_command import consumer_command, stream_command
 from natstui.model.records.actions import CATALOGUE, change_text
 from natstui.model.records.managing import Action, Change, JournalAction, JournalEntry, Place
+from natstui.units import local_text
 
 
 def is_sent(entry: JournalEntry) -> bool:
     """Tell whether an entry is about a message, and not about a stream or consumer."""
     return entry.action in ("publish", "request", "pull", "answer")
+
+
+def is_silence(entry: JournalEntry) -> bool:
+    """Tell whether an entry is about a finding that nobody wanted to hear of."""
+    return entry.action in ("silence", "lift_silence")
+
+
+def silence_text(entry: JournalEntry) -> str:
+    """Return what was silenced or is heard of again, as `silence NT-C07 of C on S: mended`."""
+    asked: Config = json.loads(entry.request_json)
+    place = f"{entry.consumer} on {entry.stream}" if entry.consumer else entry.stream
+    what = " of ".join(filter(None, (text_at(asked, "code"), place)))
+    if entry.action == "lift_silence":
+        return f"hear of {what} again"
+    until_us = number_at(asked, "until_us")
+    when = local_text(until_us, "%Y-%m-%d %H:%M:%S")
+    return f"silence {what} until {when}: {text_at(asked, 'reason')}"
 
 
 def sent_text(entry: JournalEntry) -> str:
@@ -125,7 +143,9 @@ def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     undone = {entry.undoes for entry in entries}
     for entry in reversed(entries):
         gone = entry.undoes is not None or entry.entry in undone
-        if not gone and entry.outcome != "failed" and not is_sent(entry):
+        if is_sent(entry) or is_silence(entry):
+            continue
+        if not gone and entry.outcome != "failed":
             return entry if undo_of(entry, 0) is None else None
     return None
 
@@ -166,13 +186,17 @@ def undo_text(entry: JournalEntry) -> str:
 
 def entry_text(entry: JournalEntry) -> str:
     """Return what an entry did, as `edit stream ORDERS` or `pause consumer C on ORDERS`."""
+    if is_silence(entry):
+        return silence_text(entry)
     if is_sent(entry):
         return sent_text(entry)
     return change_text(entry.action, entry.stream, entry.consumer)
 
 
 def entry_command(entry: JournalEntry) -> str:
-    """Return the `nats` command that does what an entry did."""
+    """Return the `nats` command that does what an entry did; of a silence a comment."""
+    if is_silence(entry):
+        return f"# {silence_text(entry)}"
     if is_sent(entry):
         return sent_command(entry)
     request = json.loads(entry.request_json)

@@ -26,8 +26,8 @@ Action = Literal[
     "resume_consumer", "reset_consumer", "unpin_consumer", "step_down_consumer",
 ]  # fmt: skip
 
-JournalAction = Literal[Action, "publish", "request", "pull", "answer"]
-"""What the journal keeps: changes, and messages sent and answered."""
+JournalAction = Literal[Action, "publish", "request", "pull", "answer", "silence", "lift_silence"]
+"""What the journal keeps: changes, messages sent and answered, and findings silenced."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,6 +178,23 @@ class Place:
     account: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class SilenceFinding:
+    """Silence one kind of finding of one stream, consumer or account; or hear of it again."""
+
+    command_id: int
+    code: str
+    stream: str
+    """Empty for the account and for monitoring itself."""
+    consumer: str
+    created_at_us: int
+    """When what it is about was made; 0 for the account."""
+    part: str
+    reason: str
+    for_s: float | None
+    """For how long from now on; None: it is heard of again."""
+
+
 ManagingCommand = (
     Change
     | Undo
@@ -186,6 +203,7 @@ ManagingCommand = (
     | ReadJournal
     | ReadNamesInUse
     | SaveTemplate
+    | SilenceFinding
     | BrowseMessages
     | ReadMessage
     | CountSubjects

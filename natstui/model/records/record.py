@@ -41,6 +41,7 @@ from natstui.model.records.recording import (
     Step,
     StopRecording,
 )
+from natstui.model.records.silences import Silenced
 
 LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
 
@@ -208,6 +209,7 @@ Record = (
     | BenchmarkSoFar
     | ManagingRecord
     | AnalysisRecord
+    | Silenced
 )
 
 
@@ -222,8 +224,9 @@ NEVER_RECORDED = (
     BenchmarkSoFar,
     EvidenceSoFar,
     FindingsSoFar,
+    Silenced,
 )
-"""Kinds that are about recordings, replays and analyses, not about the server."""
+"""Kinds that are about recordings, replays, analyses and who looks on, not about the server."""
 
 
 def kind_of(cls: type) -> str:

@@ -11,10 +11,12 @@ from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from natstui.model.findings.finding import Entity, Finding, worst_first
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
+from natstui.model.records.silences import Silence
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import View, severity_cell
 from natstui.tui.kit.sparkline import sparkline
 from natstui.tui.kit.table.rows import Cell
+from natstui.units import duration_text
 
 TREND_WIDTH = 12
 OVER_SHOWN = 50
@@ -28,12 +30,16 @@ class Found:
         self, state: State, hints: Sequence[Finding] = (), *, with_hints: bool = False
     ) -> None:
         """`hints` are those about settings; what is only worth knowing of them may be left out."""
-        every = [*state.findings.open(), *hints]
+        known = state.findings
+        every = [*known.open(), *(it for it in hints if known.silence_of(it) is None)]
         told = [it for it in every if with_hints or not is_hint(it)]
         self.left_out_count = len(every) - len(told)
         self.open = sorted(told, key=worst_first)
+        hidden = [*known.silenced(), *(it for it in hints if known.silence_of(it) is not None)]
+        self.silenced = sorted(hidden, key=worst_first)
+        """Open as well, but nobody wants to hear of them now."""
         self.over = list(reversed(state.findings.resolved[-OVER_SHOWN:]))
-        self.all = [*self.open, *self.over]
+        self.all = [*self.open, *self.silenced, *self.over]
 
 
 def is_hint(finding: Finding) -> bool:
@@ -71,9 +77,18 @@ class FindingView(View):
         return None
 
     def problem(self, row: int) -> bool:
-        """Tell whether it is open, and more than worth knowing."""
+        """Tell whether it is open, not silenced, and more than worth knowing."""
         it = self.at(row)
-        return it.until_us is None and it.kind.severity != "info"
+        return self.told(row) and it.kind.severity != "info"
+
+    def told(self, row: int) -> bool:
+        """Tell whether it is open, and nobody has silenced it."""
+        return row < len(self.found.open)
+
+    def silence(self, row: int) -> Silence | None:
+        """Return why nobody wants to hear of it now; None where it is told, or over."""
+        it = self.at(row)
+        return self.state.findings.silence_of(it) if it.until_us is None else None
 
     def search_text(self, row: int) -> str:
         """Return everything a person reads of it."""
@@ -102,9 +117,11 @@ def what_text(finding: Finding) -> str:
 
 
 def _severity(view: FindingView, row: int) -> Cell:
-    """Critical, warning or info; over: it was so until a moment ago."""
+    """Critical, warning or info; silenced with `z`; over: it was so until a moment ago."""
     it = view.at(row)
-    return severity_cell(it.kind) if it.until_us is None else Cell("· over", "dim")
+    if view.told(row):
+        return severity_cell(it.kind)
+    return Cell("· over" if it.until_us is not None else "z silenced", "dim")
 
 
 def _code(view: FindingView, row: int) -> Cell:
@@ -114,21 +131,24 @@ def _code(view: FindingView, row: int) -> Cell:
 
 def _entity(view: FindingView, row: int) -> Cell:
     """The stream or the consumer that it is about, the account, or what cannot be seen."""
-    it = view.at(row)
-    return Cell(entity_text(it.entity), "strong" if it.until_us is None else "dim")
+    return Cell(entity_text(view.at(row).entity), "strong" if view.told(row) else "dim")
 
 
 def _what(view: FindingView, row: int) -> Cell:
     """What is wrong in a word or two, and the numbers that show it."""
-    it = view.at(row)
-    return Cell(what_text(it), "" if it.until_us is None else "dim")
+    it, silence = view.at(row), view.silence(row)
+    if silence is not None:
+        return Cell(f"{clean_line(silence.reason)}  ·  {what_text(it)}", "dim")
+    return Cell(what_text(it), "" if view.told(row) else "dim")
 
 
 def _since(view: FindingView, row: int) -> Cell:
-    """For how long it has been so; of one that is over, how long ago it ended."""
-    it = view.at(row)
+    """For how long it has been so; how long ago it ended; how long it is still silenced."""
+    it, silence = view.at(row), view.silence(row)
     if it.until_us is not None:
         return Cell(f"{view.age_text(it.until_us)} ago", "dim")
+    if silence is not None:
+        return Cell(f"{duration_text((silence.until_us - view.now_at_us) / 1e6)} left", "dim")
     return Cell(view.age_text(it.since_us))
 
 
@@ -136,7 +156,7 @@ def _trend(view: FindingView, row: int) -> Cell:
     """Of a consumer what is pending, of a stream what it stores, over the last minute."""
     it = view.at(row)
     entity = it.entity
-    if it.until_us is not None or not entity.created_at_us:
+    if not view.told(row) or not entity.created_at_us:
         return Cell("")
     state, name = view.state, "pending_msgs" if entity.consumer else "stored_msgs"
     history = state.consumer_history if entity.consumer else state.stream_history
@@ -151,14 +171,18 @@ Sort = Callable[[FindingView], Sequence[object]]
 
 def _by_severity(view: FindingView) -> Sequence[object]:
     found = view.found
-    # The worst and the oldest have the highest; those that are over come last, the newest first.
-    open_ones = [(1, it.kind.severity_level // 1000, -it.since_us) for it in found.open]
-    return [*open_ones, *((0, 0, it.until_us or 0) for it in found.over)]
+    # The worst and the oldest have the highest; then silenced ones, and at the end those that are
+    # over, the newest first.
+    open_ones = [(2, it.kind.severity_level // 1000, -it.since_us) for it in found.open]
+    hidden = [(1, it.kind.severity_level // 1000, -it.since_us) for it in found.silenced]
+    return [*open_ones, *hidden, *((0, 0, it.until_us or 0) for it in found.over)]
 
 
 def _by(get: Callable[[Finding], object]) -> Sort:
-    """Sort the open ones by a value; those that are over come last both ways."""
-    return lambda view: [get(it) if it.until_us is None else None for it in view.found.all]
+    """Sort the open ones by a value; silenced ones and those that are over come last both ways."""
+    return lambda view: [
+        get(it) if view.told(row) else None for row, it in enumerate(view.found.all)
+    ]
 
 
 _words: Callable[..., ColumnSpec[FindingView]] = partial(ColumnSpec, align="left", descends=False)

@@ -8,6 +8,7 @@ from typing import ClassVar
 from textual.binding import Binding, BindingType
 
 from natstui.model.findings.finding import Finding
+from natstui.model.records.record import Command
 from natstui.tui.findings.advice import (
     action_message,
     advised,
@@ -15,9 +16,11 @@ from natstui.tui.findings.advice import (
     name_of,
     place_of,
 )
+from natstui.tui.findings.silencing import silence_command, silence_question, silence_refusal
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.allowed import allowed, read_only
-from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.messages import Announced, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
@@ -29,6 +32,7 @@ class FindingKeys(ScreenPart):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("full_stop", "part('finding', 'act')", "Act", key_display=".", id="finding.act"),
         Binding("m", "part('finding', 'messages')", "Messages", id="finding.messages"),
+        Binding("z", "part('finding', 'silence')", "Silence", id="finding.silence"),
     ]
 
     def __init__(self, screen: LiveScreen, chosen: Callable[[], Finding | None]) -> None:
@@ -73,6 +77,28 @@ class FindingKeys(ScreenPart):
             self._screen.app.push_screen(
                 Pick(f"{finding.kind.word}: {finding.kind.act}", words),
                 lambda what: self._do(finding, what) if what else None,
+            )
+
+    def action_silence(self) -> None:
+        """Hear nothing more of the finding for a while, with a reason; or hear of it again."""
+        finding = self._chosen()
+        if finding is None:
+            return
+        if finding.until_us is not None:
+            self._say("it is over")
+        elif self._screen.state.findings.silence_of(finding) is not None:
+            command = silence_command(finding, next_command_id(), None)
+            self._screen.app.post_message(Announced(command, finding.kind.code))
+        else:
+            words = silence_question(finding)
+            title = finding.kind.code
+
+            def command_of(number: int, text: str) -> Command:
+                return silence_command(finding, number, text)
+
+            ask(
+                self._screen,
+                Question(words, command_of, refusal=silence_refusal, title=title, text="1h "),
             )
 
     def _do(self, finding: Finding, what: str) -> None:

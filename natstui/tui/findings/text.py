@@ -30,6 +30,15 @@ def _times(view: View, finding: Finding) -> str:
     return f"{duration_text(lasted_s)}, over since {local_text(finding.until_us, _DAY)}"
 
 
+def _silence_lines(view: View, finding: Finding) -> list[Line]:
+    """Return until when and why nobody wants to hear of it; nothing where it is told."""
+    silence = view.state.findings.silence_of(finding)
+    if silence is None or finding.until_us is not None:
+        return []
+    until = local_text(silence.until_us, _DAY)
+    return [line("silenced", f"until {until} by {silence.who}: {silence.reason}", "dim")]
+
+
 def brief_sections(view: View, finding: Finding) -> list[Section]:
     """Return what stands below the table: the whole sentence, and what to do."""
     kind = finding.kind
@@ -39,6 +48,7 @@ def brief_sections(view: View, finding: Finding) -> list[Section]:
         line("check", kind.check),
         line("means", kind.sentence),
         line("for", _times(view, finding)),
+        *_silence_lines(view, finding),
     ]
     if kind.sentence in finding.text:
         del lines[3]
@@ -52,6 +62,7 @@ def finding_sections(view: View, finding: Finding) -> list[Section]:
         line("", f"{_head(finding)} ({kind.severity})", LOOKS[kind.level]),
         line("", kind.sentence),
         line("for", _times(view, finding)),
+        *_silence_lines(view, finding),
     ]
     sections = [
         Section("FINDING", tuple(what)),
@@ -116,12 +127,13 @@ def counts_text(found: Found) -> str:
     """Return how many findings there are, for the line above the table."""
     counts = Counter(it.kind.severity for it in found.open)
     critical, warnings, info = counts["critical"], counts["warning"], counts["info"]
-    over, left_out = len(found.over), found.left_out_count
+    over, left_out, silenced = len(found.over), found.left_out_count, len(found.silenced)
     parts = [
         f"{critical} critical" if critical else "",
         counted(warnings, "warning") if warnings else "",
         f"{info} info" if info else "",
         "" if found.open else "nothing is wrong",
+        f"{silenced} silenced" if silenced else "",
         f"{over} over lately" if over else "",
         f"i: {counted(left_out, 'hint')} on settings" if left_out else "",
     ]

@@ -86,11 +86,12 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
 
 
 def open_counts(state: State) -> dict[str, int]:
-    """Return how many findings are open, by severity."""
+    """Return how many findings are open and not silenced, by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
-    for watched in state.findings.watched.values():
+    findings = state.findings
+    for watched in findings.watched.values():
         for one in watched:
-            if one.raised:
+            if one.raised and findings.silence_of(one.finding) is None:
                 counts[one.finding.kind.severity] += 1
     return counts
 

@@ -243,5 +243,9 @@ def findings_section(view: View, findings: Iterable[Finding]) -> Section:
     for it in findings:
         kind, mark = it.kind, GLYPHS[it.kind.level]
         head = f"{mark} {kind.code} {kind.word}, for {view.age_text(it.since_us)}"
+        silence = view.state.findings.silence_of(it)
+        if silence is not None:
+            lines.append(line("", f"{head}, silenced: {silence.reason}", "dim"))
+            continue
         lines += (line("", head, LOOKS[kind.level]), line("", f"  {it.text}"))
     return Section("FINDINGS", tuple(lines))

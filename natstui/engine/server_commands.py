@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Literal
 
 import msgspec
@@ -16,6 +16,7 @@ from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.managing.apply import apply, preview_change
 from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.names_in_use import read_names_in_use
@@ -52,6 +53,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import Outcome
 from natstui.model.records.silences import Silenced
+from natstui.model.records.tap import StartTap, StopTap
 from natstui.units import counted, duration_text
 
 ReadingCommand = (
@@ -115,6 +117,24 @@ async def answer_send(writer: Writer, command: SendingCommand) -> tuple[str, obj
 Status = Literal["done", "refused", "failed"]
 
 
+class _Reading:
+    """What is read until it ends or is stopped: one at a time."""
+
+    def __init__(self) -> None:
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, work: Coroutine[None, None, None]) -> None:
+        """Begin; call `stop` before."""
+        self._task = asyncio.create_task(work)
+
+    async def stop(self) -> None:
+        """End what runs, if anything does."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+
 class ServerCommands:
     """Answers what the forms, the journal and the message browser ask."""
 
@@ -123,7 +143,7 @@ class ServerCommands:
         self._events = events
         self._answers = answers
         self._client = client
-        self._tail: asyncio.Task[None] | None = None
+        self._tail, self._tap = _Reading(), _Reading()
 
     async def execute(self, command: ManagingCommand) -> None:
         """Execute a command, and answer it."""
@@ -181,23 +201,33 @@ class ServerCommands:
                 return f"kept as {file}", None
             case StartTail():
                 return await self._start_tail(client, command)
-            case StopTail():
-                await self._stop_tail()
-                return "the tail has ended", None
+            case StartTap():
+                return await self._start_tap(client, command)
+            case StopTail() | StopTap():
+                return await self._stop(command)
             case _:
                 return await answer_read(writer, command)
 
+    async def _stop(self, command: StopTail | StopTap) -> tuple[str, object]:
+        if isinstance(command, StopTail):
+            await self._tail.stop()
+            return "the tail has ended", None
+        await self._tap.stop()
+        return "the tap has ended", None
+
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
-        await self._stop_tail()
+        await self._tail.stop()
         following = Tail(command, self._answers.add)
         await following.begin(
             client, lambda denied: self._answer(command, "failed", str(denied), None)
         )
-        self._tail = asyncio.create_task(following.run())
+        self._tail.start(following.run())
         return f"following {', '.join(command.subjects)}", None
 
-    async def _stop_tail(self) -> None:
-        task, self._tail = self._tail, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait({task})
+    async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
+        await self._tap.stop()
+        reading = AckTap(command, self._answers.add)
+        await reading.begin(client)
+        self._tap.start(reading.run())
+        name = f"{command.stream} > {command.consumer}"
+        return f"reading the answers of {name} for {duration_text(command.for_s)}", None

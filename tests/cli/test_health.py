@@ -184,3 +184,57 @@ def test_a_recording_is_judged_as_it_was_live(url: str, tmp_path: Path) -> None:
     both = run("health", "--session", folder.name, "--server", url)
     assert both.returncode == 3
     assert "leave --server" in both.stderr
+
+
+def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) -> None:
+    ended = asyncio.run(tapped(server.url))
+    told = json.loads(ended.stdout)
+    assert (told["stream"], told["consumer"]) == ("TAPPED", "C")
+    assert told["status"] and told["state"]["ack_policy"] == "explicit"
+    tap = told["tap"]
+    assert tap["ended"] == "ended: it read for 10s" and tap["elapsed_s"] >= 10
+    assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
+    # The question whether somebody listens was read too.
+    assert tap["read_msgs"] == 11 and tap["counts"]["others_count"] == 1
+    assert tap["read_bytes"] > 300
+    assert [one["stream_seq"] for one in tap["unsettled"]] == [9, 10]
+    assert tap["stored_to_acked_p50_ns"] > 0
+
+
+async def tapped(url: str) -> subprocess.CompletedProcess[str]:
+    """Answer ten messages after the tap has begun, which the server shows as a subscription."""
+    nc = await nats.connect(url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="TAPPED", subjects=["tapped"]))
+    await js.add_consumer("TAPPED", ConsumerConfig(durable_name="C", ack_wait=600))
+    for _ in range(10):
+        await js.publish("tapped", b"x")
+    messages = await (await js.pull_subscribe_bind("C", "TAPPED")).fetch(10)
+    words = ("stuck", "--server", url, "TAPPED", "C", "--for", "1s", "--tap", "10s", "--json")
+    running = asyncio.create_task(asyncio.to_thread(run, *words))
+    while await nobody_listens(nc):
+        await asyncio.sleep(0.05)
+    for number, message in enumerate(messages):
+        await (message.ack() if number < 8 else message.nak(delay=600))
+    await nc.flush()
+    ended = await running
+    await nc.close()
+    return ended
+
+
+async def nobody_listens(nc: nats.NATS) -> bool:
+    """Tell whether nobody reads the answers of this consumer's clients yet."""
+    try:
+        await nc.request("$JS.ACK.TAPPED.C.none", b"", timeout=0.2)
+    except nats.errors.TimeoutError:
+        return False
+    except nats.errors.NoRespondersError:
+        return True
+    return True
+
+
+@pytest.mark.parametrize("words", [("--tap", "soon"), ("--tap", "0s"), ("--tap", "1h")])
+def test_a_tap_without_a_sensible_time_is_one_sentence(words: tuple[str, ...], url: str) -> None:
+    ended = run("stuck", "--server", url, "WELL", "idle", *words)
+    assert ended.returncode == 3
+    assert ended.stderr.startswith("natstui: --tap") and ended.stderr.count("\n") == 1

@@ -2,8 +2,9 @@ from __future__ import annotations
 
 import pytest
 
+from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.snapshot import PollCost
-from natstui.model.live.state import Cost, own_requests_per_s
+from natstui.model.live.state import Cost
 
 
 def polled(second: float, requests_count: int) -> Cost:

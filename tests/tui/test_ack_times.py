@@ -9,6 +9,7 @@ from nats.js.api import ConsumerConfig, StreamConfig
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.consumers.detail import ConsumerDetail
+from natstui.tui.consumers.tap import TapScreen
 from tests.tui.viewer import viewing
 
 HELD_S = 0.25
@@ -39,4 +40,41 @@ async def test_the_detail_shows_sampled_times_with_their_count_and_window(
         assert "p50 " in shown and "p99 " in shown and "most " in shown
         window = viewer.app.state.evidence.of["S", "C"].acks.until(viewer.app.state.now_at_us)
         assert (window.times.percentile_ns(50) or 0) >= HELD_S * 0.99e9
+    await nc.close()
+
+
+async def test_a_tap_shows_answers_cost_and_what_is_not_acknowledged_and_can_be_stopped(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(StreamConfig(name="S", subjects=["s"]))
+    await js.add_consumer("S", ConsumerConfig(durable_name="C", ack_policy="explicit"))
+    pull = await js.pull_subscribe("s", durable="C", stream="S")
+    for _ in range(5):
+        await js.publish("s", b"x")
+    async with viewing(nats_server.url) as viewer:
+        await viewer.press("2")
+        await viewer.becomes("C", pending="5")
+        await viewer.press("T")
+        await viewer.until(lambda: isinstance(viewer.app.screen, TapScreen), "the tap")
+        await viewer.until(lambda: "reading, " in viewer.words, "that it reads")
+        messages = await pull.fetch(5)
+        for message in messages[:3]:
+            await message.ack()
+        await messages[3].nak(delay=3600)
+        await viewer.until(lambda: "read 4 messages" in viewer.words, "four answers")
+        assert "acks 3, " in viewer.words and "naks 1, " in viewer.words
+        assert "stored to acked p50 " in viewer.words
+        assert "4 nak " in viewer.words and "at delivery 1; stored " in viewer.words
+        await viewer.press("space")
+        await viewer.until(lambda: "ended: it was stopped" in viewer.words, "the end")
+        await viewer.press("T")
+        await viewer.until(lambda: "read 0 messages" in viewer.words, "a new tap")
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, TapScreen), "the table")
+        tapped = viewer.app.state.tapped
+        assert tapped is not None
+        ended = "ended: it was stopped"
+        await viewer.until(lambda: getattr(viewer.app.state.tapped, "ended", "") == ended, ended)
     await nc.close()

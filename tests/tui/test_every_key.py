@@ -47,6 +47,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "MessageScreen": ("m", "enter"),
     "PublishScreen": ("m", "w"),
     "TailScreen": ("m", "T"),
+    "TapScreen": ("2", "home", "T"),
     "PullScreen": ("2", "home", "m", "N"),
     "JournalScreen": (":journal",),
     "RunsScreen": (":runs",),

@@ -17,6 +17,7 @@ from natstui.units import parse_duration_ns
 if TYPE_CHECKING:
     from natstui.cli.health.report import Chosen, Report
     from natstui.model.live.state import State
+    from natstui.model.records.tap import StartTap, Tapped
 
 _FOR = "5s"
 _UNKNOWN = 3
@@ -90,7 +91,8 @@ def health(
     if session is not None:
         report = _recorded(flags, chosen, session, words["sessions"])
     else:
-        report, _ = _look(flags, chosen, words["for_text"], words["ignore_silences"])
+        silenced = words["ignore_silences"]
+        report, *_ = _look(flags, chosen, words["for_text"], with_silenced=silenced)
     click.echo(FORMATS["json" if as_json else form](report), nl=False)
     sys.exit(int(report.verdict))
 
@@ -99,43 +101,74 @@ def health(
 @click.argument("stream")
 @click.argument("consumer")
 @_HOW_LONG
+@click.option(
+    "--tap", "tap_text", metavar="TIME",
+    help="Read every ack, nak and term of its clients for so long: exact counts, at the price of "
+    "as many messages. Off unless given.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @connection_flags
 @_unknown_on_failure
-def stuck(flags: ConnectionFlags, stream: str, consumer: str, for_text: str) -> None:
+def stuck(
+    flags: ConnectionFlags, stream: str, consumer: str, for_text: str, tap_text: str | None,
+    as_json: bool,
+) -> None:  # fmt: skip
     """Explain one consumer: what it waits for, which message is next, and what to do.
 
     Exit code: 0 nothing is wrong with it, 1 warning, 2 critical, 3 could not tell.
     """
     from natstui.cli.health.report import Chosen
-    from natstui.cli.health.stuck import explained
+    from natstui.cli.health.stuck import explained, explained_json
 
+    tapping = None if tap_text is None else _tap_of(stream, consumer, tap_text)
     chosen = Chosen(consumer=(stream, consumer), least="info")
     # Who asks about one consumer wants to hear everything of it.
-    report, state = _look(flags, chosen, for_text, with_silenced=True)
+    report, state, tapped = _look(flags, chosen, for_text, tapping, with_silenced=True)
     if report.unknown:
         raise UsageError(report.unknown)
-    click.echo("\n".join(explained(state, stream, consumer, report)))
+    if as_json:
+        click.echo(explained_json(state, stream, consumer, report, tapped))
+    else:
+        click.echo("\n".join(explained(state, stream, consumer, report, tapped)))
     sys.exit(int(report.verdict))
 
 
+def _tap_of(stream: str, consumer: str, text: str) -> StartTap:
+    from natstui.model.records.tap import LONGEST_TAP_S, StartTap
+
+    for_s = _seconds(text, "--tap")
+    if not 0 < for_s <= LONGEST_TAP_S:
+        raise UsageError(f"--tap {text}: it lasts at most {LONGEST_TAP_S:.0f}s, and some time")
+    return StartTap(0, stream, consumer, for_s)
+
+
+def _seconds(text: str, option: str) -> float:
+    try:
+        return parse_duration_ns(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
 def _look(
-    flags: ConnectionFlags, chosen: Chosen, for_text: str, with_silenced: bool
-) -> tuple[Report, State]:
+    flags: ConnectionFlags,
+    chosen: Chosen,
+    for_text: str,
+    tapping: StartTap | None = None,
+    *,
+    with_silenced: bool,
+) -> tuple[Report, State, Tapped | None]:
     import asyncio
 
     from natstui.cli.health.look import look_at
     from natstui.cli.health.report import report_on
 
-    try:
-        for_s = parse_duration_ns(for_text) / 1e9
-    except ValueError as error:
-        raise UsageError(f"--for: {error}") from error
+    for_s = _seconds(for_text, "--for")
     settings, connection = flags.resolve()
     monitor = settings.monitor
     interval_s = min(monitor.interval_s, interval_seconds("1s"))
-    looked = look_at(connection, interval_s, for_s, monitor.max_requests_per_s)
-    state, problem = asyncio.run(looked)
-    return report_on(state, chosen, problem, with_silenced=with_silenced), state
+    limit = monitor.max_requests_per_s
+    state, problem, tapped = asyncio.run(look_at(connection, interval_s, for_s, limit, tapping))
+    return report_on(state, chosen, problem, with_silenced=with_silenced), state, tapped
 
 
 def _recorded(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Callable, Coroutine
 from contextlib import suppress
 
 from natstui.cli.watch.run import Collector, beside, look_at_lags
 from natstui.config import Connection
 from natstui.errors import ServerGone
-from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.model.live.state import State
+from natstui.model.records.tap import StartTap, Tapped
 
 FEWEST_POLLS = 3
 """A rate needs two looks, and a trend one more."""
@@ -23,14 +26,21 @@ _PATIENCE_S = 30.0
 
 
 async def look_at(
-    connection: Connection, interval_s: float, for_s: float, requests_per_s: float | None
-) -> tuple[State, str | None]:
+    connection: Connection,
+    interval_s: float,
+    for_s: float,
+    requests_per_s: float | None,
+    tapping: StartTap | None = None,
+) -> tuple[State, str | None, Tapped | None]:
     """Return the state after `for_s`, and why it is not complete, if it is not.
 
-    Raises ConnectionFailed without a connection, and ServerGone when it is lost meanwhile.
+    Beside it the answers of one consumer's clients are read, if that is asked for. Raises
+    ConnectionFailed without a connection, and ServerGone when it is lost meanwhile.
     """
     collector = Collector()
     client = await connect(connection, on_link=collector.add)
+    read: list[Tapped] = []
+
     try:
         control = PollControl(interval_s)
         polling = poll(client, control, collector, requests_per_s)
@@ -38,18 +48,48 @@ async def look_at(
             polling,
             listen(client, collector),
             follow_silences(client, collector),
-            _until_seen(collector, control, for_s),
+            _until_read(client, tapping, read.append, _until_seen(collector, control, for_s)),
         )
         # Before our own end of the connection is news.
         state = collector.now
     finally:
         await client.close()
+    tapped = read[-1] if read else None
+    return state, _problem(collector, for_s), tapped
+
+
+def _problem(collector: Collector, for_s: float) -> str | None:
+    """Return why not everything was seen, if it was not."""
     if collector.problem is not None:
-        return state, f"{collector.problem.what}: {collector.problem.reason}"
+        return f"{collector.problem.what}: {collector.problem.reason}"
     if not collector.is_complete:
-        longest_s = round(for_s + _PATIENCE_S)
-        return state, f"not everything could be seen within {longest_s} s"
-    return state, None
+        return f"not everything could be seen within {round(for_s + _PATIENCE_S)} s"
+    return None
+
+
+async def _until_read(
+    client: Client,
+    tapping: StartTap | None,
+    on_tapped: Callable[[Tapped], None],
+    seen: Coroutine[None, None, None],
+) -> None:
+    """Wait until everything was `seen`, and beside it until a tap is over, if one is asked for."""
+    if tapping is None:
+        await seen
+        return
+    reading = AckTap(tapping, on_tapped)
+    try:
+        await reading.begin(client)
+    except BaseException:
+        seen.close()
+        raise
+    task = asyncio.create_task(reading.run())
+    try:
+        await seen
+        await task
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
 
 
 async def _until_seen(collector: Collector, control: PollControl, for_s: float) -> None:

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 
+import msgspec
+
 from natstui.clean import clean_line
-from natstui.cli.health.formats import paragraph
+from natstui.cli.health.formats import finding_json, paragraph
 from natstui.cli.health.report import Report
+from natstui.cli.watch.consumers import consumer_rows
+from natstui.model.bench.latency import PERCENTILES
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.rates import counter_per_s, trend_per_s
 from natstui.model.live.state import State
+from natstui.model.live.tap_words import HONEST, tap_counts, tap_state, tap_unsettled
+from natstui.model.records.tap import Tapped
 from natstui.units import UNKNOWN, counted, duration_text, rate_text
 
 
-def explained(state: State, stream: str, consumer: str, report: Report) -> list[str]:
+def explained(
+    state: State, stream: str, consumer: str, report: Report, tapped: Tapped | None = None
+) -> list[str]:
     """Return what a consumer does, where it stands, and all that is wrong with it, as lines."""
-    names = zip(state.consumers.columns.stream, state.consumers.columns.name, strict=True)
-    row = list(names).index((stream, consumer))
+    row = _row_of(state, stream, consumer)
     verdict = consumer_verdict(state, row)
     title = f"{clean_line(stream)} > {clean_line(consumer)}: {verdict.word}"
     lines = [title, f"  {clean_line(verdict.evidence)}", ""]
@@ -27,7 +35,55 @@ def explained(state: State, stream: str, consumer: str, report: Report) -> list[
         lines += ["", "nothing is wrong with it that natstui can see"]
     for one in report.findings:
         lines += ["", *paragraph(one, report.at_us)]
-    return lines
+    return lines if tapped is None else [*lines, "", *_tap_lines(tapped)]
+
+
+def explained_json(
+    state: State, stream: str, consumer: str, report: Report, tapped: Tapped | None
+) -> str:
+    """Return the same as one JSON object; times are UTC microseconds."""
+    row = _row_of(state, stream, consumer)
+    verdict = consumer_verdict(state, row)
+    return json.dumps(
+        {
+            "schema": 1,
+            "stream": stream,
+            "consumer": consumer,
+            "at_us": report.at_us,
+            "status": verdict.word,
+            "evidence": verdict.evidence,
+            "state": msgspec.to_builtins(next(consumer_rows(state, [row]))),
+            "findings": [finding_json(one) for one in report.findings],
+            "tap": None if tapped is None else _tap_json(tapped),
+        },
+        ensure_ascii=True,
+    )
+
+
+def _row_of(state: State, stream: str, consumer: str) -> int:
+    names = zip(state.consumers.columns.stream, state.consumers.columns.name, strict=True)
+    return list(names).index((stream, consumer))
+
+
+def _tap_lines(tapped: Tapped) -> Iterator[str]:
+    yield f"ack tap: {tap_state(tapped)}"
+    for label, text in tap_counts(tapped):
+        yield f"  {label:<16} {text}"
+    for label, text in tap_unsettled(tapped):
+        yield f"  {'not acked':<16} {label} {text}".rstrip()
+    yield f"  {HONEST}"
+
+
+def _tap_json(tapped: Tapped) -> dict[str, object]:
+    times = tapped.stored_to_acked
+    told: dict[str, object] = msgspec.to_builtins(tapped)
+    for name in ("command_id", "stream", "consumer", "stored_to_acked"):
+        del told[name]
+    return told | {
+        "stored_to_acked_p50_ns": times.percentile_ns(PERCENTILES["p50"]),
+        "stored_to_acked_p99_ns": times.percentile_ns(PERCENTILES["p99"]),
+        "stored_to_acked_max_ns": times.max_ns,
+    }
 
 
 def _facts(state: State, row: int) -> Iterator[tuple[str, str]]:

@@ -10,7 +10,8 @@ import msgspec
 
 from natstui.cli.watch.values import values
 from natstui.model.live.age import oldest_row_us
-from natstui.model.live.state import State, own_requests_per_s
+from natstui.model.live.rates import own_requests_per_s
+from natstui.model.live.state import State
 from natstui.units import UNKNOWN, bytes_text, count_text
 
 

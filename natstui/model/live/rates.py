@@ -15,6 +15,7 @@ from operator import sub
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.history import History, Point, Sample
 from natstui.model.live.limits import Fill, bytes_are_full, time_to_full_s
+from natstui.model.live.state import Cost
 from natstui.model.live.table import Key
 
 TREND_S = 30
@@ -307,3 +308,18 @@ def stored_at_mono_us(last_seq: Sequence[Point], seq: int) -> int | None:
             share = (seq - low) / (high - low)
             return round(older.mono_us + share * (newer.mono_us - older.mono_us))
     return None
+
+
+_MINUTE_US = 60_000_000
+
+
+def own_requests_per_s(costs: Sequence[Cost]) -> float | None:
+    """Return our API requests a second over the last minute of polls, or over the last two polls.
+
+    None before there are two.
+    """
+    recent = [cost for cost in costs if cost.mono_us > costs[-1].mono_us - _MINUTE_US]
+    recent = recent if len(recent) > 1 else list(costs[-2:])
+    elapsed_us = recent[-1].mono_us - recent[0].mono_us if recent else 0
+    asked_count = sum(cost.cost.requests_count for cost in recent[1:])
+    return asked_count * 1e6 / elapsed_us if elapsed_us > 0 else None

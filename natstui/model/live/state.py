@@ -1,6 +1,7 @@
 """The fold: one immutable state after every record, the same live, headless and replayed.
 
-A replay folds many records at once; what polling costs per second is derived here too."""
+A replay folds many records at once.
+"""
 
 from __future__ import annotations
 
@@ -50,6 +51,7 @@ from natstui.model.records.recording import (
     ReplayReset,
 )
 from natstui.model.records.silences import Silence, Silenced
+from natstui.model.records.tap import Tapped
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120
@@ -119,6 +121,8 @@ class State:
     """The newest answers to requests of screens, oldest first."""
     tailed: Tailed | None = None
     """The newest messages of a live tail."""
+    tapped: Tapped | None = None
+    """What the running or last ack tap has read."""
     recording: RecordingChanged | None = None
     """The newest report of the recorder; None before it ever ran."""
     replay: ReplayPosition | None = None
@@ -144,7 +148,14 @@ class State:
                 return _after_announced(self, record)
             case FindingsChanged() | FindingsSoFar():
                 return _after_findings(self, record)
-            case Answered() | Tailed() | AnalysisProgress() | AnalysisFinished() | Silenced():
+            case (
+                Answered()
+                | Tailed()
+                | Tapped()
+                | AnalysisProgress()
+                | AnalysisFinished()
+                | Silenced()
+            ):
                 return _after_answer(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
@@ -171,7 +182,9 @@ def _after_link(state: State, record: EngineStarted | LinkChanged | Permitted) -
             return replace(state, permitted=record, now_at_us=now_us(state.now_at_us, record))
 
 
-def _after_answer(state: State, record: Answered | Tailed | AnalysisRecord | Silenced) -> State:
+def _after_answer(
+    state: State, record: Answered | Tailed | Tapped | AnalysisRecord | Silenced
+) -> State:
     match record:
         case Silenced():
             return replace(state, silences=record.silences)
@@ -181,6 +194,8 @@ def _after_answer(state: State, record: Answered | Tailed | AnalysisRecord | Sil
             return replace(state, answers=answers)
         case Tailed():
             return replace(state, tailed=record)
+        case Tapped():
+            return replace(state, tapped=record)
         case AnalysisProgress() | AnalysisFinished():
             # Its time is that of today, also while an old recording is replayed.
             return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
@@ -381,18 +396,3 @@ def _after_row(state: State, row: Sequence[Happening | AckSample], now_at_us: in
         evidence=state.evidence.after(told),
         now_at_us=now_at_us,
     )
-
-
-_MINUTE_US = 60_000_000
-
-
-def own_requests_per_s(costs: Sequence[Cost]) -> float | None:
-    """Return our API requests a second over the last minute of polls, or over the last two polls.
-
-    None before there are two.
-    """
-    recent = [cost for cost in costs if cost.mono_us > costs[-1].mono_us - _MINUTE_US]
-    recent = recent if len(recent) > 1 else list(costs[-2:])
-    elapsed_us = recent[-1].mono_us - recent[0].mono_us if recent else 0
-    asked_count = sum(cost.cost.requests_count for cost in recent[1:])
-    return asked_count * 1e6 / elapsed_us if elapsed_us > 0 else None

@@ -19,6 +19,7 @@ from natstui.model.records.messages import (
     StopTail,
     Tailed,
 )
+from natstui.model.records.tap import StartTap, StopTap, Tapped
 
 Action = Literal[
     "create_stream", "edit_stream", "delete_stream", "purge_stream", "delete_message",
@@ -214,7 +215,9 @@ ManagingCommand = (
     | AnswerMessage
     | StartTail
     | StopTail
+    | StartTap
+    | StopTap
 )
 
-ManagingRecord = Answered | Tailed
+ManagingRecord = Answered | Tailed | Tapped
 """For the viewer only: payloads and configurations that belong in no recording."""

@@ -121,7 +121,7 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.journal import JournalScreen
 
         return JournalScreen(undo_last=True)
-    if message.what.partition(" ")[0] in ("messages", "tail"):
+    if message.what.partition(" ")[0] in ("messages", "tail", "tap"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
@@ -138,6 +138,12 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.tail import TailScreen
 
     stream, consumer, _ = message.targets[0]
+    if message.what == "tap":
+        from natstui.tui.consumers.tap import TapScreen
+
+        if consumer is None:
+            raise UsageError("there is no consumer under the cursor")
+        return TapScreen(stream, consumer)
     what, _, first_seq = message.what.partition(" ")
     if what == "messages":
         return MessagesScreen(stream, consumer, int(first_seq) if first_seq else None)

@@ -94,6 +94,7 @@ CONSUMER_ACTIONS = (
     ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "one"),
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one"),
+    ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", takes="one"),
     ActionSpec("clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", takes="one"),
     ActionSpec("pause_consumer", "pause_consumer"),
     ActionSpec("resume_consumer", "resume_consumer"),

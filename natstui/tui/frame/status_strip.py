@@ -16,7 +16,8 @@ from natstui.model.live.age import (
     poll_interval_us,
     polls_are_missing,
 )
-from natstui.model.live.state import State, own_requests_per_s
+from natstui.model.live.rates import own_requests_per_s
+from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
 from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text

@@ -1,0 +1,256 @@
+"""The ack tap: reads the answers to one consumer's messages, for a bounded time and rate.
+
+An answer goes to the reply subject of a message, which names the delivery. Whoever listens there
+reads each of them, and counts as one who serves the subject: where the consumer is gone, a client
+that waits for the confirmation of its ack gets none. So a tap is short, and begins only on a
+consumer that is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Literal, NamedTuple
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.errors import PermissionDenied
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import read
+from natstui.jetstream.connection.times import time_us
+from natstui.model.bench.latency import bucket_of, from_counts
+from natstui.model.records.tap import (
+    MOST_TAPPED_MSGS,
+    MOST_TAPPED_PER_S,
+    AnswerCounts,
+    StartTap,
+    Tapped,
+    UnsettledMessage,
+)
+from natstui.units import duration_text
+
+_REPORT_S = 0.25
+_SENT_MOST_MSGS = 2 * MOST_TAPPED_MSGS
+"""The server stops by itself after so many, also when nobody can tell it to any more."""
+_MOST_UNSETTLED = 10_000
+_TOLD_UNSETTLED = 100
+_V1_WORDS, _V2_WORDS = 9, 11
+
+Kind = Literal["ack", "nak", "term", "in progress", "other"]
+_KINDS: dict[bytes, Kind] = {
+    b"": "ack", b"+ACK": "ack", b"+OK": "ack", b"+NXT": "ack", b"-NAK": "nak", b"+TERM": "term",
+    b"+WPI": "in progress",
+}  # fmt: skip
+
+
+class Delivery(NamedTuple):
+    """What the subject of an answer says."""
+
+    deliveries_count: int
+    stream_seq: int
+    consumer_seq: int
+    stored_at_ns: int
+
+
+def delivery_of(subject: str) -> Delivery | None:
+    """Return the delivery that an answer is about; None for a subject that is none.
+
+    `$JS.ACK.<stream>.<consumer>.` or `$JS.ACK.<domain>.<account>.<stream>.<consumer>.`, then
+    deliveries, stream and consumer sequence, time of storage and pending messages.
+    """
+    words = subject.split(".")
+    at = 4 if len(words) == _V1_WORDS else 6 if len(words) >= _V2_WORDS else None
+    if at is None:
+        return None
+    try:
+        return Delivery(*map(int, words[at : at + 4]))
+    except ValueError:
+        return None
+
+
+def kind_of_answer(payload: bytes) -> Kind:
+    """Return what a client says with an answer."""
+    return _KINDS.get(payload.split(b" ", 1)[0].split(b"{", 1)[0].strip(), "other")
+
+
+class _Config(msgspec.Struct):
+    ack_policy: str = ""
+
+
+class _Info(msgspec.Struct):
+    config: _Config
+    ts: str = ""
+
+
+class AckTap:
+    """Reads the answers of one consumer's clients, and reports a few times a second."""
+
+    def __init__(self, asked: StartTap, on_tapped: Callable[[Tapped], None]) -> None:
+        self._asked = asked
+        self._on_tapped = on_tapped
+        self._subscriptions: list[Subscription] = []
+        self._denied: PermissionDenied | None = None
+        self._lost_count: Callable[[], int] = int
+        self._ended = asyncio.Event()
+        self._why: str | None = None
+        self._counts = dict.fromkeys(AnswerCounts.__dataclass_fields__, 0)
+        self._read_msgs = self._read_bytes = 0
+        self._second, self._second_msgs = 0, 0
+        self._buckets: dict[int, int] = {}
+        self._acked: set[int] = set()
+        self._unsettled: dict[int, UnsettledMessage] = {}
+        self._begun_s = self._elapsed_s = 0.0
+        self._ahead_ns = 0
+        """How far the server's clock is ahead of ours."""
+        self._acks_all_before = False
+
+    async def begin(self, client: Client) -> None:
+        """Subscribe; the tap is exact from here on.
+
+        Raises NotFound without the consumer, PermissionDenied, and what `request` raises.
+        """
+        stream, consumer = self._asked.stream, self._asked.consumer
+        verb = f"CONSUMER.INFO.{stream}.{consumer}"
+        await client.request(verb)
+        stats = client.nc.stats
+        before_count = stats["reconnects"]
+        self._lost_count = lambda: int(stats["reconnects"] - before_count)
+        try:
+            for form in ("$JS.ACK", "$JS.ACK.*.*"):
+                subject = f"{form}.{stream}.{consumer}.>"
+                one = await client.subscribe(subject, self._take, self._deny)
+                await one.unsubscribe(limit=_SENT_MOST_MSGS)
+                self._subscriptions.append(one)
+            # Its answer comes after everything that the server says of the subscriptions.
+            asked_ns = time.time_ns()
+            info = read(verb, await client.request(verb), _Info)
+            if self._denied is not None:
+                raise self._denied
+        except BaseException:
+            await self._end()
+            raise
+        if info.ts:
+            self._ahead_ns = time_us(info.ts) * 1000 - (asked_ns + time.time_ns()) // 2
+        self._acks_all_before = info.config.ack_policy == "all"
+        self._begun_s = time.monotonic()
+
+    async def run(self) -> None:
+        """Report what is read until the time is over, too much comes, or it is cancelled."""
+        until_s = self._begun_s + self._asked.for_s
+        try:
+            while self._why is None:
+                self._report()
+                left_s = until_s - time.monotonic()
+                if left_s <= 0:
+                    self._stop(f"it read for {duration_text(self._asked.for_s)}")
+                elif any(one.delivered >= _SENT_MOST_MSGS for one in self._subscriptions):
+                    self._stop("more answers came than could be read")
+                elif self._lost_count():
+                    self._stop("the connection was lost: what was answered then is missing")
+                else:
+                    with suppress(TimeoutError):
+                        async with asyncio.timeout(min(_REPORT_S, left_s)):
+                            await self._ended.wait()
+        except asyncio.CancelledError:
+            self._stop("it was stopped")
+            raise
+        finally:
+            self._report()
+            await self._end()
+
+    def _stop(self, why: str) -> None:
+        if self._why is None:
+            self._why = f"ended: {why}"
+            self._elapsed_s = time.monotonic() - self._begun_s
+            self._ended.set()
+
+    def _deny(self, denied: PermissionDenied) -> None:
+        self._denied = denied
+
+    async def _take(self, message: Msg) -> None:
+        if self._why is not None or not self._begun_s:
+            return
+        now_s = time.monotonic()
+        self._read_msgs += 1
+        self._read_bytes += len(message.subject) + len(message.reply) + len(message.data)
+        delivery = delivery_of(message.subject)
+        if delivery is None:
+            self._counts["others_count"] += 1
+        else:
+            self._answered(delivery, kind_of_answer(message.data))
+        second = int(now_s)
+        self._second_msgs = self._second_msgs + 1 if second == self._second else 1
+        self._second = second
+        if self._second_msgs >= MOST_TAPPED_PER_S:
+            self._stop(f"more than {MOST_TAPPED_PER_S:,} answers came in a second")
+        elif self._read_msgs >= MOST_TAPPED_MSGS:
+            self._stop(f"it read {MOST_TAPPED_MSGS:,} answers")
+
+    def _answered(self, one: Delivery, kind: Kind) -> None:
+        match kind:
+            case "ack":
+                self._acknowledged(one)
+            case "term":
+                self._counts["terms_count"] += 1
+                self._unsettled.pop(one.stream_seq, None)
+            case "nak" | "in progress":
+                self._counts["naks_count" if kind == "nak" else "in_progress_count"] += 1
+                known = one.stream_seq in self._unsettled
+                settled = one.consumer_seq in self._acked
+                if not settled and (known or len(self._unsettled) < _MOST_UNSETTLED):
+                    self._unsettled[one.stream_seq] = UnsettledMessage(
+                        one.stream_seq,
+                        one.deliveries_count,
+                        one.stored_at_ns // 1000,
+                        kind,
+                        (time.time_ns() + self._ahead_ns) // 1000,
+                    )
+            case _:
+                self._counts["others_count"] += 1
+
+    def _acknowledged(self, one: Delivery) -> None:
+        self._counts["acks_count"] += 1
+        self._counts["repeated_acks_count"] += one.deliveries_count > 1
+        if one.consumer_seq in self._acked:
+            self._counts["again_acks_count"] += 1
+            return
+        self._acked.add(one.consumer_seq)
+        bucket = bucket_of(time.time_ns() + self._ahead_ns - one.stored_at_ns)
+        self._buckets[bucket] = self._buckets.get(bucket, 0) + 1
+        self._unsettled.pop(one.stream_seq, None)
+        if self._acks_all_before:
+            for seq in [seq for seq in self._unsettled if seq < one.stream_seq]:
+                del self._unsettled[seq]
+
+    def _report(self) -> None:
+        elapsed_s = self._elapsed_s if self._why else time.monotonic() - self._begun_s
+        oldest = sorted(self._unsettled.values(), key=lambda one: one.stream_seq)
+        self._on_tapped(
+            Tapped(
+                at_us=(time.time_ns() + self._ahead_ns) // 1000,
+                command_id=self._asked.command_id,
+                stream=self._asked.stream,
+                consumer=self._asked.consumer,
+                elapsed_s=elapsed_s,
+                for_s=self._asked.for_s,
+                ended=self._why,
+                counts=AnswerCounts(**self._counts),
+                read_msgs=self._read_msgs,
+                read_bytes=self._read_bytes,
+                stored_to_acked=from_counts(self._buckets),
+                unsettled=tuple(oldest[:_TOLD_UNSETTLED]),
+                unsettled_msgs=len(oldest),
+            )
+        )
+
+    async def _end(self) -> None:
+        for subscription in self._subscriptions:
+            # Without a connection there is nothing to unsubscribe from.
+            with suppress(nats.errors.Error):
+                await subscription.unsubscribe()
+        self._subscriptions = []

@@ -1,0 +1,87 @@
+"""The answers of one consumer's clients, read for a few seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import ClassVar
+
+from textual import getters
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.model.live.tap_words import HONEST, tap_counts, tap_state, tap_unsettled
+from natstui.model.records.tap import StartTap, StopTap, Tapped
+from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.sections import Section, SectionText, line
+from natstui.tui.kit.text import safe
+
+
+class TapScreen(LiveScreen):
+    """Reads while it is open, until its time is over."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("T", "again", "Again", id="tap.again"),
+        Binding("space", "stop", "Stop", id="tap.stop"),
+    ]
+
+    caption = getters.query_one("#caption", Static)
+    text = getters.query_one(SectionText)
+
+    def __init__(self, stream: str, consumer: str) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+        self.number = next_command_id()
+
+    def asset(self) -> Target | None:
+        """Return the consumer whose answers are read."""
+        return Target(self.stream, self.consumer)
+
+    def body(self) -> Iterable[Widget]:
+        """A caption line and the text."""
+        yield Static(id="caption", markup=False)
+        yield VerticalScroll(SectionText())
+
+    def on_mount(self) -> None:
+        """Begin to read."""
+        self.action_again()
+
+    def on_unmount(self) -> None:
+        """Read no longer."""
+        self.action_stop()
+
+    def action_again(self) -> None:
+        """Begin anew."""
+        self.number = next_command_id()
+        self._say("asking", "")
+        self.app.post_message(Asked(StartTap(self.number, self.stream, self.consumer)))
+
+    def action_stop(self) -> None:
+        """End it before its time."""
+        self.app.post_message(Asked(StopTap(next_command_id())))
+
+    def refresh_state(self) -> None:
+        """Show what was read until now, or why nothing can be."""
+        answer, tapped = answer_to(self.state, self.number), self.state.tapped
+        if answer is not None and answer.status != "done":
+            self._say(answer.text, "error")
+        elif tapped is not None and tapped.command_id == self.number:
+            self._say(tap_state(tapped), "" if tapped.ended is None else "warn")
+            self.text.show(tap_sections(tapped))
+
+    def _say(self, text: str, look: str) -> None:
+        self.caption.update(safe(f"ack tap of {self.stream}  ›  {self.consumer}  ·  {text}", look))
+
+
+def tap_sections(tapped: Tapped) -> list[Section]:
+    """Return what a tap has read, as sections."""
+    counts = tuple(line(*words) for words in tap_counts(tapped))
+    unsettled = tuple(line(*words) for words in tap_unsettled(tapped))
+    return [
+        Section("ANSWERS", counts),
+        Section("NOT ACKNOWLEDGED", unsettled or (line("", "none that was answered"),)),
+        Section("", (line("", HONEST),)),
+    ]

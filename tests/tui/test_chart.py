@@ -8,10 +8,14 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from textual.app import App, ComposeResult
 
+from natstui.model.live.state import State
+from natstui.model.records.record import Advisory
+from natstui.tui.frame.charts import announced_at_us
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
 from natstui.tui.kit.chart.frame import plot_frame, runs
 from natstui.tui.kit.chart.plotter import parse_line
@@ -67,6 +71,19 @@ def test_sparse_points_are_joined_and_dense_ones_thinned() -> None:
     dense = [-index / 10 for index in range(1000, -1, -1)]
     (line,) = runs(dense, [1.0] * 1001, 100, 50)
     assert len(line[0]) <= 51
+
+
+async def test_what_was_announced_is_marked_where_it_fell() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 20)) as pilot:
+        marked = replace(data(), events_at_s=(-150.0, -50.0, -1.0), events_label="announced")
+        app.chart.show(marked)
+        text = await until(app, pilot, "! announced")
+        lines = [line for line in text.splitlines() if "!" in line and "announced" not in line]
+    (line,) = lines
+    places = [at for at, each in enumerate(line) if each == "!"]
+    assert len(places) == 2
+    assert abs(places[0] - 43) <= 3 and places[1] >= 76, line
 
 
 def test_a_frame_of_nothing_still_has_axes() -> None:
@@ -213,3 +230,18 @@ async def test_a_strip_shows_its_newest_and_greatest_value() -> None:
         await pilot.pause()
         assert "publish" in app.text()
         assert "20.0  max 500" in app.text()
+
+
+def test_announcements_of_a_storm_and_rare_ones_are_marked_by_the_second() -> None:
+    state = State()
+    at_us = 1_700_000_000_000_000
+    for second in range(3):
+        for _ in range(5):
+            body = '{"stream_seq": 7, "deliveries": 2}'
+            nak = Advisory(at_us + second * 1_000_000, "nak", "S", "C", "nak", body)
+            state = state.after(nak)
+    state = state.after(Advisory(at_us + 9_000_000, "leader_elected", "S", "C", "leader", "{}"))
+    state = state.after(Advisory(at_us + 5_000_000, "nak", "S", "D", "of another", "{}"))
+    found = [one - at_us for one in announced_at_us(state, "S", "C")]
+    assert found == [0, 1_000_000, 2_000_000, 9_000_000]
+    assert announced_at_us(state, "S", "") == []

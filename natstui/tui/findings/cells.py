@@ -148,7 +148,7 @@ def _since(view: FindingView, row: int) -> Cell:
     if it.until_us is not None:
         return Cell(f"{view.age_text(it.until_us)} ago", "dim")
     if silence is not None:
-        return Cell(f"{duration_text((silence.until_us - view.now_at_us) / 1e6)} left", "dim")
+        return Cell(duration_text((silence.until_us - view.now_at_us) / 1e6), "dim")
     return Cell(view.age_text(it.since_us))
 
 

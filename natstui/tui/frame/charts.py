@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 from natstui.model.live.history import History, Point
 from natstui.model.live.rates import rates_of_series
+from natstui.model.live.state import State
 from natstui.model.live.table import Key
-from natstui.tui.frame.view import ConsumerView, StreamView
+from natstui.model.records.record import Advisory
+from natstui.tui.frame.view import ConsumerView, StreamView, View
 from natstui.tui.kit.chart.frame import ChartData, Series
 from natstui.tui.kit.chart.ticks import Unit
 
+_EVENTS = "announced"
 _GAP_SAMPLES = 4
 """A pause this many times the usual distance of two samples is a gap."""
 
@@ -49,6 +53,13 @@ class _Window:
         points = self._history.series(self._key, name, self.window_s)
         return rates_of_series(points, _gap_us(points, self._stale_us))
 
+    def announced(self, chart: ChartData, view: View, stream: str, consumer: str) -> ChartData:
+        """Return a chart with marks where the server announced something of the row."""
+        times_us = announced_at_us(view.state, stream, consumer)
+        at_s = ((at_us - view.now_at_us) / 1e6 for at_us in times_us)
+        within = tuple(one for one in at_s if -self.window_s <= one <= 0)
+        return replace(chart, events_at_s=within, events_label=_EVENTS)
+
     def chart(
         self, title: str, unit: Unit, lines: Sequence[tuple[str, list[Point]]], zero: bool = True
     ) -> ChartData:
@@ -63,6 +74,27 @@ class _Window:
         )
 
 
+def announced_at_us(state: State, stream: str, consumer: str) -> list[int]:
+    """Return the seconds in which the server announced something of a stream or consumer, UTC.
+
+    Naks, terminated and given-up messages are counted by the second, however many came; of what
+    is rare every announcement is known.
+    """
+    seconds: set[int] = set()
+    trouble = state.evidence.of.get((stream, consumer))
+    if trouble is not None:
+        for counts in (trouble.naks, trouble.terms, trouble.give_ups):
+            seconds.update(second for second, _ in counts.recent)
+        seconds.update(at_us // 1_000_000 for at_us in trouble.elected_at_us)
+    for event in state.happenings:
+        if isinstance(event, Advisory) and (event.stream, event.consumer or "") == (
+            stream,
+            consumer,
+        ):
+            seconds.add(event.at_us // 1_000_000)
+    return [1_000_000 * second for second in sorted(seconds)]
+
+
 def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
     """Return the charts of a stream: rates, messages, bytes."""
     key = view.key(row)
@@ -70,8 +102,9 @@ def stream_charts(view: StreamView, row: int, window_s: int) -> list[ChartData]:
     stored = window.rate("last_seq")
     growth = window.level("stored_msgs")
     removed = _removed(stored, growth)
+    rates = window.chart("Rates", "msgs/s", [("in", stored), ("removed", removed)])
     return [
-        window.chart("Rates", "msgs/s", [("in", stored), ("removed", removed)]),
+        window.announced(rates, view, view.columns.name[row], ""),
         window.chart("Stored messages", "msgs", [("messages", growth)], zero=False),
         window.chart(
             "Stored bytes", "bytes", [("bytes", window.level("stored_bytes"))], zero=False
@@ -100,15 +133,17 @@ def consumer_charts(view: ConsumerView, row: int, window_s: int) -> list[ChartDa
     """Return the charts of a consumer: rates, backlog, outstanding, distance to the end."""
     key = view.key(row)
     window = _Window(view.state.consumer_history, key, window_s, view.now_mono_us, view.stale_us)
+    rates = window.chart(
+        "Delivered and settled",
+        "msgs/s",
+        [
+            ("delivered", window.rate("delivered_consumer_seq")),
+            ("ack floor", window.rate("ack_floor_consumer_seq")),
+        ],
+    )
+    columns = view.columns
     charts = [
-        window.chart(
-            "Delivered and settled",
-            "msgs/s",
-            [
-                ("delivered", window.rate("delivered_consumer_seq")),
-                ("ack floor", window.rate("ack_floor_consumer_seq")),
-            ],
-        ),
+        window.announced(rates, view, columns.stream[row], columns.name[row]),
         window.chart("Pending", "msgs", [("pending", window.level("pending_msgs"))]),
         window.chart(
             "Outstanding",

@@ -81,3 +81,16 @@ def test_redeliveries_that_come_and_go_are_one_finding() -> None:
     assert "redelivering" in life.words and life.over == {}
     life.polls(36)
     assert "redelivering" not in life.words
+
+
+def test_what_was_given_up_before_we_listened_stays_while_new_messages_come() -> None:
+    life = Life({"max_deliver_count": 4})
+    life.polls(3, redelivered_msgs=6)
+    assert life.words == {"gave up"}
+    for second in range(20):
+        life.poll(ack_pending_msgs=second % 2, delivered_stream_seq=100 + second,
+                  delivered_at_us=at_us(life.second),
+                  ack_floor_stream_seq=100 + second - second % 2)  # fmt: skip
+    assert "gave up" in life.words and "NT-C21" not in life.over
+    life.poll(redelivered_msgs=0)
+    assert "gave up" not in life.words

@@ -126,9 +126,11 @@ def gave_up(look: ConsumerLook, known: bool) -> Found:
             return Seen(text, given_up.first_at_us, sequences, numbers)
         return None
     # What was given up before we listened stays in num_redelivered, and in nothing else.
-    if config is None or not config.max_deliver_count or look.unacked or not look.redelivered:
+    if config is None or not config.max_deliver_count or not look.redelivered:
         return None
-    if look.columns.ack_floor_stream_seq[look.row] < look.columns.delivered_stream_seq[look.row]:
+    # Told when nothing is on its way; what comes then does not make them less given up.
+    settled = not look.unacked and _floor(look) >= look.columns.delivered_stream_seq[look.row]
+    if not settled and not known:
         return None
     text = f"{counted(look.redelivered, 'message')} given up before natstui listened"
     return Seen(text, None, (), {"given_up_msgs": look.redelivered})

@@ -14,7 +14,14 @@ from textual.timer import Timer
 from textual.widget import Widget
 
 from natstui.clean import clean_line
-from natstui.tui.kit.chart.frame import MARKERS, ChartData, PlotFrame, Series, plot_frame
+from natstui.tui.kit.chart.frame import (
+    EVENT_ROLE,
+    MARKERS,
+    ChartData,
+    PlotFrame,
+    Series,
+    plot_frame,
+)
 from natstui.tui.kit.chart.legend import Runs, cells_of, legend_runs, title_text
 from natstui.tui.kit.chart.plotter import Plotter
 from natstui.tui.kit.looks import series_colors
@@ -38,7 +45,12 @@ class Chart(Widget):
     """
 
     ALLOW_SELECT = False
-    COMPONENT_CLASSES: ClassVar[set[str]] = {"chart--title", "chart--axes", "chart--note"}
+    COMPONENT_CLASSES: ClassVar[set[str]] = {
+        "chart--title",
+        "chart--axes",
+        "chart--note",
+        "chart--event",
+    }
     DEFAULT_CSS = """
     Chart {
         width: 1fr;
@@ -48,6 +60,7 @@ class Chart(Widget):
         & > .chart--title { text-style: bold; }
         & > .chart--axes { color: $text-muted; }
         & > .chart--note { color: $text-muted; }
+        & > .chart--event { color: $text-warning; text-style: bold; }
     }
     """
 
@@ -175,6 +188,7 @@ class Chart(Widget):
                 palette = series_colors(dark=self.app.current_theme.dark)
                 style = ground + Style(color=palette[role - 1])
             else:
-                style = ground + self._ink("chart--axes")
+                ink = "chart--event" if role == EVENT_ROLE else "chart--axes"
+                style = ground + self._ink(ink)
             self._styles_by_role[role] = style
         return self._styles_by_role[role]

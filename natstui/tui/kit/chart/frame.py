@@ -53,6 +53,11 @@ def runs(
 MARKERS = ("", "●", "◆", "▲", "■", "+")
 """The mark drawn on each line at intervals, so that lines differ without colour too."""
 
+EVENT_MARK = "!"
+"""Stands at the top where something happened."""
+
+EVENT_ROLE = 17
+"""Palette number of such a mark."""
 AXES_ROLE = 16
 """Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
 
@@ -80,6 +85,10 @@ class ChartData:
     """The value axis starts at 0 even if all values are far above."""
     ends_at_s: float | None = None
     """Unix time of the right edge: clock times at the axis; None writes ages up to now."""
+    events_at_s: tuple[float, ...] = ()
+    """When something happened that is marked at the top, in seconds from the right edge."""
+    events_label: str = ""
+    """What the marks are, in a word or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +101,7 @@ class PlotFrame:
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     window_s: float
+    events_at_s: tuple[float, ...] = ()
 
 
 def plot_frame(data: ChartData, width: int, height: int) -> PlotFrame:
@@ -106,7 +116,8 @@ def plot_frame(data: ChartData, width: int, height: int) -> PlotFrame:
     lines = tuple(
         tuple(runs(data.at_s, series.values, data.window_s, columns)) for series in data.series
     )
-    return PlotFrame(width, height, lines, x_ticks, y_ticks, data.window_s)
+    events = tuple(at_s for at_s in data.events_at_s if -data.window_s <= at_s <= 0)
+    return PlotFrame(width, height, lines, x_ticks, y_ticks, data.window_s, events)
 
 
 def _extent(data: ChartData) -> tuple[float, float]:

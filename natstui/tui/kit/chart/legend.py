@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.cells import cell_len
 
 from natstui.clean import clean_line
-from natstui.tui.kit.chart.frame import AXES_ROLE, MARKERS, ChartData
+from natstui.tui.kit.chart.frame import AXES_ROLE, EVENT_MARK, EVENT_ROLE, MARKERS, ChartData
 from natstui.tui.kit.chart.ticks import value_text
 from natstui.tui.kit.text import fit
 
@@ -32,12 +32,19 @@ def legend_runs(data: ChartData | None, room: int) -> Runs:
     labels = [clean_line(series.label) for series in data.series]
     values = [series.values[-1] if series.values else None for series in data.series]
     texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
-    whole = _runs(labels, texts)
+    whole = [*_events_runs(data), *_runs(labels, texts)]
     if cells_of(whole) <= room:
         return whole
     share = max(1, room // max(1, len(labels)) - _BESIDE_LABEL)
     short = [fit(label, share) if cell_len(label) > share else label for label in labels]
     return _runs(short, [""] * len(labels))
+
+
+def _events_runs(data: ChartData) -> Runs:
+    """Return what the marks of events are; nothing without any."""
+    if not any(-data.window_s <= at_s <= 0 for at_s in data.events_at_s):
+        return []
+    return [(f"  {EVENT_MARK}", EVENT_ROLE), (f" {clean_line(data.events_label)}", AXES_ROLE)]
 
 
 def _runs(labels: Sequence[str], values: Sequence[str]) -> Runs:

@@ -12,7 +12,7 @@ from typing import Any
 
 import plotext
 
-from natstui.tui.kit.chart.frame import AXES_ROLE, MARKERS
+from natstui.tui.kit.chart.frame import AXES_ROLE, EVENT_MARK, EVENT_ROLE, MARKERS
 
 
 def draw(frame: dict[str, Any]) -> str:
@@ -32,6 +32,9 @@ def draw(frame: dict[str, Any]) -> str:
     plotext.yticks([at for at, _ in y_ticks], [label for _, label in y_ticks])
     for index, line in enumerate(frame["lines"]):
         _line(line, index % len(MARKERS))
+    if events := frame["events_at_s"]:
+        top = [y_ticks[-1][0]] * len(events)
+        plotext.scatter(events, top, marker=EVENT_MARK, color=EVENT_ROLE)
     built: str = plotext.build()
     return built
 

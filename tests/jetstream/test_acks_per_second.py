@@ -21,6 +21,10 @@ from tests.jetstream.polling import Polled, api, polling
 
 WATCHED_S = 30
 PAUSE_S = 0.02
+BEFORE_IT_COUNTS = 30
+"""Messages that each reader has acknowledged before: a rate that begins is another thing."""
+LONGEST_SPAN_S = 5
+"""A rate looks back less far than this."""
 
 
 @dataclass

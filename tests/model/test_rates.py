@@ -60,6 +60,37 @@ def test_bytes_in_are_exact_while_nothing_leaves() -> None:
     assert (rates.in_bytes_per_s, rates.in_bytes_estimated) == (50, False)
 
 
+def queue(at_s: float, last_seq: int, msgs: int, size_bytes: int) -> Snapshot:
+    row = {"name": "A", "last_seq": last_seq, "stored_msgs": msgs, "stored_bytes": size_bytes}
+    return snapshot(at_s, [row])
+
+
+def test_bytes_in_of_a_queue_that_is_empty_now_count_what_was_seen_before() -> None:
+    polls = [queue(1, 10, 2, 240), queue(2, 110, 0, 0), queue(3, 210, 1, 90), queue(4, 310, 0, 0)]
+    rates = stream_rates(folded(*polls).stream_history, ("A", 1))
+    # One of 90 bytes was stored before; the 100 that came and left were 110 bytes each: 330 / 3.
+    assert rates.in_bytes_per_s == pytest.approx(100 * 110)
+    assert rates.in_bytes_estimated
+    assert rates.removed_msgs_per_s == 101
+
+
+def test_a_purge_of_large_messages_does_not_count_as_bytes_in() -> None:
+    polls = [queue(1, 1000, 1000, 9_000_000), queue(2, 1010, 5, 500)]
+    rates = stream_rates(folded(*polls).stream_history, ("A", 1))
+    assert rates.in_bytes_per_s == pytest.approx(500 + 5 * (9_000_500 / 1005))
+
+
+def test_bytes_in_of_a_queue_never_seen_filled_are_not_known() -> None:
+    rates = stream_rates(folded(queue(1, 10, 0, 0), queue(2, 20, 0, 0)).stream_history, ("A", 1))
+    assert (rates.in_msgs_per_s, rates.in_bytes_per_s) == (10, None)
+
+
+def test_bytes_in_of_a_full_stream_follow_a_change_of_size_at_once() -> None:
+    polls = [queue(1, 1000, 1000, 100_000), queue(2, 1100, 1000, 190_000)]
+    rates = stream_rates(folded(*polls).stream_history, ("A", 1))
+    assert rates.in_bytes_per_s == pytest.approx(100 * 1000)
+
+
 def test_a_counter_that_goes_backwards_gives_no_rate() -> None:
     rows = [{"stream": "A", "name": "c", "delivered_consumer_seq": n} for n in (9, 3)]
     state = folded(snapshot(1, [{"name": "A"}], rows[:1]), snapshot(2, [{"name": "A"}], rows[1:]))

@@ -56,7 +56,7 @@ class StreamRow:
     """Growth of the last sequence between the two newest polls."""
     in_bytes_per_s: float | None
     in_bytes_estimated: bool
-    """Messages left meanwhile: bytes in are messages in × the mean size of a stored one."""
+    """Messages left meanwhile: their bytes are counted by the mean size of stored ones."""
     removed_msgs_per_s: float | None
     """Stored messages that left: by limits, acknowledgements, deletes or purges."""
     first_seq: int

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from operator import sub
+from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.history import History, Point, Sample
@@ -66,8 +67,11 @@ class AckRate:
     estimated: bool = False
 
 
-_LONG_US = 10_000_000
-"""Over so long the messages that are being redelivered come and go, and those given up stay."""
+_LONG_US = 4_000_000
+"""Over so long the messages that are being redelivered come and go, and those given up stay.
+
+A longer span would tell a change of the rate later: a rate over 30 s would be off by it.
+"""
 
 
 def ack_rate(history: History, key: Key, config: ConsumerConfiguration | None) -> AckRate:
@@ -127,7 +131,7 @@ def _growth(rows: _Rows, name: str) -> int:
 
 
 def _longer(history: History, key: Key, rows: _Rows) -> _Rows:
-    """Return the newest poll of a row, and its oldest within the last 10 s."""
+    """Return the newest poll of a row, and its oldest within `_LONG_US`."""
     newest, row = rows[1]
     since_us = newest.columns["sampled_mono_us"][row] - _LONG_US
     for sample in history.recent:
@@ -180,7 +184,46 @@ class StreamRates:
     removed_msgs_per_s: float | None = None
     """Stored messages that left: by limits, acknowledgements, deletes or purges."""
     in_bytes_estimated: bool = False
-    """Messages left meanwhile: bytes in are messages in × the mean size of a stored one."""
+    """Messages left meanwhile: their bytes are counted by the mean size of stored ones."""
+
+
+class _Stock(NamedTuple):
+    """What a stream holds at one moment."""
+
+    stored_msgs: int
+    stored_bytes: int
+
+
+def _left_bytes(history: History, key: Key, stock: _Stock, left_msgs: int) -> float | None:
+    """Return about how many bytes the messages had that left since the older of two polls.
+
+    What was stored leaves first, so its own size counts for it. More than that came and left
+    between the polls unseen: of these each counts as the mean of all that were seen stored in the
+    last minute, or in the last hour. None where nothing ever was.
+    """
+    if not left_msgs:
+        return 0.0
+    known_msgs = min(left_msgs, stock.stored_msgs)
+    known_bytes = known_msgs * stock.stored_bytes / stock.stored_msgs if known_msgs else 0.0
+    unseen_msgs = left_msgs - known_msgs
+    if not unseen_msgs:
+        return known_bytes
+    mean_bytes = _mean_size_bytes(history, key)
+    return None if mean_bytes is None else known_bytes + unseen_msgs * mean_bytes
+
+
+def _mean_size_bytes(history: History, key: Key) -> float | None:
+    """Return the mean size of the messages that polls found stored."""
+    for tier in history.tiers:
+        msgs = size_bytes = 0
+        for sample in tier.samples:
+            row = sample.roster.row_of.get(key)
+            if row is not None:
+                msgs += sample.columns["stored_msgs"][row]
+                size_bytes += sample.columns["stored_bytes"][row]
+        if msgs:
+            return size_bytes / msgs
+    return None
 
 
 def stream_rates(history: History, key: Key) -> StreamRates:
@@ -201,8 +244,12 @@ def stream_rates(history: History, key: Key) -> StreamRates:
     in_bytes_per_s = per_s(older["stored_bytes"], newer["stored_bytes"])
     estimated = came > grew
     if estimated:
-        msgs, size = newer["stored_msgs"].value or 0, newer["stored_bytes"].value or 0
-        in_bytes_per_s = in_msgs_per_s * size / msgs if msgs else None
+        stock = _Stock(int(older["stored_msgs"].value or 0), int(older["stored_bytes"].value or 0))
+        left_bytes = _left_bytes(history, key, stock, int(came - grew))
+        grew_bytes = (newer["stored_bytes"].value or 0) - stock.stored_bytes
+        in_bytes_per_s = (
+            None if left_bytes is None else max(0.0, grew_bytes + left_bytes) / elapsed_s
+        )
     return StreamRates(in_msgs_per_s, in_bytes_per_s, removed_msgs_per_s, estimated)
 
 

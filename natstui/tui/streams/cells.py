@@ -82,7 +82,8 @@ def in_rate(view: StreamView, row: int) -> Cell:
 
 
 def in_bytes(view: StreamView, row: int) -> Cell:
-    """Bytes stored a second; with ~ when messages left meanwhile: messages in × mean size."""
+    """Bytes stored a second: growth of BYTES; with ~ when messages left meanwhile: plus these, by
+    the mean size of what was stored before, or was seen stored in the last minute or hour."""
     rates = view.rates(row)
     mark = "~" if rates.in_bytes_estimated and rates.in_bytes_per_s else ""
     return Cell(mark + bytes_text(rates.in_bytes_per_s), "" if rates.in_bytes_per_s else "dim")

@@ -25,7 +25,7 @@ from natstui.model.findings.rules.consumers import conditions
 from natstui.model.findings.rules.look import ConsumerLook, StreamLook
 from natstui.model.findings.rules.settings import MANY_PULLS
 from natstui.model.findings.rules.streams import stream_conditions
-from natstui.model.findings.thresholds import GONE_KEPT_S, HOLES_FEWEST, SUBJECTS_MOST
+from natstui.model.findings.thresholds import GONE_KEPT_S, HOLES_FEWEST, SUBJECTS_OWN_FEWEST
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
@@ -171,7 +171,7 @@ def _streams(board: Board, seat: Seat, state: State) -> None:
         or columns.upstreams[row]
         or columns.lost_msgs[row]
         or columns.deleted_msgs[row] >= HOLES_FEWEST
-        or columns.subjects_count[row] > SUBJECTS_MOST
+        or columns.subjects_count[row] >= SUBJECTS_OWN_FEWEST
         or row in known
         or columns.name[row] in seat.attentive_streams
         or (told and (columns.name[row], "") in told)

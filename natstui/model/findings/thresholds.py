@@ -151,6 +151,32 @@ SUBJECTS_MOST = int(
         1_000_000, "subjects", "subjects", "more subjects in one stream than this cost memory"
     )
 )
+SUBJECTS_OWN_SHARE = _threshold(
+    0.9, "own subjects", "share", "of the messages have a subject of their own, or more than this"
+)
+SUBJECTS_OWN_FEWEST = int(
+    _threshold(100_000, "own subjects, fewest", "subjects", "fewer subjects than this cost little")
+)
+SHORT_DUPLICATES_S = _threshold(
+    10.0, "duplicate window", "s",
+    "a publisher that gets no answer sends again after 5 s by default, and more than once",
+)  # fmt: skip
+LED_TOGETHER_SHARE = _threshold(
+    0.5, "leaders together", "share",
+    "more of a stream's consumers than this are led by the server that leads the stream",
+)  # fmt: skip
+LED_TOGETHER_FEWEST = int(
+    _threshold(10, "leaders together, fewest", "times", "fewer consumers than this are no load")
+)
+LEAK_WINDOW_S = _threshold(
+    3600.0, "consumer leak, window", "s",
+    "consumers made in the last so many seconds are looked at, in six parts",
+)  # fmt: skip
+LEAK_FEWEST = int(
+    _threshold(
+        30, "consumer leak, fewest", "times", "fewer new consumers without a client are no leak"
+    )
+)
 HOLES_SHARE = _threshold(
     0.5, "holes", "share", "more of the sequences between first and last than this are deleted"
 )

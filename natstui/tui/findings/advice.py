@@ -50,6 +50,7 @@ ADVISED: Mapping[Kind, tuple[str, ...]] = {
     s.S_UNSERVED: ("add-consumer", "edit-stream subjects"),
     s.S_NEAR: ("edit-stream max_bytes", "purge_stream"),
     s.S_SUBJECTS: ("edit-stream max_msgs_per_subject",),
+    s.S_OWN_SUBJECTS: ("edit-stream max_msgs_per_subject", "edit-stream max_age"),
     s.S_HOLES: ("purge_stream",),
     s.S_LEADER_FLAPS: ("step_down_stream",),
     s.S_GONE: ("undo",),
@@ -66,6 +67,8 @@ ADVISED: Mapping[Kind, tuple[str, ...]] = {
     k.K_INACTIVE: ("delete_stream", "edit-stream num_replicas"),
     k.K_NO_DIRECT: ("edit-stream allow_direct",),
     k.K_NO_ACK: ("edit-stream no_ack",),
+    k.K_SHORT_DUPLICATES: ("edit-stream duplicate_window",),
+    k.K_LED_TOGETHER: ("step_down_stream",),
 }
 """Actions by their names, those of forms with the field that is meant; the first is the best."""
 

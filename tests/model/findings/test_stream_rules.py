@@ -92,6 +92,36 @@ def test_what_is_risky_in_settings_is_found_when_asked_for() -> None:
     assert life.open == {}
 
 
+def test_a_subject_for_each_message_is_told_unless_it_is_a_bucket() -> None:
+    many = {"stored_msgs": 200_000, "last_seq": 200_000, "subjects_count": 195_000}
+    life = Life()
+    life.polls(4, stream=many)
+    assert life.open["NT-S33"].text == "195,000 subjects for 200,000 messages"
+    life.polls(8, stream=many | {"subjects_count": 1_000})
+    assert life.open == {}
+    life = Life({}, {"max_msgs_per_subject": 5})
+    life.polls(4, stream=many)
+    assert life.open == {}
+
+
+def test_a_short_duplicate_window_and_a_leak_of_consumers_are_found_when_asked_for() -> None:
+    life = Life({}, {"duplicate_window_ns": 2 * 10**9})
+    life.poll()
+    assert "NT-K27" in {one.kind.code for one in stream_findings(life.state, 0)}
+    rows = [
+        {"stream": "S", "name": f"c{n}", "created_at_us": at_us(-n * 80.0), "leader": "n1"}
+        for n in range(1, 45)
+    ]
+    consumers = {"consumers_count": len(rows), "peers": (Peer("n2", True, False, 0, 1),)}
+    life.add(snapshot(START_S + 5, [life.stream | consumers], rows))
+    found = {one.kind.code: one.text for one in stream_findings(life.state, 0)}
+    assert found["NT-K29"] == "44 of 44 made in the last hour, and not used now"
+    assert found["NT-K28"] == "n1 leads 44 of 44 consumers"
+    at_once = [row | {"created_at_us": at_us(-60), "leader": "n2"} for row in rows]
+    life.add(snapshot(START_S + 6, [life.stream | consumers], at_once))
+    assert not {"NT-K28", "NT-K29"} & {one.kind.code for one in stream_findings(life.state, 0)}
+
+
 def account(**changes: Any) -> Account:
     values: dict[str, Any] = {
         "memory_bytes": 0, "storage_bytes": 100, "streams_count": 1, "consumers_count": 1,

@@ -83,6 +83,29 @@ K_NO_ACK = Kind(
     "no ack: it is meant for mirrors of core subjects only",
     "`e` and allow confirmations",
 )  # fmt: skip
+K_SHORT_DUPLICATES = Kind(
+    "NT-K27", "stream", "info", "short duplicate window",
+    "a message that is published again after a lost answer may be stored twice",
+    "how long publishers wait for an answer, times how often they try",
+    "`e` and raise the duplicate window",
+    "", 0.0, 0.0, ("duplicate window",),
+)  # fmt: skip
+K_LED_TOGETHER = Kind(
+    "NT-K28", "stream", "info", "leaders on one server",
+    "the server that leads the stream leads most of its consumers, too",
+    "load of that server against the others (CLUSTER in the details)",
+    "`.` step_down_stream gives it another leader; `nats server cluster balance`",
+    "Insights OPT (leader of a stream and of its consumers)", 0.0, 0.0,
+    ("leaders together", "leaders together, fewest"),
+)  # fmt: skip
+K_LEAK = Kind(
+    "NT-K29", "stream", "info", "consumer leak",
+    "again and again consumers are made that nobody uses",
+    "which client makes a consumer each time it starts, and does not delete it (`2`, by age)",
+    "let the client use one name, or set an inactive threshold; delete those that nobody uses",
+    "Insights OPT (consumer leak)", 0.0, 0.0,
+    ("consumer leak, window", "consumer leak, fewest"),
+)  # fmt: skip
 
 SETTING_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
 """The catalogue of settings."""

@@ -93,6 +93,13 @@ S_SUBJECTS = Kind(
     "`e` and set max messages per subject, or publish to fewer subjects",
     "audit JETSTREAM_002", 0.0, 0.0, ("subjects",),
 )  # fmt: skip
+S_OWN_SUBJECTS = Kind(
+    "NT-S33", "stream", "warning", "subjects explode",
+    "nearly every message has a subject of its own, and the server keeps all of them in memory",
+    "which part of the subject is another one for each message: an id, a time",
+    "`e` and set max messages per subject or max age; let publishers put the id into a header",
+    "audit JETSTREAM_002", 2.0, 5.0, ("own subjects", "own subjects, fewest"),
+)  # fmt: skip
 S_OWN_THRESHOLD = Kind(
     "NT-S08", "stream", "critical", "past its threshold",
     "a critical threshold that stands in its metadata (io.nats.monitor) is reached",

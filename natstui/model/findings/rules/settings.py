@@ -15,7 +15,16 @@ from natstui.model.findings.catalogue import settings as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Finding, Seen, of_key, worst_first
 from natstui.model.findings.rules.look import ConsumerLook, StreamLook
-from natstui.model.findings.thresholds import INACTIVE_S, NEAR_SHARE, UNUSED_S
+from natstui.model.findings.thresholds import (
+    INACTIVE_S,
+    LEAK_FEWEST,
+    LEAK_WINDOW_S,
+    LED_TOGETHER_FEWEST,
+    LED_TOGETHER_SHARE,
+    NEAR_SHARE,
+    SHORT_DUPLICATES_S,
+    UNUSED_S,
+)
 from natstui.model.live.state import State
 from natstui.units import bytes_text, duration_text
 
@@ -176,6 +185,26 @@ def _risky_consumer(
         yield kinds.K_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
 
 
+def _risky_consumers(look: StreamLook) -> Iterator[tuple[Kind, str]]:
+    """Yield what is risky in all consumers of a stream together."""
+    table = look.state.consumers
+    rows = table.roster.rows_of_stream.get(look.name, ())
+    leader, count = look.columns.leader[look.row], len(rows)
+    if look.columns.peers[look.row] and leader and count >= LED_TOGETHER_FEWEST:
+        led = sum(table.columns.leader[row] == leader for row in rows)
+        if led > LED_TOGETHER_SHARE * count:
+            yield kinds.K_LED_TOGETHER, f"{leader} leads {led} of {count} consumers"
+    columns, slots = table.columns, [0] * 6
+    for row in rows:
+        age_us = look.at_us - columns.created_at_us[row]
+        used = columns.waiting_pulls_count[row] or columns.push_bound[row]
+        if not used and 0 <= age_us < LEAK_WINDOW_S * 1e6:
+            slots[int(age_us * len(slots) / (LEAK_WINDOW_S * 1e6))] += 1
+    # All at once is a deployment; a leak goes on.
+    if sum(slots) >= LEAK_FEWEST and all(slots):
+        yield kinds.K_LEAK, f"{sum(slots)} of {count} made in the last hour, and not used now"
+
+
 def _risky_stream(
     look: StreamLook, config: StreamConfiguration, settings: Mapping[str, object]
 ) -> Iterator[tuple[Kind, str]]:
@@ -192,6 +221,12 @@ def _risky_stream(
         quiet_s = (look.at_us - last_at_us) / 1e6
         if quiet_s > INACTIVE_S:
             yield kinds.K_INACTIVE, f"nothing stored for {duration_text(quiet_s)}"
+    window_ns = config.duplicate_window_ns
+    # It cannot be longer than the age of messages.
+    short = 0 < (window_ns or 0) < min(SHORT_DUPLICATES_S * 1e9, config.max_age_ns or 1e18)
+    if window_ns and short and not config.mirror:
+        yield kinds.K_SHORT_DUPLICATES, f"the duplicate window is {duration_text(window_ns / 1e9)}"
+    yield from _risky_consumers(look)
     if not config.allow_direct and not config.mirror:
         yield kinds.K_NO_DIRECT, "allow direct is off"
     if settings.get("no_ack"):

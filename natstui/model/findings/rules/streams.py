@@ -22,6 +22,8 @@ from natstui.model.findings.thresholds import (
     PEER_LAG_MSGS,
     SILENT_UPSTREAM_S,
     SUBJECTS_MOST,
+    SUBJECTS_OWN_FEWEST,
+    SUBJECTS_OWN_SHARE,
     UPSTREAM_LAG_MSGS,
 )
 from natstui.model.live.limits import Fill, bytes_are_full, is_near
@@ -189,6 +191,18 @@ def many_subjects(look: StreamLook, known: bool) -> Found:
     return Seen(f"{count:,} subjects") if count > SUBJECTS_MOST else None
 
 
+def own_subjects(look: StreamLook, known: bool) -> Found:
+    """Nearly every message has its own subject, and nothing limits how many there will be."""
+    columns, row, config = look.columns, look.row, look.config
+    subjects, stored = columns.subjects_count[row], columns.stored_msgs[row]
+    if config is None or config.max_msgs_per_subject or subjects > SUBJECTS_MOST:
+        return None
+    share = SUBJECTS_OWN_SHARE - (0.1 if known else 0.0)
+    if subjects < SUBJECTS_OWN_FEWEST or subjects < share * stored:
+        return None
+    return Seen(f"{subjects:,} subjects for {stored:,} messages")
+
+
 def holes(look: StreamLook, known: bool) -> Found:
     """Most of its sequences are deleted."""
     deleted, columns = look.columns.deleted_msgs[look.row], look.columns
@@ -224,6 +238,7 @@ STREAM_RULES: tuple[StreamRule, ...] = (
     (kinds.S_UNSERVED, unserved),
     (kinds.S_NO_INTEREST, no_interest),
     (kinds.S_SUBJECTS, many_subjects),
+    (kinds.S_OWN_SUBJECTS, own_subjects),
     (kinds.S_HOLES, holes),
     (kinds.S_LEADER_FLAPS, leader_flaps),
     (kinds.S_ROLLED_BACK, rolled_back),

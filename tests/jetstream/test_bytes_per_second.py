@@ -34,7 +34,7 @@ class Publisher:
     async def run(self, nc: NatsClient) -> None:
         chance, stored_bytes = random.Random(8), 0
         while True:
-            payload = b"x" * chance.randrange(800, 1200)
+            payload = b"x" * chance.randrange(900, 1100)
             await nc.jetstream().publish("work.now", payload)
             stored_bytes += len(payload) + self.overhead_bytes
             self.stored_at.append((time.monotonic(), stored_bytes))
@@ -49,13 +49,12 @@ class Publisher:
 
 
 async def keep_up(nc: NatsClient) -> None:
-    """Take what there is, work on it for a while, and acknowledge it."""
+    """Acknowledge each message a moment after it came: the queue is often empty."""
     bound = await nc.jetstream().pull_subscribe_bind("C", stream="WORK")
     while True:
         with suppress(nats.errors.TimeoutError):
-            msgs = await bound.fetch(20, timeout=1)
-            await asyncio.sleep(0.05)
-            for msg in msgs:
+            for msg in await bound.fetch(1, timeout=1):
+                await asyncio.sleep(0.005)
                 await msg.ack()
 
 
@@ -104,10 +103,12 @@ async def shown(polled: Polled) -> tuple[float, float, float, int]:
         at_s = table.columns.sampled_mono_us[row] / 1e6
         if times and at_s <= times[-1]:
             continue
+        per_s = stream_rates(history, table.roster.keys[row]).in_bytes_per_s
         if times:
-            rates = stream_rates(history, table.roster.keys[row])
-            assert rates.in_bytes_per_s is not None
-            total_bytes += rates.in_bytes_per_s * (at_s - times[-1])
+            assert per_s is not None, "it is known as soon as something was seen stored"
+            total_bytes += per_s * (at_s - times[-1])
             empty_count += not table.columns.stored_msgs[row]
+        elif per_s is None:
+            continue
         times.append(at_s)
     return total_bytes, times[0], times[-1], empty_count

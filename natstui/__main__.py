@@ -6,6 +6,7 @@ import os
 import sys
 
 from natstui import __version__
+from natstui.output import keep_stdout_whole
 
 _NEEDS_PARSING = {"--help", "--engine", "--reset-terminal", "--version"}
 _WITHOUT_VALUE = {"--ascii", "--read-only"}
@@ -23,7 +24,8 @@ def _names_a_command(arguments: list[str]) -> bool:
 
 
 def _prepare() -> None:
-    """Set what every process that we start inherits."""
+    """Set what every process that we start inherits, and keep our output whole."""
+    keep_stdout_whole()
     # Whatever the shell allows, nobody else shall write into files and folders of ours.
     os.umask(os.umask(0o077) | 0o002)
     root = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))

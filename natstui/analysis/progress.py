@@ -11,6 +11,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from natstui.output import text_file
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
@@ -19,7 +21,7 @@ Send = Callable[[dict[str, Any]], None]
 
 def open_pipe(log: Path) -> Send:
     """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends."""
-    ours = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    ours = text_file(os.dup(1), "utf-8", "strict")
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 1)
     os.dup2(descriptor, 2)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from natstui.lines import encode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
+from natstui.output import write_all
 
 _LONGEST_LINE_BYTES = 64 * 1024 * 1024
 
@@ -145,8 +146,6 @@ class LineWriter:
     def _write(self) -> None:
         try:
             while (data := self._take()) or not self._closing:
-                left = memoryview(data)
-                while left:
-                    left = left[os.write(self._fd, left) :]
+                write_all(self._fd, data)
         except OSError:
             self._on_broken()

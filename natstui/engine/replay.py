@@ -30,6 +30,7 @@ from natstui.model.records.recording import (
     SetSpeed,
     Step,
 )
+from natstui.output import write_all
 from natstui.session.library import execute_change, listed_json
 from natstui.session.read.player import Player
 from natstui.session.read.recording import Recording
@@ -230,17 +231,11 @@ class ReplayProcess:
             batch.append(line)
             size_bytes += len(line)
             if size_bytes > _BATCH_BYTES:
-                _write(b"".join(batch))
+                write_all(_STDOUT, b"".join(batch))
                 batch, size_bytes = [], 0
-        _write(b"".join(batch))
+        write_all(_STDOUT, b"".join(batch))
 
 
 def _answered(command: Command, text: str, body_json: str | None = None) -> Iterator[bytes]:
     at_us = time.time_ns() // 1000
     return iter([encode_record(Answered(at_us, command.command_id, "done", text, body_json))])
-
-
-def _write(data: bytes) -> None:
-    left = memoryview(data)
-    while left:
-        left = left[os.write(_STDOUT, left) :]

@@ -41,6 +41,7 @@ from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
 from natstui.jetstream.connection.client import Client, connect
 from natstui.model.records.record import LinkChanged
+from natstui.output import write_all
 
 _REPORT_S = 0.075
 _LAST_CHANCE_S = 15
@@ -50,9 +51,7 @@ _PR_SET_PDEATHSIG, _PR_SET_TIMERSLACK = 1, 29
 
 def say(line: Up) -> None:
     """Write one line to the controller."""
-    data = protocol.encode(line)
-    while data:
-        data = data[os.write(1, data) :]
+    write_all(1, protocol.encode(line))
 
 
 class Worker:

@@ -15,6 +15,7 @@ from typing import IO
 from natstui.errors import NatstuiError, UsageError
 from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
+from natstui.output import write_all
 
 _READ_BYTES = 1 << 20
 _PIPE_BYTES = 1 << 20
@@ -121,8 +122,7 @@ class Link:
         stdin = self._process.stdin
         assert stdin is not None
         with contextlib.suppress(BrokenPipeError, ValueError):
-            stdin.write(line)
-            stdin.flush()
+            write_all(stdin.fileno(), line)
 
     async def close_aside(self) -> int:
         """Close as `close` does, in a thread: an engine may take seconds to end."""

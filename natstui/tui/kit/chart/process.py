@@ -12,6 +12,7 @@ from typing import Any
 
 import plotext
 
+from natstui.output import write_all
 from natstui.tui.kit.chart.frame import AXES_ROLE, EVENT_MARK, EVENT_ROLE, MARKERS
 
 
@@ -58,8 +59,7 @@ def main() -> None:
     for line in sys.stdin:
         frame = json.loads(line)
         answer = {"id": frame["id"], "text": draw(frame)}
-        sys.stdout.write(json.dumps(answer) + "\n")
-        sys.stdout.flush()
+        write_all(1, json.dumps(answer).encode() + b"\n")
 
 
 if __name__ == "__main__":

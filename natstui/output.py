@@ -1,0 +1,56 @@
+"""Output that loses nothing when the process is stopped while it writes.
+
+Ctrl-Z in a pipe or a debugger cuts a large write short. Python's own buffer (3.10 to 3.13) then
+loses the rest of it: lines of JSON are torn, in silence.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from typing import TYPE_CHECKING, TextIO
+
+if TYPE_CHECKING:
+    from _typeshed import ReadableBuffer
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Write all of it, waiting for the reader; raises OSError."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(fd, left) :]
+
+
+class WholeFile(io.FileIO):
+    """A file descriptor that takes every write whole; it stays open when this is closed."""
+
+    def __init__(self, fd: int) -> None:
+        super().__init__(fd, "w", closefd=False)
+
+    def write(self, data: ReadableBuffer, /) -> int:
+        """Write all of it; raises OSError."""
+        whole = memoryview(data).cast("B")
+        written_bytes = 0
+        while written_bytes < len(whole):
+            count = super().write(whole[written_bytes:])
+            if count is None:
+                reason = os.strerror(errno.EAGAIN)
+                raise BlockingIOError(errno.EAGAIN, reason, written_bytes)
+            written_bytes += count
+        return written_bytes
+
+
+def text_file(fd: int, encoding: str, errors: str, *, by_line: bool = False) -> TextIO:
+    """Return a text file that writes everything to a descriptor, by line or when it is flushed."""
+    buffer = io.BufferedWriter(WholeFile(fd))
+    return io.TextIOWrapper(buffer, encoding, errors, line_buffering=by_line)
+
+
+def keep_stdout_whole() -> None:
+    """Let the standard output of this process lose nothing."""
+    old = sys.stdout
+    if isinstance(old, io.TextIOWrapper):
+        errors = old.errors or "strict"
+        sys.stdout = text_file(old.fileno(), old.encoding, errors, by_line=old.line_buffering)

@@ -1,0 +1,76 @@
+"""What is written arrives whole, also when the process is stopped while it waits for a reader."""
+
+import fcntl
+import os
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from natstui.output import WholeFile, write_all
+
+SIZE_BYTES = 1_000_000
+TEXT = f"'a' * {SIZE_BYTES} + chr(10)"
+OUT = "import sys; from natstui.output import *;"
+
+
+def arrived(code: str) -> bytes:
+    """Stop a program that writes more than a pipe holds, and read when it goes on."""
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE) as program:
+        assert program.stdout is not None
+        waiting = 0
+        while waiting < 65_536:
+            assert program.poll() is None
+            time.sleep(0.02)
+            found = fcntl.ioctl(program.stdout, termios.FIONREAD, struct.pack("i", 0))
+            waiting = struct.unpack("i", found)[0]
+        program.send_signal(signal.SIGSTOP)
+        state = Path(f"/proc/{program.pid}/stat")
+        while state.read_text().rpartition(")")[2].split()[0] != "T":
+            time.sleep(0.01)
+        program.send_signal(signal.SIGCONT)
+        time.sleep(0.1)
+        data = program.stdout.read()
+        assert program.wait(10) == 0
+    return data
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        f"{OUT} keep_stdout_whole(); print({TEXT}, end='')",
+        f"{OUT} keep_stdout_whole(); sys.stdout.buffer.write(({TEXT}).encode())",
+        f"{OUT} keep_stdout_whole(); import click; click.echo({TEXT}, nl=False)",
+        f"{OUT} write_all(1, ({TEXT}).encode())",
+        f"{OUT} text_file(1, 'utf-8', 'strict').write({TEXT})",
+    ],
+    ids=["print", "bytes", "click", "descriptor", "text file"],
+)
+def test_a_large_write_that_a_stop_cuts_short_arrives_whole(code: str) -> None:
+    data = arrived(code)
+    assert len(data) == SIZE_BYTES + 1
+    assert data.endswith(b"a\n")
+
+
+def test_what_the_command_line_prints_goes_that_way() -> None:
+    asked = "import sys; from natstui.__main__ import main; sys.argv = ['natstui', '--version'];"
+    kind = "print(type(sys.stdout.buffer.raw).__name__)"
+    done = subprocess.run(
+        [sys.executable, "-c", f"{asked} main(); {kind}"], capture_output=True, text=True
+    )
+    assert done.stdout.splitlines()[1:] == ["WholeFile"]
+
+
+def test_a_reader_that_is_gone_is_an_error() -> None:
+    read_end, write_end = os.pipe()
+    os.close(read_end)
+    with pytest.raises(BrokenPipeError):
+        write_all(write_end, b"x")
+    with pytest.raises(BrokenPipeError):
+        WholeFile(write_end).write(b"x")
+    os.close(write_end)

@@ -141,6 +141,12 @@ PEER_LAG_MSGS = int(
 FULL_SOON_S = _threshold(
     3600.0, "full soon", "s", "a stream whose limit is reached within this time at its trend"
 )
+TREND_LEAST_S = _threshold(
+    10.0,
+    "full soon, trend",
+    "s",
+    "a level that is known for less says not when a limit is reached",
+)
 FULL_SOON_HELD_S = _threshold(
     60.0, "full soon, held", "s",
     "a limit that is still far is told of when it was soon to be reached for this long, or for a "

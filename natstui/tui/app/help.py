@@ -13,10 +13,14 @@ from textual.widgets import Static
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
+from natstui.tui.frame.detail_screen import CHART_HELP, DetailScreen
 from natstui.tui.frame.status_strip import STRIP_HELP
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.too_small import TerminalSized
+
+Pairs = list[tuple[str, str]]
+"""What is explained, and the explanation."""
 
 
 class HelpScreen(TerminalSized, ModalScreen[None]):
@@ -26,9 +30,9 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         Binding("escape,q,question_mark,f1", "dismiss", "Close", id="help.close")
     ]
 
-    def __init__(self, keys: list[tuple[str, str]], columns: list[tuple[str, str]]) -> None:
+    def __init__(self, keys: Pairs, columns: Pairs, charts: Pairs) -> None:
         super().__init__()
-        self._keys, self._columns = keys, columns
+        self._keys, self._columns, self._charts = keys, columns, charts
 
     @classmethod
     def of(cls, screen: Screen[object]) -> HelpScreen:
@@ -44,7 +48,8 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         columns = (
             [(s.title, s.help) for s in screen.SPECS] if isinstance(screen, TableScreen) else []
         )
-        return cls([(" ".join(shown), text) for text, shown in keys.items()], columns)
+        charts = list(CHART_HELP) if isinstance(screen, DetailScreen) else []
+        return cls([(" ".join(shown), text) for text, shown in keys.items()], columns, charts)
 
     def compose(self) -> ComposeResult:
         """Keys, columns, the figures of the top lines, commands, and what findings mean."""
@@ -54,6 +59,8 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             yield Static(_section("KEYS", self._keys), markup=False)
             if self._columns:
                 yield Static(_section("COLUMNS", self._columns), markup=False)
+            if self._charts:
+                yield Static(_section("CHARTS", self._charts), markup=False)
             yield Static(_section("TOP LINES", list(STRIP_HELP)), markup=False)
             yield Static(_section("COMMANDS", words), markup=False)
             yield Static(_section("FINDINGS", found), markup=False)

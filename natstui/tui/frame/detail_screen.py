@@ -16,10 +16,17 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
+from natstui.tui.kit.chart.frame import EVENT_MARK, MARKERS
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
+CHART_HELP = (
+    (EVENT_MARK, "The server announced something in this second: a nak, a message given up or "
+     "terminated, an election. The events (`3`) have each of them."),
+    (" ".join(filter(None, MARKERS[:3])), "Stands on the second line and on the third one."),
+)  # fmt: skip
+"""What the marks on a chart mean: mark, explanation."""
 _CHART_LINES = 8
 """Lines a chart needs to say something."""
 

@@ -74,9 +74,16 @@ def test_subjects_of_a_work_queue_that_no_consumer_takes_are_named() -> None:
 
 def test_how_long_a_stream_that_refuses_will_last_is_told() -> None:
     life = Life({}, {"discard": "new", "max_msgs": 10_000})
-    for second in range(14):
+    for second in range(22):
         life.poll(stream={"stored_msgs": 1000 + 100 * second, "last_seq": 1000 + 100 * second})
-    assert life.open["NT-S26"].text == "2300 of 10000 messages, full in 1m17s"
+    assert life.open["NT-S26"].text == "3100 of 10000 messages, full in 1m09s"
+
+
+def test_two_polls_of_a_level_near_its_limit_do_not_say_when_it_is_reached() -> None:
+    life = Life({}, {"discard": "new", "max_msgs": 10_000})
+    for second in range(4):
+        life.poll(stream={"stored_msgs": 8_000 + 400 * second, "last_seq": 8_000 + 400 * second})
+    assert life.open["NT-S26"].text == "9200 of 10000 messages"
 
 
 def test_what_is_risky_in_settings_is_found_when_asked_for() -> None:

@@ -84,7 +84,7 @@ S_NEAR = Kind(
     "what fills it, and how fast",
     "`e` and raise its limits; `P` purges what is not needed",
     "Insights (message limit) and JETSTREAM_010, audit JETSTREAM_003", 0.0, 2.0,
-    ("near", "full soon", "full soon, held"),
+    ("near", "full soon", "full soon, trend", "full soon, held"),
 )  # fmt: skip
 S_SUBJECTS = Kind(
     "NT-S27", "stream", "warning", "many subjects",

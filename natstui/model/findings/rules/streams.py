@@ -24,6 +24,7 @@ from natstui.model.findings.thresholds import (
     SUBJECTS_MOST,
     SUBJECTS_OWN_FEWEST,
     SUBJECTS_OWN_SHARE,
+    TREND_LEAST_S,
     UPSTREAM_LAG_MSGS,
 )
 from natstui.model.live.limits import Fill, bytes_are_full, is_near
@@ -93,6 +94,14 @@ def refusing(look: StreamLook, known: bool) -> Found:
     return None
 
 
+def _full_in_s(look: StreamLook, fill: Fill) -> float | None:
+    """Return when the first limit is reached; None while the trend is too young to say."""
+    values = look.past.values("stored_msgs", TREND_LEAST_S)
+    if values[0][0] - values[-1][0] < TREND_LEAST_S * 1e6:
+        return None
+    return stream_full_in_s(look.state.stream_history, look.key, fill)
+
+
 def near(look: StreamLook, known: bool) -> Found:
     """It is near a limit at which something is refused, or reaches it soon."""
     config = look.config
@@ -105,7 +114,7 @@ def near(look: StreamLook, known: bool) -> Found:
     if config.discard != "new":
         return None
     fill = Fill(stored, size, config.max_msgs, config.max_bytes)
-    full_s = stream_full_in_s(look.state.stream_history, look.key, fill)
+    full_s = _full_in_s(look, fill)
     soon = full_s is not None and full_s < FULL_SOON_S
     when = f", full in {duration_text(full_s)}" if full_s is not None else ""
     levels = (

@@ -1,0 +1,64 @@
+"""What one natstui silences, another one that watches the same server hears of."""
+
+from __future__ import annotations
+
+import asyncio
+
+from natstui.config import Connection
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.silences import follow_silences
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.managing import SilenceFinding
+from natstui.model.records.record import Record, Restored, Unavailable
+from natstui.model.records.silences import Silenced
+
+
+class Heard:
+    """A sink that keeps what it gets."""
+
+    def __init__(self) -> None:
+        self.records: list[Record] = []
+
+    def add(self, record: Record) -> None:
+        self.records.append(record)
+
+    async def next(self) -> Record:
+        async with asyncio.timeout(60):
+            while not self.records:
+                await asyncio.sleep(0.05)
+        return self.records.pop(0)
+
+
+def asked(for_s: float | None) -> SilenceFinding:
+    return SilenceFinding(0, "NT-C07", "S", "C", 5, "", "it is meant", for_s)
+
+
+async def test_silences_of_others_are_heard_of_and_those_of_other_servers_are_not(
+    nats_server: Broker,
+) -> None:
+    heard, journal = Heard(), Journal()
+    ours = await connect(Connection(servers=(nats_server.url,)))
+    following = asyncio.create_task(follow_silences(ours, heard))
+    with Broker(name="elsewhere") as other:
+        others = await connect(Connection(servers=(other.url,)))
+        Writer(others, journal).silence(asked(600))
+        await others.close()
+    Writer(ours, journal).silence(asked(600))
+    first = await heard.next()
+    assert isinstance(first, Silenced)
+    (one,) = first.silences
+    assert (one.code, one.stream, one.consumer, one.reason) == ("NT-C07", "S", "C", "it is meant")
+    Writer(ours, journal).silence(asked(None))
+    second = await heard.next()
+    assert isinstance(second, Silenced) and second.silences == ()
+    whole = journal.file.read_bytes()
+    journal.file.write_bytes(b"no journal\n" + whole)
+    damaged = await heard.next()
+    assert isinstance(damaged, Unavailable) and "is damaged" in damaged.reason
+    journal.file.write_bytes(whole)
+    assert isinstance(await heard.next(), Restored)
+    following.cancel()
+    await asyncio.gather(following, return_exceptions=True)
+    await ours.close()

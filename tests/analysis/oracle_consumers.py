@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 import json
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from natstui.model.bench.latency import PERCENTILES, LatencyCounts, from_latencies, merge
+from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Configured, Record
 from tests.analysis.oracle_rates import BUCKET_US, bucket, consumer_rate, polls_of, stream_rate
 from tests.analysis.planted import consumer_series
@@ -274,5 +276,32 @@ def poison(session: str, records: list[Record]) -> list[Row]:
              "deliveries_count": most, "naks_count": kinds.count("nak"), "given_up": given_up,
              "acked": "ack" in kinds, "first_at_us": min(at for _, _, at in news),
              "last_at_us": max(at for _, _, at in news)}
+        )  # fmt: skip
+    return rows
+
+
+def ack_time(session: str, records: list[Record]) -> list[Row]:
+    """Return the rows of a session: the histogram of all samples, as the screen has it."""
+    times: dict[tuple[str, str], list[LatencyCounts]] = defaultdict(list)
+    repeated: Counter[tuple[str, str]] = Counter()
+    left_out: Counter[tuple[str, str]] = Counter()
+    for record in records:
+        if isinstance(record, AckSample | AcksCounted):
+            who = (record.stream, record.consumer)
+            if isinstance(record, AckSample):
+                times[who].append(from_latencies([record.ack_ns]))
+                repeated[who] += record.deliveries_count > 1
+            else:
+                times[who].append(record.times)
+                repeated[who] += record.repeated_count
+                left_out[who] += record.left_out_count
+    rows = []
+    for who, parts in times.items():
+        whole = merge(parts)
+        named = {f"{n}_us": (whole.percentile_ns(p) or 0) / 1e3 for n, p in PERCENTILES.items()}
+        rows.append(
+            {"session": session, "stream": who[0], "consumer": who[1],
+             "samples_count": whole.total_count, "repeated_count": repeated[who],
+             "left_out_count": left_out[who], "max_us": (whole.max_ns or 0) / 1e3} | named
         )  # fmt: skip
     return rows

@@ -41,6 +41,7 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "redelivery": oracle_consumers.redelivery,
     "redelivery_hot_spot": oracle_consumers.hot_spot,
     "poison": oracle_consumers.poison,
+    "ack_time_summary": oracle_consumers.ack_time,
     "availability": oracle_rest.availability,
     "capacity": oracle_rates.capacity,
     "account_capacity": oracle_rates.account_capacity,

@@ -10,8 +10,10 @@ from benchmarks._bench_run import bench_records
 from benchmarks._fleet import Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.bench.latency import LatencyCounts, from_latencies
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
+from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import (
     AckSample,
     Configured,
@@ -149,6 +151,9 @@ def _extra(start_us: int, consumers: tuple[ConsumerConfiguration, ...]) -> Itera
     yield advisory(at(150), "stream_leader_elected", changed.stream, None, leader="n3")
     yield AckSample(at(180), *where, 77, 900, 4, 5_000_000)
     yield AckSample(at(181), *where, 79, 901, 2, 5_000_000)
+    times = from_latencies([n * n * n for n in range(900)])
+    yield AcksCounted(at(182), *where, times, 12, 3400)
+    yield AcksCounted(at(183), *where, LatencyCounts(), 0, 7)
     yield from _benchmark(at(410))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from natstui.analysis.gold import (
+    ack_time,
     availability,
     bench,
     capacity,
@@ -16,7 +17,9 @@ from natstui.analysis.gold import (
 )
 from natstui.analysis.gold.answer import Answer
 
-_FILES = (session, rates, compare, stuck, lag, redelivery, availability, capacity, bench)
+_FILES = (
+    session, rates, compare, stuck, lag, redelivery, ack_time, availability, capacity, bench,
+)  # fmt: skip
 _OTHERS: tuple[Answer, ...] = tuple(answer for file in _FILES for answer in file.ANSWERS)
 
 ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHERS), *_OTHERS)

@@ -11,6 +11,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.silver import acks as silver_acks
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import index as silver_index
@@ -19,6 +20,7 @@ from natstui.analysis.silver.bronze import read_lines, read_segments
 from natstui.analysis.silver.sources import Source, doubled_segments, fingerprints
 from natstui.analysis.silver.tables import (
     ACK_SAMPLE,
+    ACK_TIME,
     ADVISORY,
     BENCH_INTERVAL,
     BENCH_LATENCY,
@@ -54,6 +56,7 @@ _Part = tuple[Table, Callable[[], DataFrame]]
 _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
+    (ACK_TIME, ("ack_sample", "acks_counted"), silver_acks.ack_times),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )

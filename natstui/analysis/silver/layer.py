@@ -20,6 +20,7 @@ class Silver:
     segment: DataFrame
     advisory: DataFrame
     ack_sample: DataFrame
+    ack_time: DataFrame
     event: DataFrame
     configuration: DataFrame
     bench_interval: DataFrame

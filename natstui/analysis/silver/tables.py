@@ -142,6 +142,21 @@ ACK_SAMPLE = _event_table(
 )
 
 
+ACK_TIME = _event_table(
+    "ack_time",
+    "Times to acknowledge: one row per sample, or per bucket of samples counted together.",
+    _NAMED,
+    *columns(
+        ("at_us", "bigint", "When it arrived"),
+        ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
+        ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),
+        ("latencies_count", "bigint", "Samples in the bucket"),
+        ("repeated_count", "bigint", "Samples of messages delivered before; in one row of many"),
+        ("left_out_count", "bigint", "Samples that came too fast to be read; in one row of many"),
+    ),
+)
+
+
 EVENT = Table(
     "event",
     "What happened to the recorder: connection, failed polls, notes, commands.",
@@ -303,6 +318,7 @@ TABLES = (
     SEGMENT,
     ADVISORY,
     ACK_SAMPLE,
+    ACK_TIME,
     EVENT,
     CONFIGURATION,
     BENCH_INTERVAL,

@@ -1,0 +1,57 @@
+"""Answer: how long acknowledgements took, of those that the server sampled."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.bench import merged
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+from natstui.model.bench.latency import PERCENTILES, SAMPLED_PERCENTILES
+
+_NAMES = ["session", "stream", "consumer"]
+ACK_TIME = Table(
+    "ack_time_summary",
+    "Times from delivery to acknowledgement of each consumer with a sample frequency.",
+    columns(
+        SESSION,
+        ("stream", "string", "Name of the stream"),
+        ("consumer", "string", "Name of the consumer"),
+        ("samples_count", "bigint", "Sampled acknowledgements"),
+        ("repeated_count", "bigint", "Of messages that had been delivered before"),
+        ("left_out_count", "bigint", "Further samples that came too fast to be read"),
+        *((f"{name}_us", "double", f"{percent:g} % are not above") for name, percent
+          in PERCENTILES.items()),
+        ("max_us", "double", "Largest"),
+    ),
+)  # fmt: skip
+
+
+def ack_time(silver: Silver) -> DataFrame:
+    """Return the table `ack_time_summary`."""
+    times = merged(silver.ack_time.where(F.col("latencies_count") > 0), _NAMES)
+    counts = silver.ack_time.groupBy(*_NAMES).agg(
+        *(F.sum(name).alias(name) for name in ("repeated_count", "left_out_count"))
+    )
+    rows = times.join(F.broadcast(counts), _NAMES)
+    return ACK_TIME.contract(rows.withColumnRenamed("latencies_count", "samples_count"))
+
+
+ANSWERS = (
+    Answer(
+        ACK_TIME,
+        lambda given: ack_time(given.silver),
+        section=Section(
+            "Time to acknowledge",
+            ("session", "stream", "consumer", "samples_count",
+             *(f"{name}_us" for name in SAMPLED_PERCENTILES), "max_us", "repeated_count",
+             "left_out_count"),
+            "No consumer has a sample frequency.",
+            optional=True,
+        ),
+        sorted_by=("-p99_us",),
+    ),
+)  # fmt: skip

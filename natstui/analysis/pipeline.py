@@ -32,7 +32,7 @@ from natstui.analysis.spark.session import SparkSettings, open_session, submitte
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
-_SILVER_STEPS = 5
+_SILVER_STEPS = 6
 
 
 def run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,9 @@ import pytest
 
 from natstui.analysis.gold import answers as gold
 from natstui.analysis.gold.session import SESSION_SUMMARY, damaged
+from natstui.model.findings.evaluate import judged_after
+from natstui.model.findings.finding import Finding
+from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.analysis import (
     oracle_bench,
@@ -53,7 +57,7 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "bench_account": oracle_bench.bench_account,
     "bench_knee": oracle_bench.bench_knee,
 }
-OF_ALL = {"session", "comparison", "verdict"}
+OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups"}
 """Tables with tests of their own below."""
 
 
@@ -106,6 +110,30 @@ def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:
         row for other in (SECOND, THIRD) for row in oracle_rest.comparison(FIRST, other, values)
     ]
     assert_alike("comparison", found(analysed, "comparison"), expected)
+
+
+def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
+    analysed: Analysed,
+) -> None:
+    expected, of_code = set(), Counter[tuple[str, str]]()
+    for session, records in analysed.records.items():
+        state, over = State(), list[Finding]()
+        for record in records:
+            before, state = state, judged_after(state, record)
+            over += state.findings.ended if state.findings is not before.findings else ()
+        assert any(finding.kind.entity == "consumer" for finding in over)
+        for one in (*over, *state.findings.open()):
+            entity = (one.entity.stream or None, one.entity.consumer or None)
+            span = (one.since_us, one.until_us)
+            expected.add((session, one.kind.code, one.kind.word, *entity, *span))
+            of_code[session, one.kind.code] += 1
+    names = ("session", "code", "word", "stream", "consumer", "start_at_us", "end_at_us")
+    rows = analysed.gold["findings"]
+    assert {tuple(row[name] for name in names) for row in rows} == expected
+    counted = Counter[tuple[str, str]]()
+    for row in analysed.gold["finding_groups"]:
+        counted[row["session"], row["code"]] += row["times_count"]
+    assert counted == of_code
 
 
 def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: Analysed) -> None:

@@ -178,9 +178,9 @@ def test_a_recording_shorter_than_one_bucket_shows_its_values_and_no_empty_pictu
     assert any("delivered/s" in line for line in report_lines(told, 100))
 
 
-def test_a_report_begins_with_the_verdict_and_leaves_out_what_was_not_there() -> None:
+def test_a_report_begins_with_findings_and_verdict_and_leaves_out_what_was_not_there() -> None:
     found = [one.table for one in sections(result(1))]
-    assert found[0] == "verdict"
+    assert found[:2] == ["finding_groups", "verdict"]
     assert found == [name for name, section in SECTIONS.items() if not section.optional]
     assert {name for name, section in SECTIONS.items() if section.optional} == {
         "ack_time_summary", "bench_throughput", "bench_latency_summary", "bench_account",

@@ -8,6 +8,7 @@ from natstui.analysis.gold import (
     bench,
     capacity,
     compare,
+    findings,
     lag,
     rates,
     redelivery,
@@ -22,5 +23,5 @@ _FILES = (
 )  # fmt: skip
 _OTHERS: tuple[Answer, ...] = tuple(answer for file in _FILES for answer in file.ANSWERS)
 
-ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHERS), *_OTHERS)
+ANSWERS: tuple[Answer, ...] = (*findings.ANSWERS, verdict.answer(_OTHERS), *_OTHERS)
 TABLES = tuple(answer.table for answer in ANSWERS)

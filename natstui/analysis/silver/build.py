@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.silver import acks as silver_acks
 from natstui.analysis.silver import bench as silver_bench
 from natstui.analysis.silver import events as silver_events
+from natstui.analysis.silver import findings as silver_findings
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver.bronze import read_lines, read_segments
@@ -28,6 +29,7 @@ from natstui.analysis.silver.tables import (
     CONFIGURATION,
     CONSUMER_SAMPLE,
     EVENT,
+    FINDING,
     POLL,
     SEGMENT,
     STREAM_SAMPLE,
@@ -38,6 +40,7 @@ from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns
+from natstui.errors import SessionError
 from natstui.model.records.record import kind_of
 
 MANIFEST = Table(
@@ -57,6 +60,7 @@ _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_acks.ack_times),
+    (FINDING, ("findings_changed",), silver_findings.findings),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )
@@ -76,23 +80,23 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     folders, names = [source.folder for source in new], [source.session for source in new]
     files = read_segments(spark, folders)
     lines = read_lines(spark, folders, doubled_segments(files))
-    if not _written_quickly(store, names, lines, files, step):
+    if not _written_quickly(store, new, lines, files, step):
         # To know which lines are bad costs as much as reading them: only where there are any.
         _begin(store, names)
         step("reading again, because some lines cannot be read")
-        _write_tables(store, lines, files, step, leave_out=True)
+        _write_tables(store, new, lines, files, step, leave_out=True)
     rows = [(s.session, marks[s.session], s.folder) for s in new]
     store.write_silver(MANIFEST, local_rows(spark, MANIFEST, rows))
     return len(new)
 
 
 def _written_quickly(
-    store: Store, sessions: list[str], lines: DataFrame, files: DataFrame, step: Step
+    store: Store, new: list[Source], lines: DataFrame, files: DataFrame, step: Step
 ) -> bool:
     """Write the tables as if every line could be read; tell whether that is so."""
-    _begin(store, sessions)
+    _begin(store, [source.session for source in new])
     try:
-        return _write_tables(store, lines, files, step, leave_out=False)
+        return _write_tables(store, new, lines, files, step, leave_out=False)
     except (PySparkException, Py4JError) as error:
         if not is_bad_line(error):
             raise
@@ -110,7 +114,13 @@ def _begin(store: Store, sessions: list[str]) -> None:
 
 
 def _write_tables(
-    store: Store, lines: DataFrame, files: DataFrame, step: Step, *, leave_out: bool
+    store: Store,
+    sources: list[Source],
+    lines: DataFrame,
+    files: DataFrame,
+    step: Step,
+    *,
+    leave_out: bool,
 ) -> bool:
     """Write the tables; False when there are bad lines, unless these are to be left out."""
 
@@ -145,7 +155,22 @@ def _write_tables(
         in_parallel(write, parts + _of_kinds(index, kinds))
         step("consumer samples")
         write((CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)))
+        step("findings")
+        for source in silver_findings.without_findings(index, sources):
+            _judge(lines.sparkSession, store, source, step)
     return True
+
+
+def _judge(spark: SparkSession, store: Store, source: Source, step: Step) -> None:
+    """Write the findings of a session that does not hold them."""
+    try:
+        rows = list(silver_findings.judged_rows(source))
+    except SessionError as error:
+        # Spark has read it: another tool's recording, or a damaged one, is analysed all the same.
+        step(f"{source.session} cannot be judged: {error}")
+        return
+    if rows:
+        store.write_silver(FINDING, local_rows(spark, FINDING, rows))
 
 
 def _torn(segments: DataFrame) -> tuple[int, int]:

@@ -21,6 +21,7 @@ class Silver:
     advisory: DataFrame
     ack_sample: DataFrame
     ack_time: DataFrame
+    finding: DataFrame
     event: DataFrame
     configuration: DataFrame
     bench_interval: DataFrame

@@ -157,6 +157,24 @@ ACK_TIME = _event_table(
 )
 
 
+FINDING = _event_table(
+    "finding",
+    "A finding each time that it was raised, told something else, or was over.",
+    _NAMED,
+    *columns(
+        ("part", "string", "What of it: a source, what cannot be read"),
+        ("created_at_us", "bigint", "When the stream or consumer was created; 0 for others"),
+        ("at_us", "bigint", "When it was told"),
+        ("code", "string", "Of the catalogue"),
+        ("since_at_us", "bigint", "Since when it holds"),
+        ("until_at_us", "bigint", "When it was over; null while it is open"),
+        ("text", "string", "The evidence"),
+        ("sequences", "string", "Messages that it is about, the worst first"),
+        ("numbers", "string", "The evidence as numbers, a JSON object"),
+    ),
+)
+
+
 EVENT = Table(
     "event",
     "What happened to the recorder: connection, failed polls, notes, commands.",
@@ -319,6 +337,7 @@ TABLES = (
     ADVISORY,
     ACK_SAMPLE,
     ACK_TIME,
+    FINDING,
     EVENT,
     CONFIGURATION,
     BENCH_INTERVAL,

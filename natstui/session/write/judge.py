@@ -23,8 +23,8 @@ class Judge:
 
     def __init__(self, known: Iterable[Record]) -> None:
         """`known` is what was known before the first record."""
-        # Rules look back a minute; longer histories are for charts.
-        recent = (Tier(WINDOWS_S[0]),)
+        # Rules look back some minutes; longer histories are for charts.
+        recent = tuple(map(Tier, WINDOWS_S[:2]))
         state = State(
             stream_history=History(STREAM_COLUMNS, recent),
             consumer_history=History(CONSUMER_COLUMNS, recent),

@@ -1,0 +1,138 @@
+"""Answer 0: what was wrong, from when to when, in the words and codes of the live catalogue.
+
+The rules are not computed again: silver has what they found. Each row here is one span.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, consumer_text
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+from natstui.model.findings.catalogue.every import KINDS
+
+FINDINGS = Table(
+    "findings",
+    "Everything that was wrong or risky, one row per span: what the screen showed at the time.",
+    columns(
+        SESSION,
+        ("code", "string", "Of the catalogue: natstui health --list"),
+        ("severity", "string", "critical, warning or info"),
+        ("word", "string", "What the catalogue calls it"),
+        ("entity", "string", "What it is about: account, stream, consumer or monitoring"),
+        ("stream", "string", "Name of the stream"),
+        ("consumer", "string", "Name of the consumer"),
+        ("part", "string", "What of it: a source, what cannot be read"),
+        ("created_at_us", "bigint", "When the stream or consumer was created"),
+        ("start_at_us", "bigint", "Since when it held"),
+        ("end_at_us", "bigint", "Until when; null while it is open"),
+        ("open", "boolean", "It lasted until the recording ended"),
+        ("duration_s", "double", "Between the two, or until the last poll"),
+        ("evidence", "string", "What was told of it last"),
+        ("sequences", "string", "Messages that it is about, the worst first"),
+        ("numbers", "string", "The evidence as numbers, a JSON object"),
+        ("severity_id", "bigint", "Where it sorts: the worst has the highest"),
+    ),
+)
+FINDING_GROUPS = Table(
+    "finding_groups",
+    "The findings by what they are about, one row per entity and code.",
+    columns(
+        SESSION,
+        ("severity", "string", "critical, warning or info"),
+        ("code", "string", "Of the catalogue: natstui health --list"),
+        ("subject", "string", "What it is about"),
+        ("word", "string", "What the catalogue calls it"),
+        ("times_count", "bigint", "How often it was found"),
+        ("open", "boolean", "It lasted until the recording ended"),
+        ("start_at_us", "bigint", "When it began first"),
+        ("end_at_us", "bigint", "When it was over last; null while it is open"),
+        ("duration_s", "double", "All spans together"),
+        ("evidence", "string", "What was told of it last"),
+        ("sequences", "string", "Messages that it was about last"),
+        ("severity_id", "bigint", "Where it sorts: the worst has the highest"),
+    ),
+)
+_ENTITY = ("session", "code", "stream", "consumer", "created_at_us", "part")
+
+
+def findings(silver: Silver) -> DataFrame:
+    """Return the table `findings`."""
+    last = F.struct("until_at_us", F.col("text").alias("evidence"), "sequences", "numbers")
+    # What came back may hold since the same moment as before: each end begins another span.
+    in_order = Window.partitionBy(*_ENTITY).orderBy("at_us", F.isnull("until_at_us"))
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    told = silver.finding.withColumn("span", F.count("until_at_us").over(before))
+    since = F.col("since_at_us").alias("start_at_us")
+    spans = told.groupBy(*_ENTITY, "span", since).agg(F.max_by(last, "at_us").alias("last"))
+    spans = spans.select(*_ENTITY, "span", "start_at_us", "last.*")
+    # One that was never told to be over, because the recorder was killed, ends with the next.
+    of_entity = Window.partitionBy(*_ENTITY).orderBy("start_at_us", "span")
+    end = F.coalesce("until_at_us", F.lead("start_at_us").over(of_entity))
+    polled = silver.poll.groupBy("session").agg(F.max("at_us").alias("polled_at_us"))
+    rows = spans.withColumn("end_at_us", end).join(F.broadcast(polled), "session", "left")
+    until = F.coalesce("end_at_us", F.greatest("polled_at_us", "start_at_us"))
+    return FINDINGS.contract(
+        rows.withColumns(
+            {
+                "open": F.col("end_at_us").isNull(),
+                "duration_s": (until - F.col("start_at_us")) / 1e6,
+                "severity": _of_kind("severity"),
+                "word": _of_kind("word"),
+                "entity": _of_kind("entity"),
+                "severity_id": _of_kind("severity_level"),
+            }
+        )
+    )
+
+
+def _of_kind(name: str) -> Column:
+    """Return what the catalogue says of a code; null for one that it does not know."""
+    pairs = [F.lit(x) for kind in KINDS.values() for x in (kind.code, getattr(kind, name))]
+    return F.create_map(*pairs)[F.col("code")]
+
+
+def groups(spans: DataFrame) -> DataFrame:
+    """Return the table `finding_groups`."""
+    subject = F.concat_ws(" ", F.nullif(consumer_text(), F.lit("")), "part")
+    named = F.when(subject == "", F.col("entity")).otherwise(subject)
+    one = ("session", "severity", "severity_id", "code", "word", "subject")
+    last = F.struct("evidence", "sequences")
+    rows = (
+        spans.withColumn("subject", named)
+        .groupBy(*one)
+        .agg(
+            F.count("*").alias("times_count"),
+            F.bool_or("open").alias("open"),
+            F.min("start_at_us").alias("start_at_us"),
+            F.max("end_at_us").alias("over_at_us"),
+            F.sum("duration_s").alias("duration_s"),
+            F.max_by(last, "start_at_us").alias("last"),
+        )
+    )
+    end = F.when(~F.col("open"), F.col("over_at_us"))
+    return FINDING_GROUPS.contract(rows.select("*", "last.*").withColumn("end_at_us", end))
+
+
+ANSWERS = (
+    Answer(
+        FINDING_GROUPS,
+        lambda given: groups(given.gold("findings")),
+        needs=("findings",),
+        section=Section(
+            "Findings",
+            ("session", "severity", "code", "subject", "word", "times_count", "open",
+             "start_at_us", "duration_s", "evidence"),
+            "Nothing was wrong.",
+        ),
+        sorted_by=("-severity_id", "-duration_s"),
+    ),
+    Answer(
+        FINDINGS,
+        lambda given: findings(given.silver),
+        sorted_by=("-severity_id", "start_at_us"),
+    ),
+)  # fmt: skip

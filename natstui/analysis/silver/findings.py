@@ -1,0 +1,79 @@
+"""The findings: as they are recorded; a session that holds none is judged by the same rules."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.silver.events import of_kind
+from natstui.analysis.silver.sources import Source
+from natstui.analysis.silver.tables import FINDING
+
+_HELD = '"findings":{"at_us":'
+"""Is in a keyframe of a session that holds its findings; in a text its quotes are escaped."""
+
+
+def findings(index: DataFrame) -> DataFrame:
+    """Return the table `finding`, of the sessions that hold their findings."""
+    rows = of_kind(index, "findings_changed")
+    rows = rows.select("session", "line.at_us", F.explode("line.findings").alias("one"))
+    rows = rows.select("session", "at_us", "one.*")
+    sequences = F.array_join(F.col("sequences").cast("array<string>"), " ")
+    named = {name: F.nullif(F.col(name), F.lit("")) for name in ("stream", "consumer", "part")}
+    return FINDING.contract(
+        rows.withColumns({**named, "sequences": sequences, "numbers": F.to_json("numbers")})
+    )
+
+
+def without_findings(index: DataFrame, sources: list[Source]) -> list[Source]:
+    """Return the sessions that do not hold their findings."""
+    keyframes = index.where((F.col("kind") == "keyframe") & F.col("value").contains(_HELD))
+    rows = keyframes.select("session").distinct().take(len(sources))
+    held = {row["session"] for row in rows}
+    return [source for source in sources if source.session not in held]
+
+
+def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a session that does not hold its findings, from the rules themselves.
+
+    Here and not beside the JVM: executors have no Python of ours. Raises SessionError.
+    """
+    folder = _local(source.folder)
+    # What is submitted to a cluster has no reader of recordings.
+    if folder is None or importlib.util.find_spec("natstui.session") is None:
+        return
+    from natstui.session.read.judged import changes_of
+
+    for change in changes_of(Path(folder)):
+        for one in change.findings:
+            yield (
+                source.session,
+                one.stream or None,
+                one.consumer or None,
+                one.part or None,
+                one.created_at_us,
+                change.at_us,
+                one.code,
+                one.since_at_us,
+                one.until_at_us,
+                one.text,
+                " ".join(map(str, one.sequences)),
+                json.dumps(one.numbers) if one.numbers else None,
+            )
+
+
+def _local(folder: str) -> str | None:
+    """Return the path of a folder as Spark names it; None where it is not on this machine."""
+    parts = urlsplit(folder)
+    if parts.scheme not in ("", "file"):
+        return None
+    path = unquote(parts.path) if parts.scheme else folder
+    return re.sub(r"\\([*?\[\]{}\\])", r"\1", path)

@@ -169,6 +169,9 @@ def slow(name: str) -> Callable[[Ground], None]:
     return lambda g: g.work(name, lambda m: m.ack(), 1, wait_s=0.3)
 
 
+_FULL_ONLY: dict[str, Any] = {"group": "g", "min_pending": 1000, "expires_s": 300}
+"""A pull that is served only while there is more to take than ever comes."""
+
 CONSUMER_FAULTS = (
     Fault("NOPULL", "NT-C07", publish("NOPULL", 20), works("NOPULL"), both("NOPULL"), after_s=1),
     Fault("NOSUB", "NT-C08", publish("NOSUB", 20), subscribes("NOSUB"),
@@ -206,7 +209,7 @@ CONSUMER_FAULTS = (
           pulls_open("EXPIRES", 1), after_s=34, since_s=32),
     Fault("ORIGINAL", "NT-C52", pulls_open("ORIGINAL", 1), purges("ORIGINAL"),
           then(lambda g: g.stream("ORIGINAL"), publish("ORIGINAL"), lambda g: asyncio.sleep(1.5),
-               publish("ORIGINAL"), lambda g: asyncio.sleep(8), publish("ORIGINAL"),
+               publish("ORIGINAL"), lambda g: asyncio.sleep(20), publish("ORIGINAL"),
                changes("ORIGINAL", replay_policy="original"))),
     Fault("RATE", "NT-C53", then(subscribes("RATE"), publish("RATE", 300, 1000)), deletes("RATE"),
           both("RATE", push_to("RATE") | {"rate_limit_bps": 16_000}, max_msg_size=2000)),
@@ -236,6 +239,16 @@ CONSUMER_FAULTS = (
     Fault("REDELIVER", "NT-C26", then(publish("REDELIVER", 500), refetches("REDELIVER", 7)),
           works("REDELIVER"), both("REDELIVER", {"ack_wait": 2 * SECOND_NS}), after_s=4, since_s=2,
           leaves_s=2),
+    Fault("STALLED", "NT-C11", then(publish("STALLED", 5), pulls_open("STALLED", 1, **_FULL_ONLY)),
+          purges("STALLED"), both("STALLED", {"priority_groups": ["g"],
+                                              "priority_policy": "overflow"}), after_s=10),
+    Fault("OWN", "NT-C13", publish("OWN", 6), works("OWN"),
+          both("OWN", {"metadata": {"io.nats.monitor.unprocessed-critical": "5"}})),
+    Fault("OWNACKS", "NT-C13", then(publish("OWNACKS", 4), holds("OWNACKS", 4)), purges("OWNACKS"),
+          both("OWNACKS", {"metadata": {"io.nats.monitor.outstanding-ack-critical": "3"}})),
+    Fault("NEXTCENTURY", "NT-C33", both("NEXTCENTURY", {
+              "deliver_policy": "by_start_time", "opt_start_time": "2100-01-01T00:00:00Z"}),
+          deletes("NEXTCENTURY")),
 )  # fmt: skip
 
 

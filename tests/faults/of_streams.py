@@ -12,6 +12,14 @@ def stream(name: str, **config: Any) -> Act:
     return lambda g: g.stream(name, **config)
 
 
+def updates(name: str, **config: Any) -> Act:
+    async def do(g: Ground) -> None:
+        whole = {"name": name, "subjects": [f"{name}.>"], "storage": "memory"} | config
+        await g.api(f"STREAM.UPDATE.{name}", whole)
+
+    return do
+
+
 def consumer(stream: str, name: str = "C", **config: Any) -> Act:
     return lambda g: g.consumer(stream, name, **config)
 
@@ -69,4 +77,15 @@ STREAM_FAULTS = (
               stream("DELETED")),
     of_stream("MIRROR", "NT-S06", deletes_stream("ORIGIN"), deletes_stream("MIRROR"), mirror,
               after_s=15),
+    of_stream("SUBJECTS", "NT-S08",
+              then(*(publish("SUBJECTS", last=str(n)) for n in range(4))), purges("SUBJECTS"),
+              stream("SUBJECTS", metadata={"io.nats.monitor.subjects-critical": "4"})),
+    of_stream("SOMESUBJECTS", "NT-S32",
+              then(*(publish("SOMESUBJECTS", last=str(n)) for n in range(4))),
+              purges("SOMESUBJECTS"),
+              stream("SOMESUBJECTS", metadata={"io.nats.monitor.subjects-warn": "4",
+                                               "io.nats.monitor.subjects-critical": "9"})),
+    of_stream("TOOFEW", "NT-S08", purges("TOOFEW"), publish("TOOFEW", 5),
+              then(stream("TOOFEW"), publish("TOOFEW", 5),
+                   updates("TOOFEW", metadata={"io.nats.monitor.msgs-critical": "2"}))),
 )  # fmt: skip

@@ -123,10 +123,6 @@ def _write_tables(
     leave_out: bool,
 ) -> bool:
     """Write the tables; False when there are bad lines, unless these are to be left out."""
-
-    def write(part: _Part) -> None:
-        store.write_silver(part[0], part[1]())
-
     with ExitStack() as stack:
 
         def kept(rows: DataFrame) -> DataFrame:
@@ -144,21 +140,30 @@ def _write_tables(
         if torn_count:
             records = kept(silver_index.left_out(index, kinds))
             index, lines = (silver_index.without(rows, records) for rows in (index, lines))
-        poll = silver_index.polls(index)
-        step("polls")
-        write((POLL, lambda: poll))
-        gap_ends = silver_index.gap_ends(poll)
-        parts: list[_Part] = [
-            (STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends))
-        ]
-        step("stream samples and events")
-        in_parallel(write, parts + _of_kinds(index, kinds))
-        step("consumer samples")
-        write((CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)))
+        _write_rows(store, index, lines, kinds, step)
         step("findings")
         for source in silver_findings.without_findings(index, sources):
             _judge(lines.sparkSession, store, source, step)
     return True
+
+
+def _write_rows(
+    store: Store, index: DataFrame, lines: DataFrame, kinds: set[str], step: Step
+) -> None:
+    """Write the tables of what can be read."""
+
+    def write(part: _Part) -> None:
+        store.write_silver(part[0], part[1]())
+
+    poll = silver_index.polls(index)
+    step("polls")
+    write((POLL, lambda: poll))
+    gap_ends = silver_index.gap_ends(poll)
+    parts: list[_Part] = [(STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends))]
+    step("stream samples and events")
+    in_parallel(write, parts + _of_kinds(index, kinds))
+    step("consumer samples")
+    write((CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)))
 
 
 def _judge(spark: SparkSession, store: Store, source: Source, step: Step) -> None:

@@ -76,6 +76,15 @@ class Ground:
         """Let a good worker take everything."""
         self.work(stream, lambda message: message.ack(), 100)
 
+    async def settled(self, stream: str) -> None:
+        """Wait until everything was delivered and acknowledged."""
+        for _ in range(600):
+            info = await self.api(f"CONSUMER.INFO.{stream}.C")
+            if info["num_pending"] == info["num_ack_pending"] == 0:
+                return
+            await asyncio.sleep(0.1)
+        raise AssertionError(f"{stream} is not settled: {info}")
+
     def repeat(self, name: str, once: Callable[[], Awaitable[None]]) -> None:
         """Do something again and again, in place of what was done under this name."""
         self.stop(name)

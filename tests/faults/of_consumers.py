@@ -38,8 +38,14 @@ def publish(name: str, count: int = 1, size: int = 1, last: str = "a") -> Act:
     return lambda g: g.publish(name, count, size, last)
 
 
-def works(name: str) -> Callable[[Ground], None]:
-    return lambda g: g.acknowledge(name)
+def works(name: str) -> Act:
+    """Let a good worker take everything, and wait until it has: then the fault is mended."""
+
+    async def do(g: Ground) -> None:
+        g.acknowledge(name)
+        await g.settled(name)
+
+    return do
 
 
 async def nak(message: Msg) -> None:

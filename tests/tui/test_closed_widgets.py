@@ -1,13 +1,17 @@
-"""What is closed leaves nothing of what it drew in memory."""
+"""What is closed or hidden leaves nothing of what it drew in memory."""
 
 import gc
 import weakref
 
+import pytest
 from textual.app import ComposeResult
+from textual.geometry import Region
 from textual.screen import Screen
 from textual.widgets import Label
 
 from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.kit import too_small
+from natstui.tui.kit.too_small import TerminalSized
 
 
 class Cards(Screen[None]):
@@ -31,3 +35,43 @@ async def test_the_lines_of_closed_widgets_do_not_stay() -> None:
         await pilot.pause()
         gc.collect()
         assert [cache() for cache in drawn] == [None, None]
+
+
+class Kept(TerminalSized, Screen[None]):
+    """A screen that is kept while another one lies on it."""
+
+    def compose(self) -> ComposeResult:
+        yield Label("kept")
+
+
+async def test_the_lines_of_a_screen_that_is_hidden_for_long_are_let_go_and_drawn_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(too_small, "HIDDEN_S", 0.05)
+    app = GuardedApp()
+    async with app.run_test() as pilot:
+        kept = Kept()
+        await app.push_screen(kept)
+        await pilot.pause()
+        lines = kept.query_one(Label)._styles_cache._cache
+        assert lines
+        await app.push_screen(Cards())
+        while lines:
+            await pilot.pause(0.02)
+        await app.pop_screen()
+        await pilot.pause()
+        assert "kept" in lines[0].text
+
+
+async def test_a_new_size_lets_go_of_where_everything_was() -> None:
+    app = GuardedApp()
+    async with app.run_test() as pilot:
+        Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
+        before = Region.intersection.cache_info().misses
+        Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
+        assert Region.intersection.cache_info().misses == before
+        await pilot.resize_terminal(90, 30)
+        await pilot.pause()
+        before = Region.intersection.cache_info().misses
+        Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
+        assert Region.intersection.cache_info().misses == before + 1

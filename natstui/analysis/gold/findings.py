@@ -126,7 +126,8 @@ ANSWERS = (
             "Findings",
             ("session", "severity", "code", "subject", "word", "times_count", "open",
              "start_at_us", "duration_s", "evidence"),
-            "Nothing was wrong.",
+            "Nothing was found. A recording without findings of its own is judged only on the "
+            "machine where it lies.",
         ),
         sorted_by=("-severity_id", "-duration_s"),
     ),

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import _lru_cache_wrapper, lru_cache
 from pathlib import Path
 from time import monotonic
 
@@ -20,6 +20,7 @@ from textual.command import CommandList, CommandPalette
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
+from textual.geometry import Region
 from textual.notifications import SeverityLevel
 from textual.style import Style
 from textual.theme import ThemeProvider
@@ -44,6 +45,13 @@ def _grounds(base: Color, ground: Color) -> tuple[Style, Style]:
 # Textual (8.2) remembers these per widget: a thousand closed widgets stay in memory with every
 # line that was drawn of them (its issue 6665).
 StylesCache.get_inner_outer = staticmethod(_grounds)  # type: ignore[method-assign,assignment]
+
+
+def _forget_places() -> None:
+    """Let Textual forget how areas of the old size lie to each other: they come no more."""
+    for method in vars(Region).values():
+        if isinstance(method, _lru_cache_wrapper):
+            method.cache_clear()
 
 
 class Palette(TerminalSized, CommandPalette):
@@ -79,6 +87,8 @@ class GuardedApp(App[int]):
 
     async def on_event(self, event: events.Event) -> None:
         """Handle keys, pastes and clicks in the order they came."""
+        if isinstance(event, events.Resize):
+            _forget_places()
         if isinstance(event, ORDERED) and not event.is_forwarded:
             await self._input.take(event)
         else:

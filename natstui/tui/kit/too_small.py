@@ -11,12 +11,15 @@ from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Size
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
+from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.tui.kit.text import safe_lines
 
 LEAST = Size(60, 20)
+HIDDEN_S = 5.0
+"""So long a screen that is not on top keeps what was drawn of it."""
 
 
 def too_small(size: Size) -> bool:
@@ -33,6 +36,7 @@ class TerminalSized(MessagePump):
 
     _result: tuple[object] | None = None
     """With what it is to be closed once it lies on top."""
+    _forgetting: Timer | None = None
 
     def dismiss(self, result: object = None) -> AwaitComplete:
         """Close this screen and no other: at once on top, else as soon as it comes to the top.
@@ -47,8 +51,18 @@ class TerminalSized(MessagePump):
         self._result = self._result or (result,)
         return AwaitComplete()
 
+    def on_screen_suspend(self) -> None:
+        """Let go of the lines that were drawn, if nobody comes back soon: each has its cuts."""
+        self._forgetting = self.set_timer(HIDDEN_S, self._forget_lines)
+
+    def _forget_lines(self) -> None:
+        for widget in cast("Screen[Any]", self).walk_children(Widget):
+            widget._styles_cache.clear()
+
     def on_screen_resume(self) -> None:
         """Close, if that was asked for while something else lay on it."""
+        if self._forgetting is not None:
+            self._forgetting.stop()
         if (result := self._result) is not None:
             self._result = None
             self.dismiss(*result)

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from natstui.analysis.folders import files_of, is_url
-from natstui.session.files.folder import write_whole
 
 _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
@@ -25,9 +24,10 @@ _CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions
 def state_of(words: argparse.Namespace, sessions: list[str]) -> str | None:
     """Return a text that changes with the sessions, the options and the code of the answers.
 
-    `sessions` are folders as globs. None where files cannot be looked at from here: URLs.
+    `sessions` are folders as globs. None where files cannot be looked at from here: URLs, and
+    code in a zip.
     """
-    if is_url(words.out) or any(map(is_url, sessions)):
+    if not _CODE.is_dir() or is_url(words.out) or any(map(is_url, sessions)):
         return None
     hashed = hashlib.sha256()
     for session in sessions:
@@ -66,4 +66,6 @@ def forget_result(out: str) -> None:
 def keep_result(out: str, state: str, result: dict[str, Any]) -> None:
     """Keep a result until the next run; raises OSError."""
     kept = {"state": state, "result": result}
-    write_whole(Path(out, _FILE), json.dumps(kept, ensure_ascii=False).encode())
+    aside = Path(out, f".{_FILE}.tmp")
+    aside.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
+    aside.replace(Path(out, _FILE))

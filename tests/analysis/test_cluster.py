@@ -44,6 +44,7 @@ def test_the_zip_holds_all_that_the_job_imports_and_nothing_of_the_screen(tmp_pa
         "import sys",
         f"sys.path.insert(0, {str(package)!r})",
         "import natstui.analysis.job",
+        "import natstui.analysis.pipeline",
         "print(natstui.__file__)",
     )
     alone = subprocess.run(

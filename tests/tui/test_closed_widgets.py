@@ -14,7 +14,7 @@ from natstui.tui.kit import too_small
 from natstui.tui.kit.too_small import TerminalSized
 
 
-class Cards(Screen[None]):
+class Cards(TerminalSized, Screen[None]):
     """Shows labels, one of them with a border."""
 
     CSS = "#bordered { border: round red; }"
@@ -37,7 +37,7 @@ async def test_the_lines_of_closed_widgets_do_not_stay() -> None:
         assert [cache() for cache in drawn] == [None, None]
 
 
-class Kept(TerminalSized, Screen[None]):
+class Kept(Screen[None]):
     """A screen that is kept while another one lies on it."""
 
     def compose(self) -> ComposeResult:
@@ -56,8 +56,11 @@ async def test_the_lines_of_a_screen_that_is_hidden_for_long_are_let_go_and_draw
         lines = kept.query_one(Label)._styles_cache._cache
         assert lines
         await app.push_screen(Cards())
-        while lines:
+        for _ in range(500):
+            if not lines:
+                break
             await pilot.pause(0.02)
+        assert not lines
         await app.pop_screen()
         await pilot.pause()
         assert "kept" in lines[0].text

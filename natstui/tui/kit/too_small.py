@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, ClassVar, cast
 
 from textual import events
-from textual.app import ComposeResult
+from textual.app import App, ComposeResult
 from textual.await_complete import AwaitComplete
 from textual.binding import Binding, BindingType
 from textual.geometry import Offset, Size
 from textual.message_pump import MessagePump
 from textual.screen import ModalScreen, Screen
-from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
@@ -27,6 +26,15 @@ def too_small(size: Size) -> bool:
     return size.width < LEAST.width or size.height < LEAST.height
 
 
+def _forget_hidden(app: App[Any]) -> None:
+    """Let go of what was drawn of screens that are not on top: every line keeps its cuts."""
+    for stack in app._screen_stacks.values():
+        for screen in stack:
+            if not screen.is_active:
+                for widget in screen.walk_children(Widget):
+                    widget._styles_cache.clear()
+
+
 class TerminalSized(MessagePump):
     """A screen that is laid out for the terminal as it is now, for no size it had before.
 
@@ -36,7 +44,6 @@ class TerminalSized(MessagePump):
 
     _result: tuple[object] | None = None
     """With what it is to be closed once it lies on top."""
-    _forgetting: Timer | None = None
 
     def dismiss(self, result: object = None) -> AwaitComplete:
         """Close this screen and no other: at once on top, else as soon as it comes to the top.
@@ -51,18 +58,10 @@ class TerminalSized(MessagePump):
         self._result = self._result or (result,)
         return AwaitComplete()
 
-    def on_screen_suspend(self) -> None:
-        """Let go of the lines that were drawn, if nobody comes back soon: each has its cuts."""
-        self._forgetting = self.set_timer(HIDDEN_S, self._forget_lines)
-
-    def _forget_lines(self) -> None:
-        for widget in cast("Screen[Any]", self).walk_children(Widget):
-            widget._styles_cache.clear()
-
     def on_screen_resume(self) -> None:
-        """Close, if that was asked for while something else lay on it."""
-        if self._forgetting is not None:
-            self._forgetting.stop()
+        """Close, if that was asked for while something else lay on it; what is hidden may go."""
+        app = self.app
+        app.set_timer(HIDDEN_S, lambda: _forget_hidden(app))
         if (result := self._result) is not None:
             self._result = None
             self.dismiss(*result)

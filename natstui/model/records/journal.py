@@ -6,12 +6,19 @@ import json
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal
+from typing import Literal, get_args
 
 from natstui.model.assets.fields import Config, number_at, read, text_at
 from natstui.model.assets.nats_command import consumer_command, stream_command
 from natstui.model.records.actions import CATALOGUE, change_text
-from natstui.model.records.managing import Action, Change, JournalAction, JournalEntry, Place
+from natstui.model.records.managing import (
+    Action,
+    Change,
+    JournalAction,
+    JournalEntry,
+    Place,
+    SilenceAction,
+)
 from natstui.units import local_text
 
 
@@ -22,7 +29,7 @@ def is_sent(entry: JournalEntry) -> bool:
 
 def is_silence(entry: JournalEntry) -> bool:
     """Tell whether an entry is about a finding that nobody wanted to hear of."""
-    return entry.action in ("silence", "lift_silence")
+    return entry.action in get_args(SilenceAction)
 
 
 def silence_text(entry: JournalEntry) -> str:

@@ -27,7 +27,9 @@ Action = Literal[
     "resume_consumer", "reset_consumer", "unpin_consumer", "step_down_consumer",
 ]  # fmt: skip
 
-JournalAction = Literal[Action, "publish", "request", "pull", "answer", "silence", "lift_silence"]
+SilenceAction = Literal["silence", "lift_silence"]
+"""Noted here, and nothing is sent to the server."""
+JournalAction = Literal[Action, "publish", "request", "pull", "answer", SilenceAction]
 """What the journal keeps: changes, messages sent and answered, and findings silenced."""
 
 

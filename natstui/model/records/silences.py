@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from natstui.model.records.journal import is_silence
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 
 
@@ -48,7 +49,7 @@ def silences_of(entries: Sequence[JournalEntry], now_us: int) -> tuple[Silence, 
     """Return what is silenced at a moment by entries of one place, oldest first."""
     found: dict[tuple[object, ...], Silence | None] = {}
     for entry in entries:
-        if entry.action not in ("silence", "lift_silence"):
+        if not is_silence(entry):
             continue
         asked = json.loads(entry.request_json)
         until_us = asked.get("until_us")

@@ -158,7 +158,8 @@ class Typist:
 async def keep(url: str, over: threading.Event) -> None:
     """Publish to streams with consumers, and make again whatever of them was deleted."""
     nc = await nats.connect(url)
-    js = nc.jetstream()
+    # However busy the machine is: its end would look like a lost connection of the viewer.
+    js = nc.jetstream(timeout=PATIENCE_S)
     number = 0
     while not over.is_set():
         for name in KEPT:
@@ -171,7 +172,7 @@ async def keep(url: str, over: threading.Event) -> None:
                 # Somebody has edited it, or deleted it just now.
                 assert error.code in (400, 404), error
             await nc.publish(f"{name}.x", b'{"number": %d}' % number)
-        await nc.flush()
+        await nc.flush(timeout=round(PATIENCE_S))
         await asyncio.sleep(0.25)
     await nc.close()
 

@@ -7,7 +7,7 @@ follows from the seed. `python -m benchmarks._sessions DIR --hours 1` makes the 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -16,6 +16,7 @@ from pathlib import Path
 from benchmarks._fleet import Fleet, Plan
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import (
     Configured,
     EngineStarted,
@@ -29,6 +30,7 @@ from natstui.session.files.entry import Splitter, encode_keyframe
 from natstui.session.files.folder import segment_path
 from natstui.session.files.info import new_info, write_info
 from natstui.session.files.keyframe import Keyframe
+from natstui.session.write.judge import Judge
 from natstui.session.write.seal import seal
 
 _MONO_US = 5_000_000_000
@@ -58,9 +60,26 @@ def records(plan: Plan) -> Iterator[Record]:
     yield Noted(start + round(plan.ticks_count * plan.interval_s * 1e6), "end of the simulation")
 
 
-def write_session(folder: Path, plan: Plan, *, records_per_segment: int = 120) -> Path:
-    """Write a session as the recorder does: sealed segments, and the last one open."""
-    return write_records(folder, records(plan), plan, records_per_segment=records_per_segment)
+def judged(many: Iterable[Record]) -> Iterator[Record]:
+    """Yield the records with the findings that the recorder would write among them."""
+    judge = Judge(())
+    for record in many:
+        yield record
+        judge.add(record)
+        changed = judge.changes()
+        if changed is not None:
+            yield changed
+
+
+def write_session(
+    folder: Path, plan: Plan, *, records_per_segment: int = 120, findings: bool = False
+) -> Path:
+    """Write a session as the recorder does: sealed segments, and the last one open.
+
+    With its `findings`, as recordings are now; without, as older ones are, and quicker.
+    """
+    many = judged(records(plan)) if findings else records(plan)
+    return write_records(folder, many, plan, records_per_segment=records_per_segment)
 
 
 def write_records(
@@ -82,7 +101,10 @@ def write_records(
 def _write_segment(folder: Path, number: int, chunk: list[Record]) -> None:
     at_us = _at_us(chunk[0])
     nothing = Configured(at_us, (), ())
-    keyframe = Keyframe(at_us, SCHEMA_VERSION, None, None, None, nothing, (), None)
+    held = any(isinstance(record, FindingsChanged) for record in chunk)
+    findings = FindingsSoFar(at_us, ()) if held else None
+    keyframe = Keyframe(at_us, SCHEMA_VERSION, None, None, None, nothing, (), None, None, None,
+                        findings)  # fmt: skip
     splitter, lines = Splitter(), [encode_keyframe(keyframe)]
     for line_count, record in enumerate(chunk, 1):
         lines += splitter.lines(record, line_count)

@@ -34,8 +34,12 @@ def record(folder: Path) -> tuple[Path, Path]:
     first = Plan(6, 8, 100, faults=FAULTS, gaps=((85, 95),), extra=bench)
     second = Plan(6, 8, 100, seed=2, started_at_us=START_AT_US + WEEK_US)
     return (
-        write_session(folder / "20260921T141320Z-first", first, records_per_segment=60),
-        write_session(folder / "20260928T141320Z-second", second, records_per_segment=60),
+        write_session(
+            folder / "20260921T141320Z-first", first, records_per_segment=60, findings=True
+        ),
+        write_session(
+            folder / "20260928T141320Z-second", second, records_per_segment=60, findings=True
+        ),
     )
 
 

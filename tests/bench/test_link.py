@@ -98,3 +98,17 @@ async def test_requests_of_nats_py_go_on_beside_our_blocks(broker: Broker) -> No
     assert not link.failure.done()
     await link.close()
     await client.close()
+
+
+async def test_work_that_fails_in_the_background_fails_the_link(broker: Broker) -> None:
+    client = await connect(Connection(servers=(broker.url,)))
+    link = WireLink(client.nc)
+
+    async def think() -> None:
+        raise ZeroDivisionError("on purpose")
+
+    await asyncio.wait({link.run(think())})
+    async with asyncio.timeout(5):
+        assert "on purpose" in str(await link.failure)
+    await link.close()
+    await client.close()

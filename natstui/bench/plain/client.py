@@ -18,6 +18,7 @@ from natstui.bench.job.content import payload_texts, repeats, stamp_place, which
 from natstui.bench.job.job import Job, RetryPolicy
 from natstui.bench.job.stamps import StampPlace
 from natstui.bench.job.template import SEQ_DIGITS
+from natstui.bench.wire.link import WireLink
 from natstui.errors import RequestFailed, ServerGone
 
 _FLUSH_MSGS = 512
@@ -120,11 +121,11 @@ class PlainMessages:
 class PlainInbox:
     """Collects received messages, so that counting them does not cost more than getting them."""
 
-    def __init__(self, job: Job, place: StampPlace) -> None:
+    def __init__(self, job: Job, link: WireLink, place: StampPlace) -> None:
         self._tally, self._place = job.tally, place
         self._payloads: list[bytes] = []
         self._times_ns: list[int] = []
-        self._flushing = asyncio.create_task(self._flush_often())
+        self._flushing = link.run(self._flush_often())
         job.collectors.append(self.flush)
 
     def add(self, payload: bytes) -> int:

@@ -28,7 +28,7 @@ class PlainConsumer:
         self.role = job.orders.role
         self._stamped = job.orders.stamped and stamp_place(self.role.payload).length > 0
         self._inbox = PlainInbox(
-            job, stamp_place(self.role.payload) if self._stamped else NO_STAMP
+            job, link, stamp_place(self.role.payload) if self._stamped else NO_STAMP
         )
 
     async def begin(self) -> None:

@@ -18,7 +18,7 @@ class Subscriber:
         self._job, self._link = job, link
         role = job.orders.role
         self._inbox = PlainInbox(
-            job, stamp_place(role.payload) if job.orders.stamped else NO_STAMP
+            job, link, stamp_place(role.payload) if job.orders.stamped else NO_STAMP
         )
 
     async def begin(self) -> None:
@@ -44,7 +44,7 @@ class Server:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
-        self._inbox = PlainInbox(job, NO_STAMP)
+        self._inbox = PlainInbox(job, link, NO_STAMP)
 
     async def begin(self) -> None:
         """Subscribe, in a queue group so that workers share the requests."""

@@ -112,8 +112,23 @@ class WorkerPool:
         member.send(orders)
         task = asyncio.create_task(self._hear(member))
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(lambda ended: self._heard(member, ended))
         return member
+
+    def _heard(self, member: WorkerProcess, task: asyncio.Task[None]) -> None:
+        """Take it for dead when it was not understood: the run would wait for it for ever."""
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None:
+            if member.process.returncode is None:
+                member.process.kill()
+            text = f"worker {member.name} was not understood: {error!r}"
+            member.failed, member.done, member.gone = (
+                Failed(sentence=text, exit_code=1),
+                None,
+                True,
+            )
+            self._on_heard(member, member.failed)
 
     def tell_all(self, line: Down) -> None:
         """Send a line to everybody who still listens."""

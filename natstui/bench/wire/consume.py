@@ -61,7 +61,7 @@ class Consumer:
         if self.role.acks == "double":
             await self.link.subscribe(f"{self._confirm_inbox.decode()}.*", self._confirmed)
         if self.role.think_s:
-            self._thinker = asyncio.create_task(self._think())
+            self._thinker = self.link.run(self._think())
 
     async def end(self) -> None:
         """Wait for open confirmations and stop thinking."""

@@ -7,7 +7,7 @@ import contextlib
 import socket
 import struct
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -61,7 +61,7 @@ class WireLink:
             )
         self._original = parser
         self.nc._ps = self
-        self._pump = asyncio.create_task(self._pass_on())
+        self._pump = self.run(self._pass_on())
         self._swap()
 
     async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
@@ -144,6 +144,19 @@ class WireLink:
         """Make every sender and receiver on this link end with this error."""
         if not self.failure.done():
             self.failure.set_result(error)
+
+    def run(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Start work of this link in the background; what fails in it fails the link."""
+        task = asyncio.create_task(work)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, NatstuiError):
+            self.fail(error)
+        elif error is not None:
+            self.fail(NatstuiError(f"the wire client failed: {error!r}"))
 
     async def close(self) -> None:
         """Give the socket back to nats-py."""

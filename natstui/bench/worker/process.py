@@ -105,7 +105,7 @@ class Worker:
             await program.begin()
             say(Ready(pid=os.getpid(), at_ns=time.monotonic_ns()))
             await self._going.wait()
-            await self._run(self._job, program)
+            await self._run(self._job, program, link)
             if link.failure.done():
                 raise link.failure.result()
         except NatstuiError as error:
@@ -118,7 +118,7 @@ class Worker:
             self.report()
             say(self.done())
 
-    async def _run(self, job: Job, program: patterns.Program) -> None:
+    async def _run(self, job: Job, program: patterns.Program, link: WireLink) -> None:
         if job.stopping.is_set():
             return
         # Collecting garbage stops everything for milliseconds, and there is hardly any.
@@ -126,7 +126,7 @@ class Worker:
         gc.disable()
         await job.sleep((job.go_ns - time.monotonic_ns()) / 1e9)
         self._reported_ns, self._cpu_s = time.monotonic_ns(), time.process_time()
-        reporting = asyncio.create_task(self._report_often())
+        reporting = link.run(self._report_often())
         try:
             await program.run()
         finally:

@@ -4,9 +4,11 @@ import gc
 import weakref
 
 import pytest
+from rich.segment import Segment
 from textual.app import ComposeResult
 from textual.geometry import Region
 from textual.screen import Screen
+from textual.strip import Strip
 from textual.widgets import Label
 
 from natstui.tui.app.guarded import GuardedApp
@@ -83,3 +85,12 @@ async def test_a_new_size_lets_go_of_where_everything_was() -> None:
         before = Region.intersection.cache_info().misses
         Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
         assert Region.intersection.cache_info().misses == before + 1
+
+
+def test_a_line_keeps_two_of_what_it_was_made_into() -> None:
+    line, other = Strip([Segment("0123456789")]), Strip([Segment("0123456789")])
+    cuts = [line.crop(start, start + 3).text for start in (0, 2, 4, 6)]
+    assert cuts == ["012", "234", "456", "678"]
+    assert list(line._crop_cache.keys()) == [(4, 7), (6, 9)]
+    assert line.crop(6, 9) is line.crop(6, 9)
+    assert not other._crop_cache and not line._style_cache

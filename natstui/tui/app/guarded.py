@@ -9,12 +9,15 @@ from collections.abc import Mapping, Sequence
 from functools import _lru_cache_wrapper, lru_cache
 from pathlib import Path
 from time import monotonic
+from typing import Any
 
+import textual.strip
 from rich.console import RenderableType
 from textual import events
 from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
+from textual.cache import FIFOCache
 from textual.color import Color
 from textual.command import CommandList, CommandPalette
 from textual.dom import DOMNode
@@ -45,6 +48,32 @@ def _grounds(base: Color, ground: Color) -> tuple[Style, Style]:
 # Textual (8.2) remembers these per widget: a thousand closed widgets stay in memory with every
 # line that was drawn of them (its issue 6665).
 StylesCache.get_inner_outer = staticmethod(_grounds)  # type: ignore[method-assign,assignment]
+
+
+_NOTHING: dict[Any, Any] = {}
+
+
+class _Remembered(FIFOCache[Any, Any]):
+    """The two newest of what a line was made into; costs next to nothing until there is one."""
+
+    __slots__ = ()
+
+    def __init__(self, maxsize: int) -> None:
+        super().__init__(min(maxsize, 2))
+        self._cache = _NOTHING
+
+    def set(self, key: Any, value: Any) -> None:
+        """Keep a value."""
+        if self._cache is _NOTHING:
+            self._cache = {}
+        super().set(key, value)
+
+    __setitem__ = set
+
+
+# Textual (8.2) gives each line on the screen seven caches of up to sixteen lines: of ten thousand
+# lines, most stay empty, and most of the others are never asked for a third one.
+textual.strip.FIFOCache = _Remembered  # type: ignore[attr-defined]
 
 
 def _forget_places() -> None:

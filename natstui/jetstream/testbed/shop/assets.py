@@ -27,7 +27,7 @@ STREAMS: tuple[Config, ...] = (
     {
         "name": "PICKING",
         "description": "What the warehouse has to pick: each job is done once",
-        "subjects": ["warehouse.pick.>"],
+        "subjects": [f"warehouse.pick.{size}.>" for size in ("small", "large", "pallet")],
         "retention": "workqueue",
         "max_msgs": 20_000,
         "max_age": 24 * 60 * _MINUTE_NS,
@@ -152,6 +152,18 @@ _ORDERS: tuple[Config, ...] = (
         "ack_policy": "explicit",
         "filter_subject": "orders.new.>",
     },
+    {
+        "durable_name": "shipping-labels",
+        "description": "Pull, and its service was switched off",
+        "ack_policy": "explicit",
+        "filter_subject": "orders.paid.>",
+    },
+    {
+        "durable_name": "loyalty-points",
+        "description": "Its filter has a slip of the pen: no order has this subject",
+        "ack_policy": "explicit",
+        "filter_subject": "order.paid.>",
+    },
 )
 
 _PICKING: tuple[Config, ...] = (
@@ -197,6 +209,13 @@ _PAYMENTS: tuple[Config, ...] = (
         "description": "Acknowledges a batch with its last message",
         "ack_policy": "all",
         "ack_wait": 60 * _SECOND_NS,
+        "filter_subject": "payments.card.>",
+    },
+    {
+        "durable_name": "risk-score",
+        "description": "Refuses a broken payment again and again, without a limit of deliveries",
+        "ack_policy": "explicit",
+        "ack_wait": 20 * _SECOND_NS,
         "filter_subject": "payments.card.>",
     },
 )

@@ -14,6 +14,7 @@ from natstui.jetstream.testbed.shop.waves import DueMessages, Wave
 
 _DUPLICATE_RATIO = 0.05
 _POISON_RATIO = 0.012
+_PALLET_EVERY = 100
 COUNTRIES = ("de", "dk", "fr", "no", "se", "us")
 _ARTICLES = ("anorak", "boots", "candle", "kettle", "lamp", "sledge", "tent", "wool socks")
 
@@ -47,8 +48,12 @@ async def say_order(nc: Nats, number: int) -> None:
 
 
 async def say_pick(nc: Nats, number: int) -> None:
-    """Publish a job for the warehouse: two small ones for each large one."""
+    """Publish a job for the warehouse: two small ones for each large one, rarely a pallet.
+
+    Nobody picks pallets: they stay in the queue.
+    """
     size = "large" if number % 3 == 0 else "small"
+    size = "pallet" if number % _PALLET_EVERY == 0 else size
     body = payload(job=number, shelf=f"{_CHANCE.choice('ABCDEF')}{number % 40:02d}", size=size)
     await nc.publish(f"warehouse.pick.{size}.{number % 4}", body)
 

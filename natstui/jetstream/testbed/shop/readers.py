@@ -127,6 +127,16 @@ async def settle(nc: Nats, stream: str, consumer: str) -> None:
             await asyncio.sleep(0.3)
 
 
+async def score(nc: Nats, stream: str, consumer: str) -> None:
+    """Take payments; a broken one fails and is refused, for ever."""
+    async with Pull(nc, stream, consumer) as pull:
+        while True:
+            for message in await pull.batch(20):
+                is_broken = not isinstance(json.loads(message.data)["amount_cents"], int)
+                await message.respond(_NAK_LATER if is_broken else _ACK)
+            await asyncio.sleep(0.3)
+
+
 async def look(nc: Nats, stream: str, consumer: str, looks_count: int) -> None:
     """Read a few batches from a consumer that asks for no acknowledgement."""
     async with Pull(nc, stream, consumer) as pull:

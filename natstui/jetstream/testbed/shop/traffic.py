@@ -41,6 +41,7 @@ _READERS = (
     (readers.read_well, "SIGNUPS", "welcome-mail"),
     (readers.settle, "PAYMENTS", "settlement"),
     (readers.read_in_batches, "PAYMENTS", "ledger"),
+    (readers.score, "PAYMENTS", "risk-score"),
 )
 
 

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks.server_share import cpu_s
+from natstui.model.records.findings import FindingsChanged
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ReplayPosition, SeekTo
 from natstui.session.files.folder import folder_size_bytes, segments
@@ -93,6 +94,8 @@ def day(hours: int) -> Iterator[Record]:
     """Yield a day of 200 consumers at 1 Hz: the same busy minutes again and again."""
     scenario = Scenario(streams=40, consumers=200)
     yield from scenario.beginning()
+    # As recordings do, it holds its findings: a jump judges nothing anew.
+    yield FindingsChanged(START_US, ())
     minute = [scenario.poll(second) for second in range(60)]
     for second in range(hours * 3600):
         poll = minute[second % 60]

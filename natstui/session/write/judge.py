@@ -11,7 +11,7 @@ from natstui.model.live.state import State, folded
 from natstui.model.records.findings import FindingsChanged
 from natstui.model.records.record import Record
 
-MOST_ROWS = 100
+MOST_ROWS = 60
 """Consumers that are looked at after one poll; more take turns. A look costs as much as recording
 ten samples, and recording shall stay cheap where thousands have a backlog."""
 _TOGETHER_COUNT = 500

@@ -116,6 +116,11 @@ class HealthyShop:
                     subjects=tuple(_set(name)["subjects"]))
             for name in (one.name for one in self.sources)
         )  # fmt: skip
+        # The rest of the work is picked by those that are not healthy, or by nobody.
+        streams = tuple(
+            replace(one, subjects=("warehouse.pick.small.>",)) if one.name == "PICKING" else one
+            for one in streams
+        )
         consumers = tuple(consumer(one.stream, one.name, _MADE_US) for one in self.readers)
         known: dict[object, Any] = {
             c["durable_name"]: c for each in CONSUMERS.values() for c in each

@@ -31,7 +31,12 @@ def falling_behind(look: ConsumerLook, known: bool) -> Seen | None:
     right after one: a client that takes all there is comes back to nothing. One burst lifts one
     third only. It is over when the newest third is not above the one before.
     """
-    if look.pending < FALLING_MSGS or look.columns.paused[look.row] or not _is_taken(look):
+    if look.pending < FALLING_MSGS or look.columns.paused[look.row]:
+        return None
+    # Most backlogs neither grow nor take long, and the rest of this looks at a minute of polls.
+    if not known and not (_grows_now(look) and _takes_long(look)):
+        return None
+    if not _is_taken(look):
         return None
     thirds = _thirds(look, known)
     if thirds is None:
@@ -49,7 +54,6 @@ def falling_behind(look: ConsumerLook, known: bool) -> Seen | None:
             and sum(steps) / 2 >= FALLING_PER_S
             and behind_s >= FALLING_BEHIND_S
             and latest - earliest > _largest_rise(thirds)
-            and _grows_now(thirds[0])
         )
     if not grows:
         return None
@@ -112,8 +116,15 @@ def _largest_rise(thirds: list[Values]) -> int:
     return max(later - earlier for later, earlier in pairwise(values))
 
 
-def _grows_now(newest: Values) -> bool:
+def _grows_now(look: ConsumerLook) -> bool:
     """Tell whether the backlog is larger than a moment ago."""
-    from_us = newest[0][0] - FALLING_WINDOW_S / 3 * 1e6
-    values = [value for us, value in newest if us >= from_us]
-    return len(values) < 2 or values[0] > values[-1]
+    values = look.past.values("pending_msgs", FALLING_WINDOW_S / 3)
+    from_us = values[0][0] - FALLING_WINDOW_S / 3 * 1e6
+    inside = [value for us, value in values if us >= from_us]
+    return len(inside) < 2 or inside[0] > inside[-1]
+
+
+def _takes_long(look: ConsumerLook) -> bool:
+    """Tell whether it may take long to deliver the backlog; the window decides later."""
+    from_us = look.mono_us - round(FALLING_WINDOW_S * 1e6)
+    return 2 * _behind_s(look, from_us) >= FALLING_BEHIND_S

@@ -134,6 +134,24 @@ def test_a_stream_that_moves_has_its_turn_earlier_and_none_waits_for_ever() -> N
     assert order.due(2.5 * REST_S, REST_S, ()) == ["S0", "S1", "S2"]
 
 
+def test_streams_that_were_first_seen_all_at_once_are_seen_again_one_after_the_other() -> None:
+    order, polls_count = order_of(900), round(REST_S)
+    for number in range(900):
+        order.done(f"S{number}", 0.0)
+    turns, oldest_s = [], 0.0
+    listed_at_s = dict.fromkeys((f"S{number}" for number in range(900)), 0.0)
+    for second in range(1, 5 * polls_count):
+        due = order.due(float(second), REST_S, (), 1.0)
+        turns.append(len(due))
+        for name in due:
+            oldest_s = max(oldest_s, second - listed_at_s[name])
+            listed_at_s[name] = float(second)
+            order.done(name, float(second))
+    assert oldest_s <= REST_S
+    # From the second round on, each poll has the same part of the work.
+    assert max(turns[2 * polls_count :]) <= 1.2 * 900 / REST_S, turns
+
+
 def test_a_stream_that_stores_a_message_counts_as_moving() -> None:
     order = order_of(2)
     order.done("S0", 0.0)

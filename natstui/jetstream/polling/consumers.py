@@ -59,6 +59,7 @@ class ConsumerReading:
         self._paused_until_mono_s: dict[str, float] = {}
         self._asked: dict[_Name, ConsumerRow] = {}
         """The newest answers about single consumers; a list may be older."""
+        self._due_at_mono_s = 0.0
         self._newest_asked_mono_s = 0.0
         """When the newest answered request about a single consumer was sent."""
         self._seen = ConsumersSeen()
@@ -111,7 +112,9 @@ class ConsumerReading:
         pause_s = rest_s(len(self._counts), list_s, self._api.work.share)
         pause_s = 0.0 if pause_s <= interval_s else pause_s
         self.rest_s = pause_s
-        return deque(self._order.due(time.monotonic(), pause_s, preferred))
+        now_s = time.monotonic()
+        since_s, self._due_at_mono_s = min(pause_s, now_s - self._due_at_mono_s), now_s
+        return deque(self._order.due(now_s, pause_s, preferred, since_s))
 
     @property
     def unlisted_count(self) -> int:

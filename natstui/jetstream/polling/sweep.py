@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Container, Iterable, Mapping
 
 from natstui.errors import PermissionDenied
@@ -53,10 +54,12 @@ class ConsumerDenials:
 
 _Mark = tuple[str, int, int, int]
 _REPORTS_COUNT = 5
-REST_S = 7.5
+REST_S = 9.0
 """How long a stream waits at most for its turn while the server's share suffices."""
-MOVING_S = 2.0
+MOVING_S = 4.0
 """The same for a stream on which something moves."""
+_EARLIEST_RATIO = 0.25
+"""Of its time a stream waits at least."""
 _SWEEP_SHARE = 0.5
 """Of what polling may use, which one sweep after the other may take."""
 
@@ -141,13 +144,18 @@ class SweepOrder:
             elif self._listed_marks.get(name, mark) != mark:
                 self._moving.add(name)
 
-    def due(self, now_s: float, rest_s: float, preferred: Container[str]) -> list[str]:
+    def due(
+        self, now_s: float, rest_s: float, preferred: Container[str], since_s: float = 0.0
+    ) -> list[str]:
         """Return whose turn it is, the most urgent first; call `done` for each that was listed.
 
         New streams come first, then preferred ones, then those whose time is over by the largest
-        part: so no stream waits for ever behind others that move all the time.
+        part: so no stream waits for ever behind others that move all the time. With `since_s`
+        since the last poll, each poll has its share of the turns: what was first seen all at
+        once would otherwise be due all at once again, and the last of it old.
         """
         urgent: list[tuple[float, str]] = []
+        early: list[tuple[float, str]] = []
         for name, listed_at_s in self._listed_at_s.items():
             if listed_at_s is None:
                 continue
@@ -157,8 +165,13 @@ class SweepOrder:
                 urgent.append((float("-inf"), name))
             elif waited_s >= period_s:
                 urgent.append((-waited_s / max(period_s, 0.001), name))
+            elif waited_s >= _EARLIEST_RATIO * period_s:
+                early.append((-waited_s / period_s, name))
         unlisted = [name for name in self._listed_at_s if name in self._unlisted]
-        return [*unlisted, *(name for _, name in sorted(urgent))]
+        share_count = round(len(self._listed_at_s) * since_s / rest_s) if rest_s else 0
+        missing_count = max(0, share_count - len(unlisted) - len(urgent))
+        turns = sorted(urgent) + heapq.nsmallest(missing_count, early)
+        return [*unlisted, *(name for _, name in turns)]
 
     def moved(self, name: str, progress: int) -> None:
         """Note how far the consumers of a stream are: where they go on, it moves."""

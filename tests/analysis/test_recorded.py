@@ -84,8 +84,9 @@ def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     assert causes["fraud-check"] == "ack limit"
     limits = {row["stream"]: row["max_bytes"] for row in of_first["capacity"]}
     assert limits["INVOICES"] == 2 * 1024 * 1024
-    assert {row["consumer"] for row in of_first["poison"]} == {"settlement"}
-    assert {row["consumer"] for row in of_first["redelivery_hot_spot"]} == {"settlement"}
+    broken = {"settlement", "risk-score"}
+    assert {row["consumer"] for row in of_first["poison"]} == broken
+    assert {row["consumer"] for row in of_first["redelivery_hot_spot"]} <= broken
 
 
 def account_closes(result: dict[str, Any], session: str, finished: BenchmarkFinished) -> None:

@@ -160,7 +160,7 @@ _ORDERS: tuple[Config, ...] = (
     },
     {
         "durable_name": "loyalty-points",
-        "description": "Its filter has a slip of the pen: no order has this subject",
+        "description": "Its filter has a typo: no order has this subject",
         "ack_policy": "explicit",
         "filter_subject": "order.paid.>",
     },

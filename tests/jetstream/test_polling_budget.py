@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from natstui.jetstream.connection.client import Answer
+from natstui.jetstream.connection.transport import Arrival
+from natstui.jetstream.polling.budget.link_speed import LinkSpeed
 from natstui.jetstream.polling.budget.shares import FIRST_VIEW_WORK_S, Share, WorkMeter
 from natstui.jetstream.polling.budget.window import MOST_COUNT, Window
 from natstui.jetstream.polling.sweep import MOVING_S, REST_S, SweepOrder, rest_s
@@ -82,7 +85,7 @@ def test_the_window_doubles_until_answers_are_slow_and_then_grows_by_one() -> No
         for _ in range(window.count):
             window.answered(0.001, 0.001, asked_s, now_s)
     assert counts == [1, 2, 4, 8]
-    for _ in range(50):
+    for _ in range(MOST_COUNT):
         window.answered(0.001, 0.001, now_s, now_s)
     assert window.count == MOST_COUNT
     asked_s = now_s
@@ -114,7 +117,7 @@ def order_of(count: int) -> SweepOrder:
 
 def test_streams_whose_turn_never_came_come_first_and_then_preferred_ones() -> None:
     order = order_of(4)
-    assert order.due(0.0, REST_S, ()) == ["S0", "S1", "S2", "S3"]
+    assert order.due(0.0, REST_S, set()) == ["S0", "S1", "S2", "S3"]
     for name in ("S0", "S1", "S3"):
         order.done(name, 0.0)
     assert order.due(1.0, REST_S, {"S1"}) == ["S2", "S1"]
@@ -127,11 +130,11 @@ def test_a_stream_that_moves_has_its_turn_earlier_and_none_waits_for_ever() -> N
         order.done(name, 0.0)
     order.moved("S1", 1)
     order.moved("S1", 2)
-    assert order.due(MOVING_S - 0.1, REST_S, ()) == []
-    assert order.due(MOVING_S, REST_S, ()) == ["S1"]
+    assert order.due(MOVING_S - 0.1, REST_S, set()) == []
+    assert order.due(MOVING_S, REST_S, set()) == ["S1"]
     order.done("S1", 2.5 * REST_S - MOVING_S)
     order.done("S2", 1.5 * REST_S)
-    assert order.due(2.5 * REST_S, REST_S, ()) == ["S0", "S1", "S2"]
+    assert order.due(2.5 * REST_S, REST_S, set()) == ["S0", "S1", "S2"]
 
 
 def test_streams_that_were_first_seen_all_at_once_are_seen_again_one_after_the_other() -> None:
@@ -157,10 +160,45 @@ def test_a_stream_that_stores_a_message_counts_as_moving() -> None:
     order.done("S0", 0.0)
     order.done("S1", 0.0)
     order.follow({f"S{n}": stream_row(f"S{n}", last_seq=1 + n) for n in range(2)}, ())
-    assert order.due(MOVING_S, REST_S, ()) == ["S1"]
+    assert order.due(MOVING_S, REST_S, set()) == ["S1"]
 
 
 def test_few_streams_are_listed_in_every_poll_and_thousands_within_the_rest() -> None:
     assert rest_s(100, 0.000_140, SHARE) < 1.0
     assert 1.0 < rest_s(800, 0.000_140, SHARE) < REST_S
     assert rest_s(2_000, 0.000_140, SHARE) == REST_S
+
+
+def answer_of(size_bytes: int, asked_us: int, began_us: int, ended_us: int) -> Answer:
+    """An answer of which the first hundred bytes came at first; we computed nothing meanwhile."""
+    return Answer(
+        b"x" * size_bytes,
+        asked_us,
+        Arrival(
+            silent_since_mono_us=asked_us,
+            began_mono_us=began_us,
+            ended_mono_us=ended_us,
+            read_bytes=100,
+            first_bytes=100,
+            all_bytes=size_bytes,
+            silent_since_own_us=0,
+            began_own_us=0,
+            ended_own_us=0,
+        ),
+    )
+
+
+def test_a_link_is_not_slow_where_only_the_process_waits_between_two_reads() -> None:
+    speed = LinkSpeed()
+    for asked_us in (0, 10_000, 20_000):
+        speed.came(answer_of(2_600, asked_us, asked_us + 1_000, asked_us + 6_000))
+    assert speed.usual_bytes_per_s == 500_000
+    # Pages that came in one piece cannot be measured so; but they came within 10 ms.
+    speed.came(answer_of(100_000, 100_000, 110_000, 110_000))
+    speed.carried(200_000, 0.01)
+    assert speed.usual_bytes_per_s == speed.most_bytes_per_s == 20_000_000
+    # A link that has become slow is seen to be slow.
+    for asked_us in (200_000, 600_000, 1_000_000):
+        speed.came(answer_of(20_100, asked_us, asked_us + 1_000, asked_us + 201_000))
+        speed.carried(20_100, 0.201)
+    assert speed.usual_bytes_per_s == speed.most_bytes_per_s == 100_000

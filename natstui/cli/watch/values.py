@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields
+from functools import cache
 from typing import TYPE_CHECKING
 
 from natstui.model.live.state import State
@@ -17,19 +18,24 @@ Freshness = dict[Key, tuple[int, bool]]
 """Identity → when it was sampled, and whether that is stale; in the order of the rows."""
 
 
+@cache
+def _names(kind: type[DataclassInstance]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
 def values(thing: DataclassInstance) -> dict[str, object]:
     """Return field → value."""
-    return {field.name: getattr(thing, field.name) for field in fields(thing)}
+    return {name: getattr(thing, name) for name in _names(type(thing))}
 
 
 def values_at(columns: DataclassInstance, row: int) -> dict[str, object]:
     """Return column → its value in one row."""
-    return {field.name: getattr(columns, field.name)[row] for field in fields(columns)}
+    return {name: getattr(columns, name)[row] for name in _names(type(columns))}
 
 
 def unknown(configuration: type[DataclassInstance]) -> dict[str, object]:
     """Return field → None."""
-    return {field.name: None for field in fields(configuration)}
+    return dict.fromkeys(_names(configuration))
 
 
 def sampled_ago_s(state: State, sampled_mono_us: int) -> float:

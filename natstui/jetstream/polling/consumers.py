@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Container, Mapping
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from functools import partial
 
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
@@ -106,19 +107,18 @@ class ConsumerReading:
         self._seen.missing = missing - self._seen.rows.keys()
         return self._seen
 
-    def _due(self, preferred: Container[str], interval_s: float) -> deque[str]:
+    def _due(self, preferred: AbstractSet[str], interval_s: float) -> deque[str]:
         """Return the streams to list in this poll: all of them where that costs little."""
         list_s = self._api.usual_work_s(_LIST)
         pause_s = rest_s(len(self._counts), list_s, self._api.work.share)
-        pause_s = 0.0 if pause_s <= interval_s else pause_s
-        self.rest_s = pause_s
+        self.rest_s = pause_s = 0.0 if pause_s <= interval_s else pause_s
         now_s = time.monotonic()
-        since_s, self._due_at_mono_s = min(pause_s, now_s - self._due_at_mono_s), now_s
-        return deque(self._order.due(now_s, pause_s, preferred, since_s))
+        since_s, self._due_at_mono_s = now_s - self._due_at_mono_s, now_s
+        return deque(self._order.due(now_s, pause_s, preferred, min(pause_s, since_s)))
 
     @property
     def unlisted_count(self) -> int:
-        """How many streams there are whose consumers were never listed."""
+        """Of how many streams the consumers were never listed."""
         return self._order.unlisted_count
 
     @property
@@ -290,7 +290,7 @@ class ConsumerReading:
 
     @property
     def _most_rows_count(self) -> int:
-        return _MOST_NEW_ROWS_COUNT if self._order.unlisted_count else _MOST_ROWS_COUNT
+        return _MOST_NEW_ROWS_COUNT if self.unlisted_count else _MOST_ROWS_COUNT
 
     def _had_turn(self, stream: str) -> None:
         self._order.done(stream, time.monotonic())
@@ -308,7 +308,7 @@ class ConsumerReading:
         """
         open_count = min(allowed.left_count, self._api.at_once_count) - 1
         rows_count = len(self._seen.rows)
-        if 2 * (left_count - len(ahead)) > open_count:
+        if left_count - len(ahead) > (open_count // 2 if self._api.is_far else 0):
             return
         while ahead and left_count - len(ahead) < open_count:
             stream = ahead.popleft()

@@ -29,7 +29,7 @@ _INFO = "STREAM.INFO"
 _PATIENCE_S = 0.7
 _SINGLE_S = 2.0
 """How long the leader of a stream in a cluster may take; then it is asked again."""
-_LIST_SHARE = 0.2
+_LIST_SHARE = 0.17
 """Of what polling may use of the server, which the list may take where there are consumers."""
 _DELAYED_S = 4.5
 """The server delays a list for 4 s at most."""

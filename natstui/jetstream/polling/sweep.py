@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Container, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 
 from natstui.errors import PermissionDenied
 from natstui.jetstream.polling.availability import Availability
@@ -58,8 +59,10 @@ REST_S = 9.0
 """How long a stream waits at most for its turn while the server's share suffices."""
 MOVING_S = 4.0
 """The same for a stream on which something moves."""
-_EARLIEST_RATIO = 0.25
-"""Of its time a stream waits at least."""
+_EXTRA_PER_S = 20.0
+_EXTRA_RATIO = 0.05
+"""So many turns, and so many of all, those take at most on which something moves; and those with
+consumers that something is wrong with."""
 _SWEEP_SHARE = 0.5
 """Of what polling may use, which one sweep after the other may take."""
 
@@ -145,7 +148,7 @@ class SweepOrder:
                 self._moving.add(name)
 
     def due(
-        self, now_s: float, rest_s: float, preferred: Container[str], since_s: float = 0.0
+        self, now_s: float, rest_s: float, preferred: AbstractSet[str], since_s: float = 0.0
     ) -> list[str]:
         """Return whose turn it is, the most urgent first; call `done` for each that was listed.
 
@@ -154,24 +157,37 @@ class SweepOrder:
         since the last poll, each poll has its share of the turns: what was first seen all at
         once would otherwise be due all at once again, and the last of it old.
         """
-        urgent: list[tuple[float, str]] = []
+        urgent: list[tuple[bool, float, str]] = []
         early: list[tuple[float, str]] = []
+        share = 0.0
+        preferred_s = self._earlier_s(len(preferred), rest_s)
+        moving_s = min(rest_s, max(MOVING_S, self._earlier_s(len(self._moving), rest_s)))
         for name, listed_at_s in self._listed_at_s.items():
             if listed_at_s is None:
                 continue
-            period_s = min(rest_s, MOVING_S) if name in self._moving else rest_s
-            waited_s = now_s - listed_at_s
-            if name in preferred:
-                urgent.append((float("-inf"), name))
-            elif waited_s >= period_s:
-                urgent.append((-waited_s / max(period_s, 0.001), name))
-            elif waited_s >= _EARLIEST_RATIO * period_s:
-                early.append((-waited_s / period_s, name))
+            is_preferred = name in preferred
+            period_s = moving_s if name in self._moving else rest_s
+            period_s = min(period_s, preferred_s) if is_preferred else period_s
+            share += since_s / period_s if period_s else 0.0
+            # In the poll that is nearest to its time: the one after it may be late.
+            ratio = (now_s - listed_at_s + since_s / 2) / max(period_s, 0.001)
+            if ratio >= 1 or not period_s:
+                urgent.append((not is_preferred, -ratio, name))
+            else:
+                early.append((-ratio, name))
         unlisted = [name for name in self._listed_at_s if name in self._unlisted]
-        share_count = round(len(self._listed_at_s) * since_s / rest_s) if rest_s else 0
-        missing_count = max(0, share_count - len(unlisted) - len(urgent))
-        turns = sorted(urgent) + heapq.nsmallest(missing_count, early)
-        return [*unlisted, *(name for _, name in turns)]
+        missing_count = max(0, round(share) - len(unlisted) - len(urgent))
+        turns = sorted(urgent)
+        return [
+            *unlisted,
+            *(name for _, _, name in turns),
+            *(name for _, name in heapq.nsmallest(missing_count, early)),
+        ]
+
+    def _earlier_s(self, count: int, rest_s: float) -> float:
+        """Return the time from one turn to the next of those that have more: little for a few."""
+        all_per_s = len(self._listed_at_s) / rest_s if rest_s else 0.0
+        return count / max(_EXTRA_PER_S, _EXTRA_RATIO * all_per_s)
 
     def moved(self, name: str, progress: int) -> None:
         """Note how far the consumers of a stream are: where they go on, it moves."""

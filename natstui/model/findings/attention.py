@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import islice
+from heapq import nsmallest
 
-from natstui.model.findings.finding import Findings, Seat
+from natstui.model.findings.finding import Findings, Seat, worst_first
 from natstui.model.findings.rules.settings import needs_attention
 from natstui.model.findings.rules.streams import refuses_or_drops
 from natstui.model.live.state import State
@@ -17,12 +17,13 @@ _PREFERRED_MOST = 100
 
 def preferred(findings: Findings) -> tuple[Name, ...]:
     """Return the consumers that something is wrong with, the worst first: to be polled first."""
-    of_consumers = (
-        (one.entity.stream, one.entity.consumer)
-        for one in findings.open()
-        if one.entity.consumer and one.kind.severity != "info"
-    )
-    return tuple(islice(dict.fromkeys(of_consumers), _PREFERRED_MOST))
+    worst: dict[Name, tuple[int, int]] = {}
+    for one in findings.told():
+        consumer = one.entity.consumer
+        if consumer and one.kind.severity != "info":
+            name, place = (one.entity.stream, consumer), worst_first(one)
+            worst[name] = min(place, worst.get(name, place))
+    return tuple(nsmallest(_PREFERRED_MOST, worst, key=worst.__getitem__))
 
 
 def attention(seat: Seat, state: State) -> Seat:

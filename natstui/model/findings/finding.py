@@ -147,8 +147,11 @@ class Findings:
 
     def open(self) -> list[Finding]:
         """Return every open finding that is not silenced, the worst first."""
-        told = (one for one in self._raised() if self.silence_of(one) is None)
-        return sorted(told, key=worst_first)
+        return sorted(self.told(), key=worst_first)
+
+    def told(self) -> Iterator[Finding]:
+        """Yield every open finding that is not silenced, in no order."""
+        return (one for one in self._raised() if self.silence_of(one) is None)
 
     def silenced(self) -> list[Finding]:
         """Return every open finding that is silenced, the worst first."""

@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.connection.client import Answer, Client
 from natstui.jetstream.connection.transport import own_us
+from natstui.jetstream.polling.budget.link_speed import LinkSpeed
 from natstui.jetstream.polling.budget.shares import (
     FIRST_VIEW_WORK_S,
     LINK_SHARE,
@@ -27,8 +28,6 @@ T = TypeVar("T")
 _INFO = "INFO"
 _DIRECT = "DIRECT.GET"
 _RECENT_COUNT = 5
-_MEASURED_BYTES = 2_000
-_MEASURES_COUNT = 3
 _AHEAD_S = 5.0
 """How long the answer to a request sent ahead may be used."""
 _CHARGES_KEPT_COUNT = 64
@@ -66,7 +65,7 @@ class PollingApi:
         self._limiter = RequestLimiter(requests_per_s) if requests_per_s else None
         self._trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
         self._whole_trips_us: deque[int] = deque(maxlen=_RECENT_COUNT)
-        self._bytes_per_s: deque[float] = deque(maxlen=_MEASURES_COUNT)
+        self._speed = LinkSpeed()
         self.row_bytes: dict[str, float] = {}
         """Bytes of a row of a list, by its kind: STREAM or CONSUMER."""
         self._ahead: dict[tuple[str, str], asyncio.Task[Answer]] = {}
@@ -134,7 +133,7 @@ class PollingApi:
         """Cancel open requests and forget the measurements: the link is another one."""
         dropped = list(self._tasks)
         self._ahead.clear()
-        self._bytes_per_s.clear()
+        self._speed.forget()
         self.row_bytes.clear()
         self.window.forget()
         self._forget_costs()
@@ -158,9 +157,9 @@ class PollingApi:
         if self._limiter is not None:
             await self._limiter.pass_one()
         self.requests_count += 1
-        asked_own_us = own_us()
+        asked_own_us, asked_bytes = own_us(), self.arrived_bytes
         answer = await self._client.answer(verb, body, timeout_s)
-        self._note(verb, answer, asked_own_us)
+        self._note(verb, answer, asked_own_us, asked_bytes)
         return answer
 
     async def direct(self, stream: str, body: Mapping[str, Any], timeout_s: float) -> Msg:
@@ -172,16 +171,19 @@ class PollingApi:
             await self._limiter.pass_one()
         self.requests_count += 1
         asked_us, asked_own_us = time.monotonic_ns() // 1000, own_us()
+        asked_bytes = self.arrived_bytes
         subject = f"{self._client.prefix}.{_DIRECT}.{stream}"
         msg = await self._client.ask(subject, json.dumps(body).encode(), timeout_s=timeout_s)
         answer = Answer(msg.data, asked_us, self._client.nc.arrival_of(msg))
-        self._note(_DIRECT, answer, asked_own_us)
+        self._note(_DIRECT, answer, asked_own_us, asked_bytes)
         return msg
 
-    def _note(self, verb: str, answer: Answer, asked_own_us: int) -> None:
+    def _note(self, verb: str, answer: Answer, asked_own_us: int, asked_bytes: int) -> None:
         """Learn from an answer what it cost, and how quick it was."""
         self.received_bytes += len(answer.data)
-        self._measure(answer)
+        self._speed.came(answer)
+        elapsed_s = time.monotonic() - answer.asked_mono_us / 1e6
+        self._speed.carried(self.arrived_bytes - asked_bytes, elapsed_s)
         wait_us, is_ours = self._wait_us(answer, asked_own_us)
         is_next = answer.arrival.began_mono_us == self._newest_began_us
         self._newest_began_us = answer.arrival.began_mono_us
@@ -218,7 +220,7 @@ class PollingApi:
         self._charges[answer.asked_mono_us] = work_us
         while len(self._charges) > _CHARGES_KEPT_COUNT:
             self._charges.popitem(last=False)
-        self.link.spend(size_bytes / max(self._bytes_per_s, default=float("inf")), now_s)
+        self.link.spend(size_bytes / self._speed.most_bytes_per_s, now_s)
 
     def _note_speed(self, answer: Answer, asked_own_us: int) -> None:
         """Have the window learn how long an answer took."""
@@ -236,20 +238,10 @@ class PollingApi:
         self.work_us -= work_us
         self.work.spend(-work_us / 1e6, time.monotonic())
 
-    def _measure(self, answer: Answer) -> None:
-        """Learn the speed of the link from bytes that came one after the other."""
-        came = answer.arrival
-        count = came.all_bytes - came.first_bytes
-        elapsed_us = came.ended_mono_us - came.began_mono_us
-        # While we computed ourselves, bytes may have waited for us: that is not the link's speed.
-        is_ours = 2 * (came.ended_own_us - came.began_own_us) > elapsed_us
-        if count >= _MEASURED_BYTES and elapsed_us > 0 and not is_ours:
-            self._bytes_per_s.append(count * 1e6 / elapsed_us)
-
     @property
     def bytes_per_s(self) -> float | None:
         """The speed of the link; None while no answer was long enough to measure it."""
-        return median_low(self._bytes_per_s) if self._bytes_per_s else None
+        return self._speed.usual_bytes_per_s
 
     @property
     def link_is_free(self) -> bool:

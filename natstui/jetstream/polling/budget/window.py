@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-MOST_COUNT = 32
+MOST_COUNT = 128
 _QUEUE_S = 0.02
 """So much may our own requests delay those of others at the server."""
 _SLOWER_RATIO = 1.5

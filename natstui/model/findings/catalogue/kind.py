@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Severity = Literal["critical", "warning", "info"]
@@ -37,13 +37,15 @@ class Kind:
     """How long the condition is absent before it is over."""
     thresholds: tuple[str, ...] = ()
     """Names of the thresholds that decide."""
+    severity_level: int = field(init=False, repr=False)
+    """Where it sorts: the worst has the highest."""
 
     @property
     def level(self) -> Level:
         """How it looks."""
         return _LEVELS[self.severity]
 
-    @property
-    def severity_level(self) -> int:
-        """Where it sorts: the worst has the highest."""
-        return _RANKS[self.severity] - int(self.code[-2:])
+    def __post_init__(self) -> None:
+        """Find its place among the others once: thousands of findings are sorted at a time."""
+        level = _RANKS[self.severity] - int(self.code[-2:])
+        object.__setattr__(self, "severity_level", level)

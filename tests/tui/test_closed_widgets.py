@@ -2,11 +2,17 @@
 
 import gc
 import weakref
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+from rich.color import ColorSystem
 from rich.segment import Segment
+from rich.style import Style
+from textual._segment_tools import make_blank
 from textual.app import ComposeResult
-from textual.geometry import Region
+from textual.css.scalar import Scalar
+from textual.geometry import Region, Size
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.widgets import Label
@@ -73,18 +79,31 @@ async def test_the_lines_of_a_screen_that_is_hidden_for_long_are_let_go_and_draw
         assert "kept" in lines[0].text
 
 
-async def test_a_new_size_lets_go_of_where_everything_was() -> None:
+STYLE = Style(color="red", meta={"place": 1})
+KNOWN = (
+    (Region.intersection, lambda: Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))),
+    (Scalar.resolve, lambda: Scalar.parse("31%").resolve(Size(51, 52), Size(53, 54))),
+    (make_blank, lambda: make_blank(977, STYLE)),
+    (Strip.blank, lambda: Strip.blank(977, STYLE)),
+    (Strip.render_ansi, lambda: Strip.render_ansi(STYLE, ColorSystem.STANDARD)),
+)
+
+
+@pytest.mark.parametrize(("cached", "ask"), KNOWN)
+async def test_a_new_size_lets_go_of_what_belonged_to_the_old_one(
+    cached: Any, ask: Callable[[], object]
+) -> None:
     app = GuardedApp()
     async with app.run_test() as pilot:
-        Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
-        before = Region.intersection.cache_info().misses
-        Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
-        assert Region.intersection.cache_info().misses == before
+        ask()
+        before = cached.cache_info().misses
+        ask()
+        assert cached.cache_info().misses == before
         await pilot.resize_terminal(90, 30)
         await pilot.pause()
-        before = Region.intersection.cache_info().misses
-        Region(1, 2, 3, 4).intersection(Region(7, 7, 7, 7))
-        assert Region.intersection.cache_info().misses == before + 1
+        before = cached.cache_info().misses
+        ask()
+        assert cached.cache_info().misses == before + 1
 
 
 def test_a_line_keeps_two_of_what_it_was_made_into() -> None:

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from functools import _lru_cache_wrapper, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -14,17 +14,20 @@ from typing import Any
 import textual.strip
 from rich.console import RenderableType
 from textual import events
+from textual._segment_tools import make_blank
 from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
 from textual.cache import FIFOCache
 from textual.color import Color
 from textual.command import CommandList, CommandPalette
+from textual.css.scalar import Scalar
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.notifications import SeverityLevel
+from textual.strip import Strip
 from textual.style import Style
 from textual.theme import ThemeProvider
 
@@ -76,11 +79,17 @@ class _Remembered(FIFOCache[Any, Any]):
 textual.strip.FIFOCache = _Remembered  # type: ignore[attr-defined]
 
 
-def _forget_places() -> None:
-    """Let Textual forget how areas of the old size lie to each other: they come no more."""
-    for method in vars(Region).values():
-        if isinstance(method, _lru_cache_wrapper):
-            method.cache_clear()
+_KNOWN = (*vars(Region).values(), Scalar.resolve, make_blank, Strip.blank, Strip.render_ansi)
+_OF_ONE_SIZE = tuple(found for found in _KNOWN if hasattr(found, "cache_clear"))
+
+
+def _forget_sizes() -> None:
+    """Let Textual forget what it knows of the old size: areas, lengths, lines and their styles.
+
+    It would keep up to thirty thousand of them, and they come no more.
+    """
+    for found in _OF_ONE_SIZE:
+        found.cache_clear()
 
 
 class Palette(TerminalSized, CommandPalette):
@@ -117,7 +126,7 @@ class GuardedApp(App[int]):
     async def on_event(self, event: events.Event) -> None:
         """Handle keys, pastes and clicks in the order they came."""
         if isinstance(event, events.Resize):
-            _forget_places()
+            _forget_sizes()
         if isinstance(event, ORDERED) and not event.is_forwarded:
             await self._input.take(event)
         else:

@@ -24,11 +24,14 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
+from tests.jetstream.slow_link import SlowLink, Wire
 
 STREAMS_COUNT = 2_000
 ROWS_COUNT = STREAMS_COUNT * (1 + CONSUMERS_PER_STREAM_COUNT)
 SECONDS = 60
 SETTLE_S = 60
+THIN = Wire(bytes_per_s=20_000, latency_s=0.05)
+THIN_MINUTES_COUNT = 4
 MOVING_COUNT = 100
 """Streams that get a message a second."""
 
@@ -186,6 +189,28 @@ async def _both(broker: Broker) -> None:
         "natstui watch --json",
         lambda: Watched(broker.url, ("watch", "--json"), _watch_line),
     )
+    await _over_a_thin_wire(broker)
+
+
+async def _over_a_thin_wire(broker: Broker) -> None:
+    """See how far a screen comes over 20 kB/s, and whether it stays connected."""
+    link = SlowLink(broker.url, THIN)
+    async with link.listening() as url:
+        watching = Watched(url, ("engine",), _engine_line())
+        print(f"engine over {THIN.bytes_per_s // 1000} kB/s, {1000 * THIN.latency_s:.0f} ms")
+        for minute in range(1, THIN_MINUTES_COUNT + 1):
+            await asyncio.sleep(60)
+            keys = list(watching.seen.row_at_s)
+            streams_count = sum(len(key) == 1 for key in keys)
+            print(
+                f"  after {minute} min, connected {link.joined_count} times"
+                f"  streams {streams_count}, consumers {len(keys) - streams_count}"
+                f"  carried {link.carried_bytes / (60_000 * minute):.1f} kB/s",
+                flush=True,
+            )
+        for reason, count in watching.seen.slowed.most_common(3):
+            print(f"  {count} polls came later    {reason}")
+        watching.end()
 
 
 def main() -> None:

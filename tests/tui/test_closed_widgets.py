@@ -1,5 +1,6 @@
 """What is closed or hidden leaves nothing of what it drew in memory."""
 
+import asyncio
 import gc
 import weakref
 from collections.abc import Callable
@@ -13,13 +14,17 @@ from textual._segment_tools import make_blank
 from textual.app import ComposeResult
 from textual.css.scalar import Scalar
 from textual.geometry import Region, Size
-from textual.screen import Screen
+from textual.screen import ModalScreen, Screen
 from textual.strip import Strip
 from textual.widgets import Label
 
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app import app as app_module
 from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.app.help import HelpScreen
 from natstui.tui.kit import too_small
 from natstui.tui.kit.too_small import TerminalSized
+from tests.tui.viewer import viewing
 
 
 class Cards(TerminalSized, Screen[None]):
@@ -77,6 +82,55 @@ async def test_the_lines_of_a_screen_that_is_hidden_for_long_are_let_go_and_draw
         await app.pop_screen()
         await pilot.pause()
         assert "kept" in lines[0].text
+
+
+class Ask(ModalScreen[None]):
+    """Lies on another screen, which is seen through it."""
+
+    def compose(self) -> ComposeResult:
+        yield Label("why?")
+
+    def begin(self, works: list[asyncio.Task[None]]) -> None:
+        works.append(asyncio.create_task(asyncio.sleep(600)))
+
+
+async def test_a_long_task_does_not_keep_the_screens_that_lay_below_where_it_began() -> None:
+    app, works = GuardedApp(), list[asyncio.Task[None]]()
+    async with app.run_test() as pilot:
+        await app.push_screen(Kept())
+        kept = weakref.ref(app.screen)
+        await app.push_screen(Ask())
+        for word in ("who?", "when?"):
+            app.screen.query_one(Label).update(word)
+            await pilot.pause(0.05)
+        app.screen.call_later(app.screen.begin, works)
+        await pilot.pause()
+        assert works
+        await app.pop_screen()
+        await app.pop_screen()
+        for _ in range(100):
+            await pilot.pause(0.02)
+            gc.collect()
+            if kept() is None:
+                break
+        assert kept() is None
+        works[0].cancel()
+
+
+async def test_a_screen_that_is_open_when_everything_has_come_goes_when_it_is_closed(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(app_module, "SETTLED_AFTER_S", 3600)
+    async with viewing(nats_server.url) as viewer:
+        await viewer.press("question_mark")
+        await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen))
+        opened = weakref.ref(viewer.app.screen)
+        viewer.app._freeze_settled()
+        await viewer.press("escape")
+        await viewer.until(lambda: gc.collect() >= 0 and opened() is None)
+        before_count = gc.get_freeze_count()
+        viewer.app._freeze_settled()
+        assert gc.get_freeze_count() > before_count
 
 
 STYLE = Style(color="red", meta={"place": 1})

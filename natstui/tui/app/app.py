@@ -164,7 +164,14 @@ class NatstuiApp(GuardedApp):
         # Imported modules stay: without this, each full collection walks them again.
         self.call_after_refresh(_freeze_memory)
         # Again when the configurations of everything have come: they stay as well.
-        self.set_timer(SETTLED_AFTER_S, _freeze_memory)
+        self.set_timer(SETTLED_AFTER_S, self._freeze_settled)
+
+    def _freeze_settled(self) -> None:
+        if len(self.screen_stack) == 1:
+            _freeze_memory()
+        else:
+            # A screen that will be closed would stay for ever.
+            self.set_timer(SETTLED_AFTER_S, self._freeze_settled)
 
     async def on_unmount(self) -> None:
         """End the drawing process, and a replay."""

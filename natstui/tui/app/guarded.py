@@ -11,6 +11,8 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
+import textual._compositor
+import textual.screen
 import textual.strip
 from rich.console import RenderableType
 from textual import events
@@ -27,6 +29,7 @@ from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Region
 from textual.notifications import SeverityLevel
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.style import Style
 from textual.theme import ThemeProvider
@@ -78,6 +81,31 @@ class _Remembered(FIFOCache[Any, Any]):
 # lines, most stay empty, and most of the others are never asked for a third one.
 textual.strip.FIFOCache = _Remembered  # type: ignore[attr-defined]
 
+
+class _ScreensBelow:
+    """The screens below the one that is being drawn, while it is drawn."""
+
+    def __init__(self) -> None:
+        self._screens: list[Screen[Any]] = []
+
+    def set(self, screens: list[Screen[Any]]) -> None:
+        """Keep them."""
+        self._screens = screens
+
+    def get(self) -> list[Screen[Any]]:
+        """Return the list, from which the drawing takes one after the other."""
+        return self._screens
+
+
+_SCREENS_BELOW = _ScreensBelow()
+
+# In Textual (8.2) they are a variable of the context: every task that begins later has a copy, and
+# one that lives long keeps a closed form of hundreds of widgets.
+for _module in (textual._compositor, textual.screen):
+    _module.visible_screen_stack = _SCREENS_BELOW  # type: ignore[attr-defined]
+
+# A layout asks for hundreds of lengths; Textual keeps four thousand, of a kilobyte each.
+Scalar.resolve = lru_cache(1024)(Scalar.resolve.__wrapped__)  # type: ignore[method-assign]
 
 _KNOWN = (*vars(Region).values(), Scalar.resolve, make_blank, Strip.blank, Strip.render_ansi)
 _OF_ONE_SIZE = tuple(found for found in _KNOWN if hasattr(found, "cache_clear"))

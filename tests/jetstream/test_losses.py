@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 
 from natstui.errors import Conflict, Refused
+from natstui.jetstream.managing.apply import preview_change
+from natstui.jetstream.managing.configure import read_asset
 from natstui.jetstream.managing.losses import loss_of
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.managing import Change
+from natstui.model.records.actions import OF_CONSUMER
+from natstui.model.records.managing import Change, PreviewChange
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 _NEW = {"discard": "new"}
@@ -192,3 +195,15 @@ def test_the_count_asks_for_no_more_than_the_edit_touches(
         change = Change(1, "edit_stream", "S", None, json.dumps(seen | {"max_msgs": 3}))
         session.run(loss_of(session.writer.client, change, asset))
         assert session.request("INFO")["api"]["total"] - before <= 1
+
+
+def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        make(session, "S")
+        created_at_us = session.run(read_asset(session.writer, "stream", "S")).created_at_us
+        for action in OF_CONSUMER:
+            change = PreviewChange(1, action, "S", None, "{}", created_at_us)
+            with pytest.raises(Refused, match="which consumer of S is meant"):
+                session.run(preview_change(session.writer, change))

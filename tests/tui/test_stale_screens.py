@@ -11,6 +11,7 @@ import pytest
 import natstui.tui
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.analysis.text import titles_of
+from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.action_runner import consumers_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.kit.pick import Pick
@@ -249,3 +250,22 @@ def test_every_list_of_the_viewer_moves_with_j_and_k() -> None:
 def test_two_columns_of_the_analysis_never_have_the_same_head() -> None:
     names = ["stream", "lag_msgs", "lag_s", "rate_per_s"]
     assert titles_of(names) == ["STREAM", "LAG MSGS", "LAG S", "RATE/S"]
+
+
+@on_the_files_loop
+async def test_in_an_empty_list_of_consumers_no_key_takes_the_stream_for_one(
+    shared: Shared,
+) -> None:
+    async with connected(shared.url) as nc, shared.as_new(WIDE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "its list")
+        listed = viewer.app.screen
+        for key in ("ctrl+d", "e", "A", "T"):
+            await viewer.press(key)
+            await viewer.until(lambda: "nothing under the cursor" in toasts(viewer), key)
+            assert viewer.app.screen is listed
+            # The same is not said again at once.
+            viewer.app._toasts.clear()
+            viewer.app.clear_notifications()

@@ -23,7 +23,7 @@ from natstui.model.assets.defaults import consumer_request
 from natstui.model.assets.differences import AssetKind, Difference, differences, normal, not_taken
 from natstui.model.assets.rules import Problem
 from natstui.model.assets.stream_rules import stream_problems
-from natstui.model.records.actions import IRREVERSIBLE
+from natstui.model.records.actions import IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Change
 from natstui.units import counted
 
@@ -69,6 +69,8 @@ async def current_target(writer: Writer, change: Change) -> Asset:
     """
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     what = f"{kind} {change.consumer or change.stream}"
+    if change.consumer is None and change.action in OF_CONSUMER:
+        raise Refused(f"it is not said which consumer of {change.stream} is meant")
     if change.created_at_us is None and change.action in IRREVERSIBLE:
         raise Refused(f"it is not said which {what} is meant: nothing was done")
     found = await read_asset(writer, kind, change.stream, change.consumer or "")

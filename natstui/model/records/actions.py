@@ -126,6 +126,10 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
 }
 """Whoever asks, confirms, greys a key or tests what is lost reads this table."""
 
+OF_CONSUMER = frozenset(name for name in CATALOGUE if name.endswith("_consumer")) - {
+    "create_consumer"
+}
+"""What is done to a consumer that is there: a stream alone does not say to which."""
 IRREVERSIBLE = frozenset(name for name, it in CATALOGUE.items() if it.removes == "always")
 """Asked for by typing the name of what is lost, and only of the one it was decided on."""
 

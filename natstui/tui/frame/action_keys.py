@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parsed
 from natstui.model.live.state import State
-from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
+from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Action, JournalAction
 from natstui.units import local_text
 
@@ -54,6 +54,11 @@ class ActionSpec:
     def is_asked(self) -> bool:
         """Tell whether it is done behind a question, and not by a form or a screen of its own."""
         return self.name == self.sends and self.name in get_args(Action)
+
+    @property
+    def needs_consumer(self) -> bool:
+        """Tell whether a stream alone does not say what it is done to."""
+        return self.sends in OF_CONSUMER or self.name in ("clone-consumer", "tap")
 
     @property
     def word(self) -> str:

@@ -87,6 +87,8 @@ class Managing(ScreenPart):
     def action_manage(self, what: str) -> None:
         """Open the screen that does it."""
         found, takes = self._targets(), SPECS[what].takes
+        if SPECS[what].needs_consumer:
+            found = [one for one in found if one.consumer is not None]
         if not found and takes != "none":
             self._screen.notify("there is nothing under the cursor", severity="warning", timeout=2)
             return

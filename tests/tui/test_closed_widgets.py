@@ -125,11 +125,11 @@ async def test_a_screen_that_is_open_when_everything_has_come_goes_when_it_is_cl
         await viewer.press("question_mark")
         await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen))
         opened = weakref.ref(viewer.app.screen)
-        viewer.app._freeze_settled()
+        app_module.freeze_settled(viewer.app)
         await viewer.press("escape")
         await viewer.until(lambda: gc.collect() >= 0 and opened() is None)
         before_count = gc.get_freeze_count()
-        viewer.app._freeze_settled()
+        app_module.freeze_settled(viewer.app)
         assert gc.get_freeze_count() > before_count
 
 

@@ -164,14 +164,7 @@ class NatstuiApp(GuardedApp):
         # Imported modules stay: without this, each full collection walks them again.
         self.call_after_refresh(_freeze_memory)
         # Again when the configurations of everything have come: they stay as well.
-        self.set_timer(SETTLED_AFTER_S, self._freeze_settled)
-
-    def _freeze_settled(self) -> None:
-        if len(self.screen_stack) == 1:
-            _freeze_memory()
-        else:
-            # A screen that will be closed would stay for ever.
-            self.set_timer(SETTLED_AFTER_S, self._freeze_settled)
+        self.set_timer(SETTLED_AFTER_S, lambda: freeze_settled(self))
 
     async def on_unmount(self) -> None:
         """End the drawing process, and a replay."""
@@ -257,3 +250,11 @@ class NatstuiApp(GuardedApp):
 def _freeze_memory() -> None:
     gc.collect()
     gc.freeze()
+
+
+def freeze_settled(app: App[int]) -> None:
+    """Freeze the memory once no screen lies on another: one that is closed would stay for ever."""
+    if len(app.screen_stack) == 1:
+        _freeze_memory()
+    else:
+        app.set_timer(SETTLED_AFTER_S, lambda: freeze_settled(app))

@@ -23,9 +23,12 @@ TICK_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 HOUR_SAMPLES_COUNT = 3600 * 1000
 WALL_LIMIT_S = 60
+SMALL_LIMIT_S = 15
+AGAIN_LIMIT_S = 1
 MEMORY_LIMIT_MIB = 2048
 BRONZE_LIMIT_US = 2.5
 GOLD_LIMIT_TIMES = 9
+SMALL = Plan(6, 8, 40)
 TEN_HOURS = Plan(ticks_count=36_000, seed=2)
 _GOLD_BEGINS = "stream rate"
 
@@ -191,6 +194,9 @@ def main() -> None:
     """Measure one hour, and ten when asked."""
     with tempfile.TemporaryDirectory(prefix="natstui-bench-") as place:
         root = Path(place)
+        small = measured(write_session(root / "small", SMALL), root / "out0")
+        print(f"40 s of 8 consumers, no classes kept: {small.wall_s:.1f} s wall"
+              f"  {small.cpu_s:.1f} s CPU  (limit {SMALL_LIMIT_S} s)", flush=True)  # fmt: skip
         classes = _first_run(root)
         hour = write_session(root / "hour", Plan())
         samples_count = HOUR_SAMPLES_COUNT
@@ -198,7 +204,8 @@ def main() -> None:
               f"  (limit {BRONZE_LIMIT_US})", flush=True)  # fmt: skip
         one = _tell("1 h", measured(hour, root / "out1", classes), samples_count)
         again = measured(hour, root / "out1", classes)
-        print(f"  again, nothing new {again.wall_s:4.1f} s wall  {again.cpu_s:6.1f} s CPU")
+        print(f"  again, nothing new {again.wall_s:4.1f} s wall  {again.cpu_s:6.1f} s CPU"
+              f"  (limit {AGAIN_LIMIT_S} s)")  # fmt: skip
         if wish := os.environ.get("NATSTUI_BENCH_TEN"):
             made = Path(wish)
             ten_hours = made if made.is_dir() else write_session(root / "ten", TEN_HOURS)

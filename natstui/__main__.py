@@ -9,6 +9,8 @@ from natstui import __version__
 from natstui.output import keep_stdout_whole
 
 _NEEDS_PARSING = {"--help", "--engine", "--reset-terminal", "--version"}
+_COMPLETION = "_NATSTUI_COMPLETE"
+"""Set by the shell that asks what can be typed next."""
 _WITHOUT_VALUE = {"--ascii", "--read-only"}
 
 
@@ -41,7 +43,9 @@ def main() -> None:
     arguments = sys.argv[1:]
     if arguments == ["--version"]:
         sys.stdout.write(f"natstui {__version__}\n")
-    elif _names_a_command(arguments) or _NEEDS_PARSING & set(arguments):
+    elif (
+        _names_a_command(arguments) or _NEEDS_PARSING & set(arguments) or _COMPLETION in os.environ
+    ):
         from natstui.cli.root import run
 
         run()

@@ -19,6 +19,7 @@ NatstuiError (1)
 ├── RunFailed (1)             a benchmark ended early; carries its partial result
 ├── Interrupted (130, 143)    a signal ended a run early; without a result
 ├── BrokerFailed (1)          the embedded nats-server does not run
+├── BackupError (6)           a backup cannot be read or written, or is not whole
 ├── SessionError (6)          a recording cannot be read or written
 │   └── DamagedSession        not all of it: the command did its work with the rest
 └── AnalysisError (7)         Java, Spark or the data of an analysis
@@ -91,8 +92,8 @@ class RequestFailed(NatstuiError):
 class PermissionDenied(RequestFailed):
     """The user may not publish to, or subscribe to, a subject."""
 
-    def __init__(self, subject: str, kind: str = "publish") -> None:
-        super().__init__(f'the user has no permission to {kind} to "{subject}"')
+    def __init__(self, subject: str, kind: str = "publish", advice: str = "") -> None:
+        super().__init__(f'the user has no permission to {kind} to "{subject}"{advice}')
         self.subject = subject
         self.kind = kind
 
@@ -131,10 +132,12 @@ class Refused(NatstuiError):
 class NotConfirmed(Refused):
     """Something is removed for good, or this is production, and its name was not typed."""
 
-    def __init__(self, sentence: str, name: str) -> None:
+    def __init__(self, sentence: str, name: str, why: str = "") -> None:
         super().__init__(sentence)
         self.name = name
         """What has to be typed."""
+        self.why = why
+        """Why it has to be; empty when another name was typed."""
 
 
 class AssertionFailed(NatstuiError):
@@ -160,6 +163,12 @@ class Interrupted(NatstuiError):
 
 class BrokerFailed(NatstuiError):
     """The embedded nats-server did not start, or does not run."""
+
+
+class BackupError(NatstuiError):
+    """A backup cannot be read or written, or is not whole."""
+
+    exit_code = 6
 
 
 class SessionError(NatstuiError):

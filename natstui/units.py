@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 UNKNOWN = "–"
 
@@ -141,6 +141,29 @@ def _duration_unit_ns(unit: str) -> int:
 def _times(number: str, unit: int) -> int:
     """Return a product; exactly, where a float would lose the last digits."""
     return int(number) * unit if number.isdigit() else round(float(number) * unit)
+
+
+_AGO = re.compile(r"(.+)\s+ago|in\s+(.+)|now")
+
+
+def parse_moment(text: str, now: datetime | None = None) -> datetime:
+    """Return the moment of `2m ago`, `in 1h`, `now` or a written time; raise ValueError.
+
+    A written time without a zone is a local one. The sentence says how to write it.
+    """
+    text = text.strip()
+    if found := _AGO.fullmatch(text):
+        now = now or datetime.now(UTC)
+        duration_ns = parse_duration_ns(found[1] or found[2] or "0")
+        distance = timedelta(microseconds=duration_ns / 1000)
+        return now - distance if found[1] else now + distance
+    try:
+        moment = datetime.fromisoformat(text)
+        return moment if moment.tzinfo else moment.astimezone()
+    except (ValueError, OverflowError):
+        raise ValueError(
+            f"{text!r} is not a time: write it as 2026-01-31T12:00:00Z, 2m ago or in 1h"
+        ) from None
 
 
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*(?:([kmgtpe])i?)?b?")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from natstui.units import (
@@ -10,6 +12,7 @@ from natstui.units import (
     parse_bytes,
     parse_count,
     parse_duration_ns,
+    parse_moment,
     quantity_text,
     rate_text,
 )
@@ -78,3 +81,25 @@ def test_what_is_no_size_is_refused(text: str) -> None:
 
 def test_large_counts_are_exact() -> None:
     assert parse_count("9007199254740993") == 9_007_199_254_740_993
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("now", "2026-11-20T12:00:00+00:00"),
+        ("2m ago", "2026-11-20T11:58:00+00:00"),
+        ("1d 3h ago", "2026-11-19T09:00:00+00:00"),
+        ("in 1h30m", "2026-11-20T13:30:00+00:00"),
+        ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00+00:00"),
+        ("2026-01-31T12:00:00+02:00", "2026-01-31T12:00:00+02:00"),
+    ],
+)
+def test_a_moment_may_be_told_from_now(text: str, moment: str) -> None:
+    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    assert parse_moment(text, now).isoformat() == moment
+
+
+@pytest.mark.parametrize("text", ["", "ago", "soon", "2x ago", "in 300y", "2026-13-01", "1h"])
+def test_what_is_no_moment_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"is not a|is too long"):
+        parse_moment(text)

@@ -13,6 +13,8 @@ PARTITIONS_COUNT = 4
 """Parts a sort is cut into; more of them need less memory at a time."""
 ROWS_COUNT = 200
 """Rows of each table in a result."""
+SMALL_BYTES = 16 * 1024 * 1024
+"""Up to so much recorded text, Spark starts and plans for little."""
 BUCKET_S = 60
 """Length of the buckets of rates and busiest moments."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import glob
 import os
+import re
 import socket
 import tempfile
 from collections.abc import Callable, Iterator
@@ -17,6 +18,9 @@ from natstui.paths import private_folder
 
 CONNECT_PORT = 15002
 CONNECT_WAIT_S = 10.0
+_ESCAPE = re.compile(r"\\(.)")
+_PACKED_TIMES = 12
+"""A sealed segment holds about so many times its size."""
 
 
 def is_url(text: str) -> bool:
@@ -67,6 +71,18 @@ def files_of(folder: str) -> list[str]:
     return ["session.json", *sorted(n for n in os.listdir(folder) if n.startswith("records-"))]
 
 
+def recorded_bytes(sessions: list[str]) -> int | None:
+    """Return about how much text is recorded in folders given as globs; None for URLs."""
+    if any(map(is_url, sessions)):
+        return None
+    paths = [
+        f"{folder}/{name}" for folder in map(unescaped, sessions) for name in files_of(folder)
+    ]
+    return sum(
+        os.path.getsize(path) * (_PACKED_TIMES if path.endswith(".gz") else 1) for path in paths
+    )
+
+
 def check_remote(address: str) -> None:
     """Raise AnalysisError when no server listens there: the client would try for ten minutes."""
     # What follows the semicolon may be a token, which no sentence must show.
@@ -87,6 +103,11 @@ def check_remote(address: str) -> None:
 def glob_escaped(folder: str) -> str:
     """Return a folder's name as Hadoop's globs read it literally."""
     return "".join(f"\\{c}" if c in "*?[]{}\\" else c for c in folder)
+
+
+def unescaped(pattern: str) -> str:
+    """Return the folder that `glob_escaped` made a pattern of."""
+    return _ESCAPE.sub(r"\1", pattern)
 
 
 def prepare_out(out: str) -> str:

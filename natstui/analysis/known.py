@@ -6,16 +6,14 @@ import argparse
 import hashlib
 import json
 import os
-import re
 from pathlib import Path
 from typing import Any
 
-from natstui.analysis.folders import files_of, is_url
+from natstui.analysis.folders import files_of, is_url, unescaped
 
 _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
 _ROOMS = ("analysis", "model")
-_ESCAPE = re.compile(r"\\(.)")
 _CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions", "scratch", "ui",
                               "classes", "pipe", "log", "remote"})  # fmt: skip
 """Options that change how the answers are found, not what they are."""
@@ -31,7 +29,7 @@ def state_of(words: argparse.Namespace, sessions: list[str]) -> str | None:
         return None
     hashed = hashlib.sha256()
     for session in sessions:
-        folder = _ESCAPE.sub(r"\1", session)
+        folder = unescaped(session)
         looks = [(name, os.stat(f"{folder}/{name}")) for name in files_of(folder)]
         files = [(name, look.st_size, look.st_mtime_ns) for name, look in looks]
         hashed.update(repr((folder, files)).encode())

@@ -13,10 +13,9 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from natstui.analysis import defaults
-from natstui.analysis.defaults import Thresholds
+from natstui.analysis.defaults import MASTER, SMALL_BYTES, Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
-from natstui.analysis.folders import check_remote, locked
+from natstui.analysis.folders import check_remote, locked, recorded_bytes
 from natstui.analysis.gold.answers import TABLES
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.known import forget_result, keep_result
@@ -43,12 +42,13 @@ def run(
     out: str = words.out
     settings = SparkSettings(
         scratch,
-        words.master or defaults.MASTER,
+        words.master or MASTER,
         words.remote,
         words.memory,
         words.partitions,
         words.ui,
         words.classes,
+        small=is_small(words, sessions),
     )
     # spark-submit starts the JVM itself and leaves the port of it here.
     submitted = is_submitted(words)
@@ -78,6 +78,14 @@ def run(
 def is_submitted(words: argparse.Namespace) -> bool:
     """Tell whether spark-submit has started this program."""
     return "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
+
+
+def is_small(words: argparse.Namespace, sessions: list[str]) -> bool:
+    """Tell whether there is so little to read here that to start and to plan is most of a run."""
+    if words.remote or is_submitted(words) or not (words.master or MASTER).startswith("local"):
+        return False
+    size_bytes = recorded_bytes(sessions)
+    return size_bytes is not None and size_bytes <= SMALL_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,7 @@ def analyse(
     kept = not read_count and store.keep_gold(TABLES, mark)
     if not kept:
         layer = read_silver(store, names)
-        build_gold(spark, store, layer, thresholds, progress.step)
+        build_gold(spark, store, layer, names, thresholds, progress.step)
     progress.step("collecting the results")
     collected = result.collect(store, rows_count)
     if not kept:

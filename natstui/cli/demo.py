@@ -120,7 +120,7 @@ def demo(store: Path | None, headless: bool) -> None:
         from natstui.cli.open_viewer import ENGINE, open_viewer
 
         _forget_other_servers()
-        open_viewer((*ENGINE, "--server", shop.url))
+        open_viewer((*ENGINE, "--server", shop.url), guided=True)
 
 
 def _forget_other_servers() -> None:

@@ -43,8 +43,11 @@ def secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
     return [*others, "--server", FROM_STDIN], line
 
 
-def open_viewer(engine_argv: Sequence[str]) -> None:
-    """Run the viewer on an engine until the user leaves it, and exit with its code."""
+def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
+    """Run the viewer on an engine until the user leaves it, and exit with its code.
+
+    `guided` shows a newcomer what to try.
+    """
     from natstui.tui.app.link import Link
     from natstui.tui.kit.terminal import needs_ascii, require_terminal
 
@@ -63,7 +66,9 @@ def open_viewer(engine_argv: Sequence[str]) -> None:
         link.close()
         raise
     started = replace(started, ascii_only=started.ascii_only or needs_ascii())
-    app = NatstuiApp(started, start_engine, link, lambda folder: Link(replay_engine(folder)))
+    app = NatstuiApp(
+        started, start_engine, link, lambda folder: Link(replay_engine(folder)), guided=guided
+    )
     try:
         code = app.run_guarded(mouse=started.mouse)
     finally:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from natstui.cli.offering import contexts
 from natstui.cli.open_viewer import FROM_STDIN
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
@@ -71,13 +72,20 @@ class ConnectionFlags:
         return Named(server=self.server, context=self.context, profile=self.profile)
 
 
-def connection_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+def connection_flags(
+    command: Callable[..., Any], settings: Sequence[str] = ("--config", "--settings")
+) -> Callable[..., Any]:
     """Give a command the four flags as one argument, `flags: ConnectionFlags`."""
 
     @click.option("--server", metavar="URL", multiple=True, help=_SERVER_HELP)
-    @click.option("--context", metavar="NAME", help="NATS CLI context: its name or its file.")
+    @click.option(
+        "--context",
+        metavar="NAME",
+        help="NATS CLI context: its name or its file.",
+        shell_complete=contexts,
+    )
     @click.option("--profile", metavar="NAME", help="Profile of the configuration.")
-    @click.option("--config", metavar="FILE", help="Configuration file.")
+    @click.option(*settings, "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
     def with_flags(
         *,
@@ -94,16 +102,22 @@ def connection_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     return with_flags
 
 
-def connection_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def connection_options(
+    command: Callable[..., Any], settings: Sequence[str] = ("--config", "--settings")
+) -> Callable[..., Any]:
     """Give a command `settings: Settings` and `connection: Connection`, all resolved."""
 
-    @connection_flags
     @functools.wraps(command)
     def with_connection(*, flags: ConnectionFlags, **others: Any) -> Any:
         settings, connection = flags.resolve()
         return command(settings=settings, connection=connection, **others)
 
-    return with_connection
+    return connection_flags(with_connection, settings)
+
+
+def connection_options_beside_config(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give the same to a command whose `--config` is something else, as in the NATS CLI."""
+    return connection_options(command, ("--settings",))
 
 
 _VIEWER_FLAGS = (

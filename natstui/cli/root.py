@@ -3,39 +3,142 @@
 from __future__ import annotations
 
 import importlib
+import json
 import shlex
 import sys
+from typing import NamedTuple
 
 import click
 
 from natstui import __version__
 from natstui.clean import clean_text
 from natstui.cli.options import viewer_flags
-from natstui.errors import NatstuiError, UsageError
+from natstui.errors import NatstuiError, RequestFailed, UsageError
 
-COMMANDS: dict[str, str] = {
-    # command → "module:function". Loaded when used, so that no command pays for another's imports.
-    "analyze": "natstui.cli.sessions.analyze:analyze",
-    "bench": "natstui.cli.bench.command:bench",
-    "check": "natstui.cli.check:check",
-    "config": "natstui.cli.config:config",
-    "engine": "natstui.cli.engine:engine",
-    "demo": "natstui.cli.demo:demo",
-    "watch": "natstui.cli.watch.command:watch",
-    "alert": "natstui.cli.alerts.command:alert",
-    "health": "natstui.cli.health.command:health",
-    "stuck": "natstui.cli.health.command:stuck",
-    "metrics": "natstui.cli.metrics.command:metrics",
-    "export": "natstui.cli.sessions.export:export",
-    "record": "natstui.cli.sessions.record:record",
-    "replay": "natstui.cli.sessions.replay:replay",
-    "replay-engine": "natstui.cli.sessions.replay:replay_engine",
-    "sessions": "natstui.cli.sessions.command:sessions",
-    "stream": "natstui.cli.manage.stream:stream",
-    "consumer": "natstui.cli.manage.consumer:consumer",
-    "journal": "natstui.cli.manage.journal:journal",
-    "undo": "natstui.cli.manage.journal:undo",
+
+class Listed(NamedTuple):
+    """A command in the list of all: loaded when it is used, not when it is listed."""
+
+    target: str
+    """`module:function`: no command pays for another's imports."""
+    help: str
+    """How its own help begins."""
+
+
+TOPICS: dict[str, dict[str, Listed]] = {
+    "Watch": {
+        "watch": Listed(
+            "natstui.cli.watch.command:watch",
+            "Print streams, consumers, account and server as they change.",
+        ),
+        "health": Listed(
+            "natstui.cli.health.command:health",
+            "Tell what is wrong: since when, on what evidence, and what to do",
+        ),
+        "stuck": Listed(
+            "natstui.cli.health.command:stuck",
+            "Explain one consumer: what it waits for, which message is next",
+        ),
+        "connections": Listed(
+            "natstui.cli.clients.command:connections",
+            "List the connections of the account on every server",
+        ),
+        "servers": Listed(
+            "natstui.cli.servers.command:servers",
+            "List the servers, the leaders of each, the meta group and accounts",
+        ),
+        "alert": Listed(
+            "natstui.cli.alerts.command:alert",
+            "Tell of findings as [alerts.NAME] of the configuration says",
+        ),
+        "metrics": Listed(
+            "natstui.cli.metrics.command:metrics",
+            "Serve streams, consumers and account as OpenMetrics",
+        ),
+    },
+    "Change": {
+        "stream": Listed(
+            "natstui.cli.manage.stream:stream", "Make, change, inspect and remove streams."
+        ),
+        "consumer": Listed(
+            "natstui.cli.manage.consumer:consumer",
+            "Make, change, inspect, pause and remove consumers.",
+        ),
+        "balance": Listed(
+            "natstui.cli.servers.balance:balance",
+            "Let every server lead as many streams and consumers as the others",
+        ),
+        "meta": Listed("natstui.cli.servers.meta:meta", "Change who leads the meta group."),
+        "journal": Listed(
+            "natstui.cli.manage.journal:journal", "Show every change made from here"
+        ),
+        "undo": Listed(
+            "natstui.cli.manage.journal:undo", "Take back the last change on this server"
+        ),
+    },
+    "Stores": {
+        "kv": Listed("natstui.cli.stores.kv:kv", "Read and change key-value buckets."),
+        "object": Listed(
+            "natstui.cli.stores.object:object_store", "Store and fetch files in object stores."
+        ),
+    },
+    "Keep": {
+        "backup": Listed(
+            "natstui.cli.backups.writing:backup", "Write every stream of the account into DIR"
+        ),
+        "restore": Listed(
+            "natstui.cli.backups.restoring:restore",
+            "Make every stream of the backup of an account in DIR",
+        ),
+    },
+    "Messages": {
+        "pub": Listed("natstui.cli.core.pub:pub", "Publish PAYLOAD to SUBJECT"),
+        "request": Listed(
+            "natstui.cli.core.pub:request", "Send PAYLOAD to SUBJECT and print what is answered."
+        ),
+        "reply": Listed("natstui.cli.core.reply:reply", "Answer requests on SUBJECT with BODY"),
+        "sub": Listed("natstui.cli.core.sub:sub", "Print what is published to SUBJECT"),
+    },
+    "Measure": {
+        "bench": Listed(
+            "natstui.cli.bench.command:bench", "Put load on NATS and measure it honestly."
+        ),
+    },
+    "Record, replay, analyse": {
+        "record": Listed(
+            "natstui.cli.sessions.record:record",
+            "Record everything until Ctrl-C, SIGTERM or the end of --duration.",
+        ),
+        "replay": Listed(
+            "natstui.cli.sessions.replay:replay", "Replay a recording in the same screens"
+        ),
+        "sessions": Listed(
+            "natstui.cli.sessions.command:sessions",
+            "List, check, name, note, pack and delete recordings.",
+        ),
+        "export": Listed("natstui.cli.sessions.export:export", "Write a recording as flat tables"),
+        "analyze": Listed("natstui.cli.sessions.analyze:analyze", "Analyse recorded sessions"),
+    },
+    "Set up": {
+        "demo": Listed("natstui.cli.demo:demo", "Start a real nats-server with a busy shop on it"),
+        "check": Listed(
+            "natstui.cli.check:check",
+            "Try the connection step by step and print what each step found.",
+        ),
+        "context": Listed(
+            "natstui.cli.contexts:context",
+            "List, make, select, change and remove contexts of the NATS CLI.",
+        ),
+        "config": Listed(
+            "natstui.cli.config:config", "Print the effective settings and where each came from"
+        ),
+        "engine": Listed("natstui.cli.engine:engine", "Watch a server for a viewer"),
+    },
 }
+_HIDDEN = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}
+COMMANDS: dict[str, str] = {
+    name: listed.target for topic in TOPICS.values() for name, listed in topic.items()
+} | _HIDDEN
 
 
 class LazyGroup(click.Group):
@@ -44,6 +147,14 @@ class LazyGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return every command's name."""
         return sorted(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands by topic, without importing any."""
+        for topic, commands in TOPICS.items():
+            with formatter.section(topic):
+                formatter.write_dl(
+                    [(name, one.help.rstrip(".")) for name, one in commands.items()]
+                )
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
@@ -105,10 +216,38 @@ def _words(engine: str) -> list[str]:
 
 
 def run() -> None:
-    """Run a command; an error becomes one sentence on stderr and its exit code."""
+    """Run a command; an error becomes one sentence on stderr and its exit code.
+
+    With --json that sentence is JSON too, also for a command line that is wrong.
+    """
+    as_json = _wants_json(sys.argv[1:])
     try:
-        root(prog_name="natstui")
+        code = root(prog_name="natstui", standalone_mode=not as_json)
     except NatstuiError as error:
         # The message may hold text from a server, a file or a recording.
-        click.echo(f"natstui: {clean_text(str(error))}", err=True)
+        text = clean_text(str(error))
+        click.echo(_error_json(error) if as_json else f"natstui: {text}", err=True)
         sys.exit(error.exit_code)
+    except click.ClickException as error:
+        wrong = UsageError(error.format_message())
+        click.echo(_error_json(wrong), err=True)
+        sys.exit(error.exit_code)
+    except click.Abort:
+        click.echo(_error_json(NatstuiError("it was stopped")), err=True)
+        sys.exit(1)
+    if as_json and isinstance(code, int):
+        sys.exit(code)
+
+
+def _wants_json(words: list[str]) -> bool:
+    """Tell whether a command line asks for JSON, as far as that is known before it is read."""
+    flags = words[: words.index("--")] if "--" in words else words
+    return "--json" in flags or "-j" in flags
+
+
+def _error_json(error: NatstuiError) -> str:
+    """Return an error as JSON: `code` is the exit code, `err_code` the server's own number."""
+    told: dict[str, object] = {"error": str(error), "code": error.exit_code}
+    if isinstance(error, RequestFailed) and error.err_code is not None:
+        told["err_code"] = error.err_code
+    return json.dumps(told).replace("\x7f", "\\u007f")

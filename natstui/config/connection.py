@@ -85,6 +85,10 @@ class Connection:
     """Ask twice before anything that changes the server."""
     colour: str | None = None
     """Colour that marks this system on the screen."""
+    system: Connection | None = None
+    """The same servers as a user of the system account; never handed to a child process."""
+    monitoring: tuple[str, ...] = ()
+    """Addresses of the servers' monitoring ports."""
 
     @property
     def js_api_prefix(self) -> str:
@@ -92,6 +96,11 @@ class Connection:
         if self.domain:
             return f"$JS.{self.domain}.API"
         return self.api_prefix or "$JS.API"
+
+    @property
+    def js_event_prefix(self) -> str:
+        """Return where JetStream announces, as `$JS.EVENT`."""
+        return self.event_prefix or "$JS.EVENT"
 
     @property
     def wants_tls(self) -> bool:
@@ -110,8 +119,10 @@ class Connection:
     def to_line(self) -> str:
         """Return one line of JSON *with* the secrets, for the stdin of our own child process."""
         values: dict[str, Any] = {}
+        # What works for the user needs no more rights than the user has.
+        alone = dataclasses.replace(self, system=None)
         for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
+            value = getattr(alone, field.name)
             values[field.name] = {"secret": value.reveal()} if isinstance(value, Secret) else value
         return json.dumps(values)
 
@@ -123,4 +134,5 @@ class Connection:
             if isinstance(value, dict):
                 values[name] = Secret(value["secret"])
         values["servers"] = tuple(values["servers"])
+        values["monitoring"] = tuple(values["monitoring"])
         return cls(**values)

@@ -87,7 +87,7 @@ def load_context(name: str) -> Context:
         path = user_path(name)
         name = path.stem
     else:
-        path = _path(name)
+        path = context_path(name)
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError as error:
@@ -101,8 +101,8 @@ def load_context(name: str) -> Context:
     return Context(name, path, _fields(values, path))
 
 
-def _path(name: str) -> Path:
-    """Return where a context is; its name must not lead out of the folder."""
+def context_path(name: str) -> Path:
+    """Return where a context is; raises UsageError for a name that leads out of the folder."""
     if not name or ".." in name or "/" in name or "\\" in name:
         raise UsageError(f"{clean_line(name)!r} is not a name of a context, nor a .json file")
     return nats_folder() / "context" / f"{name}.json"

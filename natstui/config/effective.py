@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import SecretStr
 
 from natstui.config.load import Loaded
-from natstui.config.settings import NAMED, ConnectionPart, DefaultConnection, Settings
+from natstui.config.settings import NAMED, ConnectionPart, DefaultConnection, Settings, System
 from natstui.config.target import SECRETS, Named, resolve
 
 STARS = "********"
@@ -47,12 +47,26 @@ def _part_rows(part: str, loaded: Loaded) -> Iterator[Row]:
         for table, settings in getattr(loaded.settings, part).items():
             for name in settings.model_fields_set:
                 key = f"{part}.{table}.{name}"
-                yield key, _shown(name, getattr(settings, name)), loaded.origins.get(key, _DEFAULT)
+                value = getattr(settings, name)
+                if isinstance(value, System):
+                    yield from _system_rows(key, value, loaded)
+                else:
+                    yield key, _shown(name, value), loaded.origins.get(key, _DEFAULT)
+        return
+    if part == "system":
+        yield from _system_rows(part, loaded.settings.system, loaded)
         return
     for name, value in getattr(loaded.settings, part):
         key = f"{part}.{name}"
         origins = (of for at, of in loaded.origins.items() if f"{at}.".startswith(f"{key}."))
         yield key, value, next(origins, _DEFAULT)
+
+
+def _system_rows(prefix: str, system: System, loaded: Loaded) -> Iterator[Row]:
+    for name, value in system:
+        key = f"{prefix}.{name}"
+        shown = None if value is None else _shown(name, value)
+        yield key, shown, loaded.origins.get(key, _DEFAULT)
 
 
 def _shown(name: str, value: Any) -> Any:

@@ -39,7 +39,10 @@ def _part_lines(name: str, field: FieldInfo) -> Iterator[str]:
             yield from _setting_lines(key, setting)
 
 
-_OF_PROFILE = ("label", "context", "server", "creds", "colour", "read_only", "production")
+_OF_PROFILE = (
+    *("label", "context", "server", "creds", "colour", "read_only", "production"),
+    *("monitoring", "system"),
+)
 
 
 def _named_lines(name: str) -> Iterator[str]:

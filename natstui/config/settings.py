@@ -67,6 +67,10 @@ class ConnectionPart(Part):
     """Ask twice before anything that changes the server."""
     colour: str | None = Field(default=None, examples=["red"], pattern=_COLOUR)
     """Colour that marks this system on the screen, as red or #ff8800."""
+    monitoring: str | None = Field(
+        default=None, examples=["http://n1:8222,http://n2:8222"], pattern=r"^https?://"
+    )
+    """Monitoring ports of all servers, for the servers screen of who has no system account."""
 
 
 class DefaultConnection(ConnectionPart):
@@ -80,11 +84,33 @@ class DefaultConnection(ConnectionPart):
     """Until a request must be answered; below 0.6 s real errors arrive too late."""
 
 
+class System(Part):
+    """Who to be for what only the system account may ask: [system], [profiles.NAME.system].
+
+    Addresses and encryption are those of the connection, unless a context or server is named.
+    """
+
+    context: str | None = Field(default=None, examples=["production-system"])
+    """A context of the NATS CLI, with its own addresses."""
+    server: str | None = Field(default=None, examples=["nats://127.0.0.1:4222"])
+    """Addresses, when they are not those of the connection."""
+    user: str | None = Field(default=None, examples=["sys"])
+    """User name in the system account."""
+    password: SecretStr | None = Field(default=None, examples=["env://SYS_PASSWORD"])
+    """Password of the user."""
+    creds: str | None = Field(default=None, examples=["~/nats/sys.creds"])
+    """Creds file of a user of the system account."""
+    nkey: str | None = Field(default=None, examples=["~/nats/sys.nk"])
+    """File with the seed of an nkey."""
+
+
 class Profile(ConnectionPart):
     """A named connection: `[profiles.NAME]`, with the keys of `[connection]`."""
 
     label: str | None = Field(default=None, examples=["Staging EU"])
     """What the screen calls it; the name, when there is none."""
+    system: System | None = Field(default=None, examples=[{"creds": "~/nats/sys.creds"}])
+    """Its system account, as in [system]."""
 
 
 class Monitor(Part):
@@ -170,9 +196,12 @@ class Settings(BaseSettings):
 
     connection: DefaultConnection = DefaultConnection()
     """Where to connect and who to be, when the command line does not say."""
+    system: System = System()
+    """Who to be for what only the system account may ask, when [connection] is where we connect;
+    addresses and encryption are those of the connection, unless a context or server is named."""
     profiles: dict[str, Profile] = Field(default_factory=dict)
     """Named connections, for `--profile NAME`; each may have every key of [connection] but
-    profile and the time-outs, and a label."""
+    profile and the time-outs, a label, and a table [profiles.NAME.system]."""
     monitor: Monitor = Monitor()
     """How often the server is polled, within 5 % of one core of it and half of the link."""
     viewer: Viewer = Viewer()

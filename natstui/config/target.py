@@ -17,7 +17,7 @@ from natstui.config.contexts import load_context, selected_context
 from natstui.config.load import Loaded
 from natstui.config.references import expand, file_of, resolve_secret
 from natstui.config.servers import parse_servers
-from natstui.config.settings import ConnectionPart
+from natstui.config.settings import ConnectionPart, System
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -113,6 +113,8 @@ def connection_of(values: Mapping[str, Any], loaded: Loaded, label: str | None) 
             found[name] = expand(values[name])
     if "server" in values:
         found |= _addresses(values["server"], no_identity=not _identity_of(values))
+    if "monitoring" in values:
+        found["monitoring"] = tuple(filter(None, values["monitoring"].split(",")))
     return Connection(
         **found,
         tls_required=bool(values.get("tls")),
@@ -199,7 +201,40 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
         override(merged, layer)
     values = {name: value for name, (value, _) in merged.items()}
     connection = connection_of(values, loaded, choice.label)
+    asked = _system_settings(loaded, choice)
+    if asked is not None:
+        connection = replace(connection, system=_system_connection(loaded, connection, asked))
     return Resolved(connection, merged)
+
+
+def _system_settings(loaded: Loaded, choice: _Choice) -> System | None:
+    """Return who to be in the system account; None where nobody said it."""
+    name = choice.layer.get("profile", ("", ""))[0]
+    if name and (own := loaded.settings.profiles[name].system) is not None:
+        return own
+    part = loaded.settings.system
+    # The file's system account belongs to the file's target: no other server gets its secrets.
+    said = [
+        key for key in part.model_fields_set
+        if choice.keeps_file or loaded.origins.get(f"system.{key}") != str(loaded.file)
+    ]  # fmt: skip
+    return System(**{key: getattr(part, key) for key in said}) if said else None
+
+
+def _system_connection(loaded: Loaded, main: Connection, asked: System) -> Connection:
+    """Return the connection of the system account to the servers of the main one."""
+    layer: Layer = _context(asked.context, "system").layer if asked.context else {}
+    own = {name: getattr(asked, name) for name in System.model_fields}
+    override(layer, {name: (it, "system") for name, it in own.items() if it is not None})
+    values = {name: value for name, (value, _) in layer.items()}
+    if not _identity_of(values):
+        raise UsageError("[system] names no user: set context, creds, nkey, or user and password")
+    found = connection_of(values, loaded, main.label)
+    if "server" in values:
+        return replace(found, read_only=main.read_only, production=main.production)
+    kept = ("servers", "ca", "cert", "key", "tls_required", "tls_first", "inbox_prefix",
+            "read_only", "production")  # fmt: skip
+    return replace(found, **{name: getattr(main, name) for name in kept})
 
 
 def _choice(loaded: Loaded, named: Named, typed: bool) -> _Choice:

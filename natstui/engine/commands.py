@@ -93,6 +93,10 @@ class Commands:
             if answer is not None:
                 self._report(command, "done", *answer)
 
+    async def close(self) -> None:
+        """End what was opened beside the connection."""
+        await self._server.close()
+
     def fail(self, command: EngineCommand | ManagingCommand, text: str) -> None:
         """Answer a command that could not be executed."""
         if isinstance(command, ManagingCommand):

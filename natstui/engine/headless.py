@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import signal
 from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from natstui.config.settings import Settings
 from natstui.engine.live import watch_server
 from natstui.engine.process import started_of
 from natstui.engine.recording import EngineRecorder
+from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import ConnectionFailed
 from natstui.feed import Feed, Sink
 from natstui.jetstream.polling.control import PollControl
@@ -88,9 +88,7 @@ async def _watch(
     settings: Settings, connection: Connection, feed: Feed, duration_s: float | None
 ) -> None:
     """Watch the server until a signal, or the time is up."""
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    stop = stopped_by_signal()
     monitor = settings.monitor
     control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
     works = {

@@ -151,7 +151,7 @@ class _Engine:
         for work in going:
             work.cancel()
         await asyncio.wait(going)
-        await recorder.close()
+        await asyncio.gather(commands.close(), recorder.close())
         for work in ended:
             work.result()
 

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from natstui.config.template_files import save_template
+from natstui.engine.system_commands import SystemCommands
 from natstui.errors import NatstuiError, NotConfirmed, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
@@ -53,6 +54,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import Outcome
 from natstui.model.records.silences import Silenced
+from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap
 from natstui.units import counted, duration_text
 
@@ -144,6 +146,11 @@ class ServerCommands:
         self._answers = answers
         self._client = client
         self._tail, self._tap = _Reading(), _Reading()
+        self._system = SystemCommands()
+
+    async def close(self) -> None:
+        """End what was opened beside the connection."""
+        await self._system.close()
 
     async def execute(self, command: ManagingCommand) -> None:
         """Execute a command, and answer it."""
@@ -184,6 +191,8 @@ class ServerCommands:
         client = self._client()
         if client is None:
             raise ServerGone("not connected yet")
+        if isinstance(command, SystemCommand):
+            return await self._system.answer(client, command)
         writer = Writer(client, Journal())
         match command:
             case SilenceFinding():
@@ -199,10 +208,8 @@ class ServerCommands:
             case SaveTemplate():
                 file = save_template(command.name, json.loads(command.config_json))
                 return f"kept as {file}", None
-            case StartTail():
-                return await self._start_tail(client, command)
-            case StartTap():
-                return await self._start_tap(client, command)
+            case StartTail() | StartTap():
+                return await self._start(client, command)
             case StopTail() | StopTap():
                 return await self._stop(command)
             case _:
@@ -214,6 +221,11 @@ class ServerCommands:
             return "the tail has ended", None
         await self._tap.stop()
         return "the tap has ended", None
+
+    async def _start(self, client: Client, command: StartTail | StartTap) -> tuple[str, object]:
+        if isinstance(command, StartTail):
+            return await self._start_tail(client, command)
+        return await self._start_tap(client, command)
 
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
         await self._tail.stop()

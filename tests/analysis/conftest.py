@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,6 +22,9 @@ from tests.analysis.locally import Locally, analyse_locally
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
 from tests.analysis.troubled import damage
 
+_BROWSER = all(map(shutil.which, ("chromium", "pdftotext")))
+collect_ignore = [] if _BROWSER else ["test_browser.py"]
+
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
@@ -29,7 +33,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     kept, log = os.dup(2), os.open(scratch / "log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 2)
     try:
-        session = open_session(SparkSettings(scratch, "local[2]", partitions_count=2))
+        session = open_session(SparkSettings(scratch, "local[2]", small=True))
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -48,8 +52,9 @@ def analysed(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> A
     store = Store(spark, str(tmp_path_factory.mktemp("tables")), "run")
     sources = find_sources(spark, [f"{folder}/*"])
     silver.build_silver(spark, store, sources, str)
-    layer = read_silver(store, [source.session for source in sources])
-    build_gold(spark, store, layer, Thresholds(), str)
+    names = [source.session for source in sources]
+    layer = read_silver(store, names)
+    build_gold(spark, store, layer, names, Thresholds(), str)
     rows = {t.name: [r.asDict() for r in store.gold(t).collect()] for t in gold.TABLES}
     return Analysed(folders, records, layer, rows, store)
 

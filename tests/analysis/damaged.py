@@ -15,6 +15,10 @@ from natstui.analysis.silver.bronze import read_lines, read_segments
 from natstui.analysis.silver.sources import doubled_segments, find_sources
 from natstui.session.files.segment import read_content
 
+NO_CUTS = (
+    "session string, gap_ends array<bigint>, steps array<struct<mono_us:bigint,set_us:bigint>>"
+)
+"""What `silver.index.gap_ends` returns."""
 NAME = "20260921T141320Z-small"
 
 
@@ -36,7 +40,7 @@ def consumer_rows(spark: SparkSession, folder: Path) -> int:
     """Return how many consumer samples are read."""
     found = [source.folder for source in find_sources(spark, [str(folder)])]
     lines = read_lines(spark, found, doubled_segments(read_segments(spark, found)))
-    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    nothing = spark.createDataFrame([], NO_CUTS)
     # Not count(): it would read no column but the one it needs.
     return len(silver_samples.consumer_samples(lines, nothing).collect())
 

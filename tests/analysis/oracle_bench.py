@@ -179,11 +179,13 @@ def bench_knee(session: str, records: list[Record]) -> list[Row]:
             if not all(p99 for _, p99 in levels):
                 continue
             limit = 3 * min(p99 for _, p99 in levels)
-            broken = [place for place, (_, p99) in enumerate(levels, 1) if p99 > limit]
+            last = max(place for place, (_, p99) in enumerate(levels, 1) if p99 <= limit)
+            loads = [mean for mean, _ in levels[2:]]
+            rises = max(loads) >= 1.5 * min(loads)
             rows += [
                 {"session": session, "run_id": run_id, "metric": metric, "level_count": place,
                  "load_per_s": mean, "p99_us": p99,
-                 "knee": bool(broken) and place == broken[0] - 1}
+                 "knee": rises and place == last < 10}
                 for place, (mean, p99) in enumerate(levels, 1)
             ]  # fmt: skip
     return rows

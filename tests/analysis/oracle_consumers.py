@@ -13,11 +13,11 @@ from natstui.model.bench.latency import PERCENTILES, LatencyCounts, from_latenci
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Configured, Record
 from tests.analysis.oracle_rates import BUCKET_US, bucket, consumer_rate, polls_of, stream_rate
-from tests.analysis.planted import consumer_series
+from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
 Identity = tuple[str, str, int]
-GIVEN_UP = ("max_deliver", "terminated")
+GIVEN_UP = ("max_deliver",)
 
 
 def _named(session: str, identity: Identity) -> Row:
@@ -44,9 +44,13 @@ def lag(session: str, records: list[Record]) -> list[Row]:
     minutes = defaultdict(list)
     for row in consumer_rate(session, records):
         minutes[_identity(row)].append(row)
-    series = consumer_series(polls_of(records))
+    polls = polls_of(records)
+    series, made = consumer_series(polls), Counter(name for name, _ in stream_series(polls))
+    earlier = {who: sum(o[:2] == who[:2] and o[2] < who[2] for o in series) for who in series}
     return [
-        _named(session, who) | _lag_row(minutes[who], samples, pace[who[0]][1])
+        _named(session, who)
+        | _lag_row(minutes[who], samples, pace[who[0]][1])
+        | {"made_again": earlier[who] >= made[who[0]]}
         for who, samples in series.items()
     ]
 
@@ -171,6 +175,9 @@ def _cause(row: Row, quiet_share: float, *, push: bool) -> str:
     causes = {
         "no leader": row["leaderless_share"] > 0.5,
         "paused": row["paused_share"] > 0.5,
+        "poison message": limit == 1
+        and row["delivered_msgs"] >= row["fresh_msgs"] + 3
+        and row["redelivered_max_msgs"] > 0,
         "ack limit": limit is not None and row["ack_pending_max_msgs"] >= limit,
         "redelivering": row["delivered_msgs"] > row["fresh_msgs"]
         and row["redelivered_max_msgs"] > 0,
@@ -207,6 +214,7 @@ def redelivery(session: str, records: list[Record]) -> list[Row]:
                 "redelivered_max_msgs": most,
                 "naks_count": told.count("nak"),
                 "given_up_count": sum(kind in GIVEN_UP for kind in told),
+                "terminated_count": told.count("terminated"),
             }
         )
     return rows
@@ -274,7 +282,8 @@ def poison(session: str, records: list[Record]) -> list[Row]:
         rows.append(
             {"session": session, "stream": stream, "consumer": consumer, "stream_seq": seq,
              "deliveries_count": most, "naks_count": kinds.count("nak"), "given_up": given_up,
-             "acked": "ack" in kinds, "first_at_us": min(at for _, _, at in news),
+             "terminated": "terminated" in kinds, "acked": "ack" in kinds,
+             "first_at_us": min(at for _, _, at in news),
              "last_at_us": max(at for _, _, at in news)}
         )  # fmt: skip
     return rows

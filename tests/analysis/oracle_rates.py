@@ -28,11 +28,14 @@ def polls_of(records: Iterable[Record]) -> list[Snapshot]:
     return sorted(polls, key=lambda poll: poll.taken_mono_us)
 
 
-def pieces(samples: list[Row], counters: tuple[str, ...]) -> dict[int, dict[str, Any]]:
+def pieces(
+    samples: list[Row], counters: tuple[str, ...], width_us: int = BUCKET_US
+) -> dict[int, dict[str, Any]]:
     """Return, per minute, its samples, the steps that count, and how often counters fell."""
     found: dict[int, dict[str, Any]] = {}
     for before, now in zip([None, *samples], samples, strict=False):
-        here = found.setdefault(bucket(now["at_us"]), {"samples": [], "steps": [], "resets": 0})
+        start = now["at_us"] - now["at_us"] % width_us
+        here = found.setdefault(start, {"samples": [], "steps": [], "resets": 0})
         here["samples"].append(now)
         if before is None:
             continue
@@ -189,7 +192,11 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
         row = {"session": session, "stream": identity[0], "created_at_us": identity[1],
                "stored_msgs": last["stored_msgs"], "stored_bytes": last["stored_bytes"],
                "message_bytes": last["stored_bytes"] / last["stored_msgs"],
-               "discard": limit.discard if limit else None}  # fmt: skip
+               "discard": limit.discard if limit else None,
+               "resets_count": sum(
+                   now["last_seq"] < before["last_seq"]
+                   for before, now in itertools.pairwise(samples)
+               )}  # fmt: skip
         for what, pace in growth.items():
             most = getattr(limit, f"max_{what}") if limit else None
             row[f"growth_{what}_per_s"], row[f"max_{what}"] = pace, most

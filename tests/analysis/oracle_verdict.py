@@ -7,7 +7,10 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from natstui.analysis.gold.telling.harm import ADVISED
+
 Row = dict[str, Any]
+HARMS = ("lost", "stuck", "late", "wasteful", "blind", "none")
 Gold = dict[str, list[Row]]
 AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_lag": 40,
                 "gap": 35, "api_slow": 33, "leader_change": 28}  # fmt: skip
@@ -15,27 +18,62 @@ AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "rep
 
 def verdict(gold: Gold) -> list[Row]:
     """Return the rows of all sessions."""
-    found = [*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold)]
+    found = _together([*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold)])
     by_weight = sorted(
         found,
-        key=lambda f: (-f["weight_count"], f["subject"], f["start_at_us"] or -1),
+        key=lambda f: (-f["weight_count"], f["subject"], f["cause"], f["start_at_us"] or -1),
     )
     seen: Counter[str] = Counter()
     for finding in by_weight:
         finding["weight_count"] *= 0.85 ** seen[finding["kind"]]
         seen[finding["kind"]] += 1
-    by_weight.sort(key=lambda f: (-f["weight_count"], f["kind"], f["subject"]))
+    by_weight.sort(key=lambda f: (-f["weight_count"], f["kind"], f["subject"], f["cause"]))
     sure = [finding for finding in by_weight if finding["kind"] == "recording"][:3]
     others = [finding for finding in by_weight if finding not in sure][: 10 - len(sure)]
     top = [finding for finding in by_weight if finding in sure or finding in others]
-    return [{**finding, "rank_count": place} for place, finding in enumerate(top, 1)]
+    for finding in top:
+        advised = ADVISED[finding["kind"], finding["cause"]]
+        told = {"harm": advised.harm, "code": advised.code or None, "advice": advised.advice}
+        finding.update(told)
+    top.sort(key=lambda finding: HARMS.index(finding["harm"]))
+    return [
+        {**{k: v for k, v in finding.items() if k != "cause"}, "rank_count": place}
+        for place, finding in enumerate(top, 1)
+    ]
+
+
+def _together(found: list[Row]) -> list[Row]:
+    """Tell those of one kind, subject and cause as one, the heaviest of them."""
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in found:
+        groups.setdefault((row["kind"], row["subject"], row["cause"]), []).append(row)
+    return [_heaviest(many) for many in groups.values()]
+
+
+def _heaviest(many: list[Row]) -> Row:
+    told = max(
+        many,
+        key=lambda r: (r["weight_count"], r["session"], r["start_at_us"] or -1, r["sentence"]),
+    )
+    sessions = len({row["session"] for row in many})
+    sentence = told["sentence"]
+    if len(many) > 1:
+        sentence += f", and {len(many) - 1} more like this"
+        sentence += f" in {sessions} sessions" if sessions > 1 else ""
+    counts = {"times_count": len(many), "sessions_count": sessions}
+    return {**told, "sentence": sentence, **counts}
 
 
 def _told(row: Row, kind: str, subject: str, weight: float, *words: str) -> Row:
     start, end = row.get("start_at_us"), row.get("end_at_us")
     return {"session": row["session"], "kind": kind, "subject": subject, "sentence": words[0],
             "evidence": words[1], "start_at_us": start, "end_at_us": end,
+            "cause": words[2] if len(words) > 2 else kind,
             "weight_count": float(weight)}  # fmt: skip
+
+
+def _counted(count: int, noun: str, plural: str = "") -> str:
+    return f"1 {noun}" if count == 1 else f"{count} {plural or noun + 's'}"
 
 
 def _consumer(row: Row) -> str:
@@ -52,7 +90,9 @@ def _consumers(gold: Gold) -> Iterator[Row]:
             f"stuck for {row['duration_s']:.0f} s: {row['cause']}",
             f"ack floor {row['ack_floor_stream_seq']}, {row['pending_max_msgs']} pending, "
             f"{row['ack_pending_max_msgs']} of {'unlimited' if limit is None else limit} "
-            f"unacknowledged, {row['delivered_msgs']} deliveries meanwhile",
+            f"unacknowledged, {_counted(row['delivered_msgs'], 'delivery', 'deliveries')} "
+            "meanwhile",
+            row["cause"],
         )  # fmt: skip
     for row in gold["lag"]:
         left, never, growth = (
@@ -66,21 +106,30 @@ def _consumers(gold: Gold) -> Iterator[Row]:
                 row, "lag", _consumer(row),
                 (50 if never else 40) + min(math.log10(left + 1) * 4, 25),
                 f"{'never caught up' if never else 'falls behind'}: "
-                f"{left} messages pending at the end",
+                f"{_counted(left, 'message')} pending at the end",
                 f"{row['pending_first_msgs']} pending at the start, "
-                f"{growth or 0.0:.1f} more per minute",
+                + ("recorded too shortly to tell how fast it grows" if growth is None
+                   else f"{growth:.1f} more per minute"),
+            )  # fmt: skip
+        if row["made_again"]:
+            yield _told(
+                row, "identity", _consumer(row), 47, "deleted and made again",
+                "its creation time changed while it was recorded, and not its stream's",
+                "made again",
             )  # fmt: skip
 
 
 def _messages(gold: Gold) -> Iterator[Row]:
     for row in gold["poison"]:
-        if not row["acked"]:
+        if not row["acked"] and not row["terminated"]:
             moments = {"start_at_us": row["first_at_us"], "end_at_us": row["last_at_us"]}
             fate = "was given up" if row["given_up"] else "comes back again and again"
             yield _told(
                 row | moments, "poison", _consumer(row), 62 if row["given_up"] else 45,
                 f"message {row['stream_seq']} {fate}",
-                f"{row['deliveries_count'] or 0} deliveries, {row['naks_count']} naks",
+                f"{_counted(row['deliveries_count'] or 0, 'delivery', 'deliveries')}, "
+                f"{_counted(row['naks_count'], 'nak')}",
+                fate,
             )  # fmt: skip
     for row in gold["redelivery"]:
         share = row["repeated_share"]
@@ -89,6 +138,12 @@ def _messages(gold: Gold) -> Iterator[Row]:
                 row, "redelivery", _consumer(row), 35 + share * 30,
                 f"{share * 100:.1f} % of deliveries were repeats",
                 f"{row['repeated_msgs']} of {row['delivered_msgs']} deliveries",
+            )  # fmt: skip
+        if row["terminated_count"]:
+            yield _told(
+                row, "redelivery", _consumer(row), 32,
+                f"{_counted(row['terminated_count'], 'message')} terminated by the client",
+                "the client has decided that they are not delivered again", "terminated",
             )  # fmt: skip
 
 
@@ -100,7 +155,7 @@ def _server(gold: Gold) -> Iterator[Row]:
             row, "availability", row["stream"] or "monitoring",
             AVAILABILITY[row["kind"]] + min((length or 0.0) / 60, 10),
             sentence if length is None else f"{sentence} for {length:.0f} s",
-            row["detail"] or "",
+            row["detail"] or "", row["kind"],
         )  # fmt: skip
     for row in gold["capacity"]:
         times = [row[n] for n in ("msgs_full_in_s", "bytes_full_in_s") if row[n] is not None]
@@ -113,12 +168,19 @@ def _server(gold: Gold) -> Iterator[Row]:
                 f"grows by {row['growth_msgs_per_s']:.1f} messages and "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second",
             )  # fmt: skip
+    for row in gold["capacity"]:
+        if row["resets_count"]:
+            yield _told(
+                row, "identity", row["stream"], 78,
+                f"began anew {_counted(row['resets_count'], 'time')}: what it had stored is lost",
+                "its last sequence went back, and its creation time is the same", "began anew",
+            )  # fmt: skip
     made = Counter((row["session"], row["stream"]) for row in gold["capacity"])
     for (session, stream), count in made.items():
         if count > 1:
             yield _told(
                 {"session": session}, "identity", stream, 48,
-                f"deleted and made again {count - 1} times",
+                f"deleted and made again {_counted(count - 1, 'time')}",
                 "its creation time changed while it was recorded",
             )  # fmt: skip
 
@@ -136,19 +198,11 @@ def _rest(gold: Gold) -> Iterator[Row]:
         if lost > 0 or left or row["closes"] is False:
             yield _told(
                 row, "benchmark", row["title"] or row["run_id"], 74 if lost > 0 else 58,
-                f"{lost} messages lost, {left} not accounted for",
+                f"{_counted(lost, 'message')} lost, {left} not accounted for",
                 f"{row['sent_msgs']} sent, {row['acked_msgs']} acknowledged, "
                 f"{row['received_msgs']} received",
             )  # fmt: skip
-    for row in gold["comparison"]:
-        if row["verdict"] in ("slower", "faster"):
-            change = row["mean_change"]
-            yield _told(
-                {"session": row["compared"]}, "comparison", row["metric"],
-                (65 if row["verdict"] == "slower" else 30) + min(abs(change) * 50, 25),
-                f"{row['verdict']} than {row['baseline']}: {change * 100:+.1f} %",
-                f"between {row['low_change'] * 100:+.1f} and {row['high_change'] * 100:+.1f} %",
-            )  # fmt: skip
+    yield from _compared(gold["comparison"])
     for row in gold["session"]:
         segments = row["corrupt_segments_count"]
         lines = row["torn_lines_count"] - row["unfinished_lines_count"]
@@ -161,3 +215,23 @@ def _rest(gold: Gold) -> Iterator[Row]:
             words.append(f"{lines} line{are} left out")
         if words:
             yield _told(row, "recording", row["session"], 50, ", ".join(words), row["damage"])
+
+
+def _compared(rows: list[Row]) -> Iterator[Row]:
+    grouped: dict[tuple[str, str, str, str], list[tuple[float, Row]]] = {}
+    for row in rows:
+        if row["verdict"] in ("slower", "faster"):
+            names = [name for name in (row["stream"], row["consumer"]) if name]
+            subject = " > ".join(names) or row["metric"]
+            change = row["mean_change"]
+            size = 25.0 if change is None else min(abs(change) * 50, 25.0)
+            key = (row["compared"], row["baseline"], row["verdict"], subject)
+            grouped.setdefault(key, []).append((size, row))
+    for (session, baseline, word, subject), many in grouped.items():
+        many.sort(key=lambda pair: (-pair[0], pair[1]["metric"]))
+        yield _told(
+            {"session": session}, "comparison", subject,
+            (65 if word == "slower" else 30) + many[0][0],
+            f"{word} than {baseline}: " + "; ".join(row["words"] for _, row in many),
+            "; ".join(row["interval"] for _, row in many), word,
+        )  # fmt: skip

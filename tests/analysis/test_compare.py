@@ -4,13 +4,32 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
-from natstui.analysis.gold import statistics
-from natstui.analysis.gold.compare import BLOCK_US, SAME, Reduced, compare, reduce
-from tests.analysis.planted import FIRST, SECOND, Analysed
+from benchmarks._fleet import START_AT_US, Fault, Plan
+from benchmarks._sessions import write_session
+from natstui.analysis.defaults import Thresholds
+from natstui.analysis.gold.comparing.blocks import BLOCK_US, reduce
+from natstui.analysis.gold.comparing.statistics import series_of
+from natstui.analysis.gold.comparing.verdicts import (
+    ACK_TIME,
+    PENDING,
+    SAME,
+    THROUGHPUT,
+    Reduced,
+    compare,
+)
+from natstui.analysis.pipeline import analyse
+from natstui.analysis.progress import Progress
+from natstui.analysis.spark.store import Store
+from natstui.model.records.record import AckSample
+from tests.analysis.planted import FIRST, SECOND, WEEK_US, Analysed
+from tests.analysis.test_recorded import table
 
 pytestmark = pytest.mark.spark
 
@@ -31,6 +50,16 @@ def values(session: str, seed: int, factor: float) -> list[tuple[str, str, int, 
     return rows
 
 
+DDL = (
+    "session string, metric string, at_us bigint, value double, stream string, consumer string, "
+    "waiting boolean"
+)
+
+
+def in_full(rows: list[tuple[str, str, int, float]]) -> list[tuple[Any, ...]]:
+    return [(*row, None, None, None) for row in rows]
+
+
 @pytest.fixture(scope="module")
 def reduced(spark: SparkSession) -> list[Reduced]:
     """20 baselines, 20 equal sessions and 20 that are a tenth slower, reduced by Spark."""
@@ -39,8 +68,7 @@ def reduced(spark: SparkSession) -> list[Reduced]:
         rows += values(f"{pair:02d}-a", 3 * pair, 1.0)
         rows += values(f"{pair:02d}-b", 3 * pair + 1, 1.0)
         rows += values(f"{pair:02d}-c", 3 * pair + 2, 1.1)
-    ddl = "session string, metric string, at_us bigint, value double"
-    return reduce(spark.createDataFrame(rows, ddl))
+    return reduce(spark.createDataFrame(in_full(rows), DDL))
 
 
 def verdicts(reduced: list[Reduced], pair: int, other: str) -> dict[str, str]:
@@ -79,13 +107,61 @@ def test_groups_are_pooled_and_compared(reduced: list[Reduced]) -> None:
     assert {row[2]: row[-1] for row in rows} == dict.fromkeys((RTT, SENT, LATENCY), "slower")
 
 
-def test_too_few_values_are_no_verdict() -> None:
-    few = [Reduced(name, RTT, 3, 900.0, 10.0, None) for name in "ab"]
-    assert [row[-1] for row in compare(few, ())] == ["unknown"]
+def test_spark_reduces_a_series_to_the_numbers_that_plain_python_finds(
+    spark: SparkSession, reduced: list[Reduced]
+) -> None:
+    lines = values("00-a", 0, 1.0) + values("00-b", 1, 1.0)
+    for one in reduced:
+        series = [value for *of, _, value in lines if of == [one.session, one.metric]]
+        if series:
+            expected = asdict(series_of(series))
+            assert asdict(one.series) == {k: pytest.approx(v) for k, v in expected.items()}
+    of_few = [("s", RTT, n, float(n * n)) for n in range(4)]
+    (few,) = reduce(spark.createDataFrame(in_full(of_few), DDL))
+    expected = asdict(series_of([0.0, 1.0, 4.0, 9.0]))
+    assert asdict(few.series) == {k: pytest.approx(v) for k, v in expected.items()}
+    assert (few.waiting_share, few.first_at_us) == (None, 0)
 
 
-def test_students_t_is_that_of_the_tables() -> None:
-    assert statistics.t_quantile(0.975, 10) == pytest.approx(2.2281, abs=1e-4)
-    assert statistics.t_quantile(0.995, 30) == pytest.approx(2.7500, abs=1e-4)
-    assert statistics.two_sided_p(1.959964, 1e7) == pytest.approx(0.05, abs=1e-5)
-    assert statistics.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+EARLIER, LATER = "b-earlier", "a-later"
+SLOWER, ACKED_LATER = ("AUDIT-003", "archiver-0011"), ("METRICS-002", "fraud-0004")
+
+
+def two_sessions(folder: Path) -> str:
+    """Write the same fleet twice: later one consumer is slower, another acknowledges later."""
+    for name, started_us, ack_ns, faults in (
+        (EARLIER, START_AT_US, 5_000_000, ()),
+        (LATER, START_AT_US + WEEK_US, 6_000_000, (Fault("slow", 11, 0, 300),)),
+    ):
+        samples = tuple(
+            AckSample(started_us + n * 150_000, *ACKED_LATER, n, n, 1, ack_ns + n % 7 * 400_000)
+            for n in range(2000)
+        )
+        plan = Plan(8, 21, 300, faults=faults, started_at_us=started_us, extra=samples)
+        write_session(folder / name, plan, records_per_segment=10_000)
+    return f"{folder}/*"
+
+
+def test_the_consumers_that_became_slower_are_named_and_no_others(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    store = Store(spark, str(tmp_path / "out"), "run")
+    progress = Progress(lambda _: None, 1)
+    result = analyse(spark, store, [two_sessions(sessions)], Thresholds(), progress, 500)
+    told = table(result, "comparison")
+    assert {(row["baseline"], row["compared"]) for row in told} == {(EARLIER, LATER)}
+    worse = {(r["stream"], r["consumer"], r["metric"]): r for r in told
+             if r["verdict"] in ("slower", "faster") and r["stream"]}  # fmt: skip
+    # How far a backlog is that grows faster and faster, so few polls do not tell for sure.
+    worse.pop((*SLOWER, PENDING), None)
+    assert worse.keys() == {(*SLOWER, THROUGHPUT), (*ACKED_LATER, ACK_TIME)}
+    assert {row["verdict"] for row in worse.values()} == {"slower"}
+    slower, later = worse[*SLOWER, THROUGHPUT], worse[*ACKED_LATER, ACK_TIME]
+    assert slower["low_change"] < -0.5 < slower["high_change"] < -0.4
+    assert later["low_change"] < 1 / 6.2 < later["high_change"] < 0.2
+    rows = table(result, "verdict")
+    found = {row["subject"]: row for row in rows if row["kind"] == "comparison"}
+    row = found[" > ".join(SLOWER)]
+    assert row["sentence"].startswith(f"slower than {EARLIER}: ")
+    assert "throughput -5" in row["sentence"]
+    assert "throughput between -6" in row["evidence"]

@@ -17,7 +17,9 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.analysis import (
     oracle_bench,
+    oracle_comparison,
     oracle_consumers,
+    oracle_picture,
     oracle_rates,
     oracle_rest,
     oracle_verdict,
@@ -56,6 +58,8 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "bench_latency_summary": oracle_bench.bench_latency_summary,
     "bench_account": oracle_bench.bench_account,
     "bench_knee": oracle_bench.bench_knee,
+    "picture": oracle_picture.picture,
+    "note": oracle_rest.notes,
 }
 OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups"}
 """Tables with tests of their own below."""
@@ -105,11 +109,21 @@ def test_a_damaged_recording_is_a_finding(analysed: Analysed) -> None:
 
 
 def test_comparisons_are_those_of_welch_and_holm(analysed: Analysed) -> None:
-    values = {name: oracle_rest.blocks(name, many) for name, many in analysed.records.items()}
+    values = {
+        name: oracle_comparison.blocks(name, many) for name, many in analysed.records.items()
+    }
     expected = [
-        row for other in (SECOND, THIRD) for row in oracle_rest.comparison(FIRST, other, values)
+        row
+        for other in (SECOND, THIRD)
+        for row in oracle_comparison.comparison(FIRST, other, values)
     ]
-    assert_alike("comparison", found(analysed, "comparison"), expected)
+    rows = found(analysed, "comparison")
+    worded = ("words", "interval")
+    bare = [{name: row[name] for name in row if name not in worded} for row in rows]
+    assert_alike("comparison", bare, expected)
+    for row in rows:
+        known = row["p_value"] is not None
+        assert [bool(row[name]) for name in worded] == [known, known]
 
 
 def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(

@@ -5,12 +5,15 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 
 import pytest
 from pyspark.errors import PySparkException
 
-from natstui.analysis.folders import check_remote, check_sessions, glob_escaped
+from natstui.analysis.defaults import SMALL_BYTES
+from natstui.analysis.folders import check_remote, check_sessions, glob_escaped, recorded_bytes
+from natstui.analysis.pipeline import is_small
 from natstui.analysis.spark.failures import explain
 from natstui.errors import AnalysisError, SessionError
 
@@ -49,6 +52,39 @@ def test_a_folder_with_the_signs_of_a_pattern_in_its_name_is_meant_literally(
     assert r"a\[1\]\{b\}" in found
 
 
+def test_how_much_is_recorded_is_known_before_spark_starts_but_for_urls(tmp_path: Path) -> None:
+    folder = tmp_path / "of [7]"
+    folder.mkdir()
+    sizes_bytes = {"session.json": 100, "records-000001.jsonl.gz": 10, "records-000002.jsonl": 40}
+    for name, size_bytes in sizes_bytes.items():
+        (folder / name).write_bytes(bytes(size_bytes))
+    sessions = check_sessions([str(folder)])
+    assert sessions == [glob_escaped(str(folder))] != [str(folder)]
+    size_bytes = recorded_bytes([*sessions, *sessions])
+    assert size_bytes is not None
+    # What is packed counts as what it holds.
+    assert 2 * 240 <= size_bytes <= 2 * 340
+    assert recorded_bytes([*sessions, "s3a://bucket/session"]) is None
+
+
+def test_spark_starts_for_little_only_where_little_is_recorded_and_it_runs_here(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few, many = tmp_path / "few", tmp_path / "many"
+    for folder, size_bytes in ((few, 1000), (many, SMALL_BYTES + 1)):
+        folder.mkdir()
+        (folder / "session.json").write_text("{}")
+        (folder / "records-000001.jsonl").write_bytes(bytes(size_bytes))
+    here = Namespace(master=None, remote=None)
+    assert is_small(here, [str(few)])
+    assert is_small(Namespace(master="local[2]", remote=None), [str(few)])
+    assert not is_small(here, [str(few), str(many)])
+    assert not is_small(Namespace(master="spark://127.0.0.1:7077", remote=None), [str(few)])
+    assert not is_small(Namespace(master=None, remote="sc://127.0.0.1:15002"), [str(few)])
+    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    assert not is_small(here, [str(few)])
+
+
 def test_urls_are_left_to_hadoop() -> None:
     assert check_sessions(["s3a://bucket/*"]) == ["s3a://bucket/*"]
 
@@ -74,6 +110,7 @@ def test_a_connect_server_that_is_not_there_is_said_at_once(address: str, senten
 
 HOLDER = """
 import sys, time
+from natstui.analysis.defaults import SMALL_BYTES
 from natstui.analysis.folders import locked
 with locked(sys.argv[1], lambda: print("waits", flush=True)) as alone:
     print("alone" if alone else "shared", flush=True)

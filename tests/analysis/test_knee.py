@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
+from typing import Any
 
 import pytest
 from pyspark.sql import DataFrame, SparkSession
@@ -22,15 +24,15 @@ def frame(spark: SparkSession, table: Table, rows: list[dict[str, object]]) -> D
     return spark.createDataFrame(values, table.ddl())
 
 
-def test_the_knee_is_the_last_load_before_the_p99_breaks_away(spark: SparkSession) -> None:
+def levels(spark: SparkSession, run: Callable[[int], tuple[int, int]]) -> list[Any]:
+    """Return the levels of a run of 100 s; `run` has what a second sent, and its latency."""
     intervals, latencies = [], []
     for second in range(100):
-        level = second // 10
+        sent, latency_ns = run(second)
         head = {"session": "s", "run_id": "r", "at_us": second * 1_000_000, "role": "pub",
                 "worker_id": 0, "phase": "steady"}  # fmt: skip
-        counts = {"sent_msgs": 1000 * (level + 1), "acked_msgs": 0, "received_msgs": 0}
+        counts = {"sent_msgs": sent, "acked_msgs": 0, "received_msgs": 0}
         intervals.append({**head, **counts, "acks_sent_msgs": 0})
-        latency_ns = 1_000_000 if level < 7 else 9_000_000
         told = {"metric": "ack", "corrected": True, "latency_ns": latency_ns}
         latencies.append({**head, **told, "latencies_count": 100})
     made = {
@@ -39,5 +41,22 @@ def test_the_knee_is_the_last_load_before_the_p99_breaks_away(spark: SparkSessio
     }
     empty = frame(spark, BENCH_RESULT, [])
     silver = Silver(**{f.name: made.get(f.name, empty) for f in fields(Silver)})
-    rows = bench_knee(silver, slots(silver)).collect()
-    assert [(r["level_count"], r["load_per_s"]) for r in rows if r["knee"]] == [(7, 7000.0)]
+    return bench_knee(silver, slots(silver)).collect()
+
+
+def test_the_knee_is_the_last_load_before_the_p99_breaks_away(spark: SparkSession) -> None:
+    def ramp(second: int) -> tuple[int, int]:
+        return 1000 * (second // 10 + 1), 1_000_000 if second < 70 else 9_000_000
+
+    rows = levels(spark, ramp)
+    assert [(r["level_count"], round(r["load_per_s"], -3)) for r in rows if r["knee"]] == [
+        (7, 7000.0)
+    ]
+
+
+def test_a_run_of_constant_load_has_no_knee_however_its_latency_leaps(spark: SparkSession) -> None:
+    def steady(second: int) -> tuple[int, int]:
+        sent = 400 if second in (0, 99) else 800 + second % 7 - 3
+        return sent, 9_000_000 if second % 7 == 6 else 1_000_000
+
+    assert [r["load_per_s"] for r in levels(spark, steady) if r["knee"]] == []

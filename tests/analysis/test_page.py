@@ -8,10 +8,12 @@ from html.parser import HTMLParser
 from typing import Any
 
 from natstui.analysis.gold.answers import ANSWERS
+from natstui.analysis.gold.telling.picture import PICTURE
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import cell_text, heads, sections, shown
 from natstui.cli.sessions.analyze import report_lines
 from natstui.units import title_text
+from tests.analysis import drawn
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -28,10 +30,17 @@ HOSTILE = (
 NAMES_COUNT = 10_000
 SECTIONS = {answer.table.name: answer.section for answer in ANSWERS if answer.section}
 ALLOWED = {
-    "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "input", "main",
-    "section", "p", "div", "table", "thead", "tbody", "tr", "th", "td", "script", "svg", "path",
-    "text", "line", "figure", "figcaption",
+    "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "h4", "input",
+    "main", "section", "p", "div", "table", "thead", "tbody", "tr", "th", "td", "script", "svg",
+    "path", "text", "line", "circle", "figure", "figcaption", "ol", "ul", "li", "span", "b", "i",
+    "button",
 }  # fmt: skip
+
+
+def bucket(number: int) -> dict[str, Any]:
+    """What is drawn of everything in one second."""
+    return {"session": "B", "rank_count": 0, "bucket_at_us": number * 60_000_000, "width_s": 60,
+            "published_per_s": 1234.0 + number, "pending_msgs": 3.0}  # fmt: skip
 
 
 def result(names_count: int) -> dict[str, Any]:
@@ -48,12 +57,15 @@ def result(names_count: int) -> dict[str, Any]:
     for number in range(names_count):
         name = f"{HOSTILE[number % len(HOSTILE)]}-{number}"
         stuck["rows"].append([name for _ in stuck["columns"]])
-    load = ("session", "bucket_at_us", "published_per_s", "delivered_per_s", "pending_mean_msgs")
-    rows = [[HOSTILE[0], at * 60_000_000, 1.0 * at, None, 3.0] for at in range(5)]
-    tables["load"] = {
+    drawn_names = [column.name for column in PICTURE.columns]
+    rows = [
+        [HOSTILE[0] if name == "session" else bucket(at).get(name) for name in drawn_names]
+        for at in range(5)
+    ]
+    tables["picture"] = {
         "meaning": "",
         "section": None,
-        "columns": [{"name": n, "type": "", "unit": "", "meaning": ""} for n in load],
+        "columns": [{"name": n, "type": "", "unit": "", "meaning": ""} for n in drawn_names],
         "rows": rows,
         "cut": False,
     }
@@ -92,7 +104,23 @@ def test_ten_thousand_hostile_names_are_text_and_nothing_else() -> None:
     columns = len(SECTIONS["stuck"].columns)
     assert len(seen.cells) == NAMES_COUNT * columns
     assert seen.cells[0] == "<script>alert(1)</script>-0"
+    assert_harmless(document)
+
+
+def assert_harmless(document: str) -> None:
     assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", document)
+
+
+def test_hostile_names_are_harmless_in_every_chart_and_finding() -> None:
+    document = page(drawn.result(sessions=(HOSTILE[0], HOSTILE[2]), names=HOSTILE, lasted_s=40))
+    seen = Seen()
+    seen.feed(document)
+    assert set(seen.tags) <= ALLOWED
+    assert (seen.tags["script"], seen.tags["style"]) == (1, 1)
+    assert not {name for name in seen.attributes if name.startswith("on")}
+    assert not {"src", "href", "action", "style", "srcdoc"} & seen.attributes
+    assert seen.tags["svg"] > 50
+    assert_harmless(document)
 
 
 def test_a_session_alone_is_not_named_in_every_row() -> None:
@@ -119,16 +147,19 @@ def test_the_text_holds_no_escape_and_no_control_character() -> None:
 def test_each_finding_is_told_whole_however_narrow_the_terminal_is() -> None:
     told = result(0)
     names = [column["name"] for column in told["tables"]["verdict"]["columns"]]
-    finding = {"rank_count": 1, "session": "A", "subject": "ORDERS > billing",
+    finding = {"rank_count": 1, "harm": "stuck", "code": "NT-C08", "session": "A",
+               "subject": "ORDERS > billing", "advice": "Start the client.",
                "sentence": "stuck for 58 s: no subscriber", "start_at_us": 0,
                "evidence": "ack floor 0, 590 pending, 0 of 1000 unacknowledged"}  # fmt: skip
     told["tables"]["verdict"]["rows"] = [[finding[name] for name in names]]
     lines = report_lines(told, 60)
     start = lines.index("WORTH LOOKING AT") + 1
-    assert lines[start] == " 1  ORDERS > billing: stuck for 58 s: no subscriber"
-    rest = " ".join(line.strip() for line in lines[start + 1 : start + 3])
-    assert rest.split() == f"{finding['evidence']} · 1970-01-01 00:00:00 · A".split()
-    assert all(len(line) <= 60 for line in lines[start : start + 3])
+    head = " ".join(line.strip() for line in lines[start : start + 2])
+    assert head == "1  [stuck NT-C08] ORDERS > billing: stuck for 58 s: no subscriber"
+    rest = " ".join(line.strip() for line in lines[start + 2 : start + 5])
+    told_last = f"{finding['evidence']} · 1970-01-01 00:00:00 · A → Start the client."
+    assert rest.split() == told_last.split()
+    assert all(len(line) <= 60 for line in lines[start : start + 5])
 
 
 def test_titles_leave_the_unit_to_the_cells_but_keep_the_time_of_a_rate() -> None:
@@ -158,29 +189,19 @@ def test_no_two_columns_of_a_section_have_the_same_head() -> None:
 
 def test_a_recording_shorter_than_one_bucket_shows_its_values_and_no_empty_picture() -> None:
     told = result(0)
-    names = [column["name"] for column in told["tables"]["load"]["columns"]]
-    bucket = {"session": "B", "bucket_at_us": 60_000_000, "published_per_s": 1234.0,
-              "delivered_per_s": None, "pending_mean_msgs": 3.0}  # fmt: skip
-    told["tables"]["load"]["rows"] = [[bucket[name] for name in names]]
-    document = page(told)
-    assert "<svg" not in document
-    figures = re.findall(r"<figcaption>([^<]*)</figcaption><p>([^<]*)</p>", document)
-    assert [title for title, _ in figures] == ["Messages per second", "Messages pending"]
-    assert figures[0][1].startswith("1970-01-01 00:01:00: published 1234")
-    assert "delivered" not in figures[0][1] and "pending 3" in figures[1][1]
+    names = [column["name"] for column in told["tables"]["picture"]["columns"]]
+    told["tables"]["picture"]["rows"] = [[bucket(1).get(name) for name in names]]
     lines = report_lines(told, 100)
     after = lines[lines.index("LOAD OF B") + 1]
-    assert after.startswith("1970-01-01 00:01:00: published/s 1234")
-    # Two moments are a chart again, also where one line is known at one of them only.
-    later = {**bucket, "bucket_at_us": 120_000_000, "delivered_per_s": 7.0}
-    told["tables"]["load"]["rows"].append([later[name] for name in names])
-    assert page(told).count("<svg") == 2
+    assert after.startswith("1970-01-01 00:01:00: published/s 1235")
+    later = {**bucket(2), "delivered_per_s": 7.0}
+    told["tables"]["picture"]["rows"].append([later.get(name) for name in names])
     assert any("delivered/s" in line for line in report_lines(told, 100))
 
 
-def test_a_report_begins_with_findings_and_verdict_and_leaves_out_what_was_not_there() -> None:
+def test_a_report_begins_with_verdict_and_findings_and_leaves_out_what_was_not_there() -> None:
     found = [one.table for one in sections(result(1))]
-    assert found[:2] == ["finding_groups", "verdict"]
+    assert found[:2] == ["verdict", "finding_groups"]
     assert found == [name for name, section in SECTIONS.items() if not section.optional]
     assert {name for name, section in SECTIONS.items() if section.optional} == {
         "ack_time_summary", "bench_throughput", "bench_latency_summary", "bench_account",

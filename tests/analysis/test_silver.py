@@ -5,6 +5,8 @@ from __future__ import annotations
 import gzip
 import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 from natstui.lines import SCHEMA_VERSION
 from natstui.session.read.recording import Recording
-from tests.analysis.damaged import NAME, small
+from tests.analysis.damaged import NAME, NO_CUTS, small
 from tests.analysis.planted import Analysed
 from tests.session.making import made
 from tests.session.test_format import VERSION_1
@@ -68,7 +70,7 @@ def test_samples_are_sorted_once_and_never_pass_through_python(
     spark: SparkSession, sessions: Path
 ) -> None:
     folders = [source.folder for source in find_sources(spark, [str(small(sessions))])]
-    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    nothing = spark.createDataFrame([], NO_CUTS)
     text = plan(silver_samples.consumer_samples(read_lines(spark, folders, []), nothing))
     assert len(re.findall(r"Exchange hashpartitioning\(series_id", text)) == 1
     assert len(re.findall(r"(?<!Broadcast)Exchange (?:hash|range|Round|Single)", text)) == 1
@@ -76,20 +78,30 @@ def test_samples_are_sorted_once_and_never_pass_through_python(
     assert not re.search(r"Python|ArrowEval|BatchEval", text)
 
 
+@contextmanager
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Have Spark compile queries, as it does where there is more to read."""
+    wanted = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    usual = {name: spark.conf.get(name) for name in wanted}
+    for name, value in wanted.items():
+        spark.conf.set(name, value)
+    try:
+        yield
+    finally:
+        for name, kept in usual.items():
+            spark.conf.set(name, kept)
+
+
 def test_every_step_over_samples_is_compiled_and_short_enough_for_the_jvm_to_compile_too(
     spark: SparkSession, sessions: Path
 ) -> None:
     folders = [source.folder for source in find_sources(spark, [str(small(sessions))])]
-    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    nothing = spark.createDataFrame([], NO_CUTS)
     debug = getattr(spark._jvm.org.apache.spark.sql.execution.debug, "package$")
     for samples in (silver_samples.consumer_samples, silver_samples.stream_samples):
-        # An adaptive plan is compiled piece by piece, while it runs.
-        spark.conf.set("spark.sql.adaptive.enabled", "false")
-        try:
+        with compiled(spark):
             rows = samples(read_lines(spark, folders, []), nothing)
             executed = rows._jdf.queryExecution().executedPlan()
-        finally:
-            spark.conf.unset("spark.sql.adaptive.enabled")
         found = getattr(debug, "MODULE$").codegenStringSeq(executed)
         steps = [found.apply(number) for number in range(found.size())]
         one = re.compile(
@@ -104,7 +116,7 @@ def test_packed_polls_and_those_of_version_1_say_the_same(
 ) -> None:
     first = shutil.copytree(VERSION_1, tmp_path / "20261118T121320Z-first")
     second = made(sessions, Recording(first).records())
-    nothing = spark.createDataFrame([], "session string, gap_ends array<bigint>")
+    nothing = spark.createDataFrame([], NO_CUTS)
     rows = []
     for folder in (first, second):
         samples = silver_samples.consumer_samples(read_lines(spark, [str(folder)], []), nothing)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from benchmarks._fleet import START_AT_US
+from natstui.analysis.gold.telling.harm import HARMS
 from natstui.model.records.record import Advisory
 from tests.analysis.planted import GAP, Analysed, consumer_series
 
@@ -139,8 +140,9 @@ def test_gaps_elections_absent_leaders_and_late_replicas_are_told(analysed: Anal
 def test_the_verdict_tells_ten_things_in_order_and_each_has_evidence(analysed: Analysed) -> None:
     rows = analysed.gold["verdict"]
     assert sorted(row["rank_count"] for row in rows) == list(range(1, 11))
-    weights = [r["weight_count"] for r in sorted(rows, key=lambda row: row["rank_count"])]
-    assert weights == sorted(weights, reverse=True)
-    assert all(row["sentence"] and row["subject"] for row in rows)
+    rows = sorted(rows, key=lambda row: row["rank_count"])
+    order = [(list(HARMS).index(row["harm"]), -row["weight_count"]) for row in rows]
+    assert order == sorted(order)
+    assert all(row["sentence"] and row["subject"] and row["advice"] for row in rows)
     kinds = {row["kind"] for row in rows}
     assert {"stuck", "lag", "poison", "availability", "comparison"} <= kinds

@@ -28,6 +28,20 @@ OTHER_MEANINGS = {
 """Where one of the words is said of something else."""
 
 
+def test_what_is_recorded_has_one_clock_that_counts_while_the_machine_sleeps() -> None:
+    rooms = ("natstui.jetstream.polling", "natstui.jetstream.connection", "natstui.session.write")
+    found = [module.name for module in modules()
+             if module.name.startswith(rooms) and "monotonic" in names_in(module)]  # fmt: skip
+    assert found == []
+
+
+def names_in(module: Module) -> set[str]:
+    """Return the attributes that a module looks up, without what follows `_ns`."""
+    return {
+        node.attr.removesuffix("_ns") for node in module.nodes() if isinstance(node, ast.Attribute)
+    }
+
+
 def strings(module: Module) -> set[str]:
     """Return every string constant of a module."""
     return {
@@ -138,7 +152,7 @@ def test_a_row_of_watch_is_declared_filled_and_drawn_in_one_module() -> None:
 
 def test_what_an_action_asks_for_is_written_in_one_module() -> None:
     arguments = {field.path for it in ACTIONS.values() for field in it.arguments}
-    assert arguments == {"filter", "seq", "keep", "pause_until", "group"}
+    assert arguments == {"filter", "seq", "keep", "pause_until", "group", "preferred"}
     words = {field.help for it in ACTIONS.values() for field in it.arguments}
     again = {module.name for module in modules() if strings(module) & words}
     assert again == {"natstui.model.records.actions"}

@@ -68,7 +68,7 @@ CASES: dict[Action, Case] = {
     "edit_stream": Case("7 of 10 messages", {"max_msgs": 3}, ("--max-msgs", "3"), edits=True),
     "delete_stream": Case("all 10 messages"),
     "purge_stream": Case("8 of 10 messages", {"keep": 2}, ("--keep", "2")),
-    "delete_message": Case("1 message, 3 of s.a", {"seq": 3}),
+    "delete_message": Case("1 message, 3 of s.a", {"seq": 3}, ("3",)),
     "edit_consumer": Case(
         "at most 10 messages", {"filter_subject": "s.b"}, ("--filter", "s.b"), edits=True
     ),
@@ -78,10 +78,19 @@ CASES: dict[Action, Case] = {
 SENT: tuple[JournalAction, ...] = ("publish", "request")
 """Not a change of an asset, but it may remove too: by a roll-up, or by asking the API itself."""
 
+STORED: dict[JournalAction, tuple[str, ...]] = {
+    "put_key": ("B", "k", "new"),
+    "delete_key": ("B", "k"),
+    "purge_key": ("B", "k"),
+    "put_object": ("B", "/dev/null", "--name", "k"),
+    "delete_object": ("B", "k"),
+}
+"""Done to what a bucket holds: the words of its command behind the verb."""
+
 
 def test_no_action_that_removes_is_left_out() -> None:
     removing = {name for name, it in CATALOGUE.items() if it.removes != "never"}
-    assert removing == {*CASES, *SENT}
+    assert removing == {*CASES, *SENT, *STORED}
     changing = set(_names(JournalAction)) - set(_names(SilenceAction))
     assert set(CATALOGUE) == changing, "an action that is in no catalogue"
     assert {name for name in removing if CATALOGUE[name].removes == "always"} == IRREVERSIBLE
@@ -97,7 +106,9 @@ def _names(kind: Any) -> Iterator[str]:
 
 def test_no_command_that_writes_is_left_out() -> None:
     commands = set(_that_write(root, ()))
-    assert commands == {it.headless for it in CATALOGUE.values() if it.headless} | {"undo"}
+    known = {it.headless for it in CATALOGUE.values() if it.headless}
+    beside = {word for it in CATALOGUE.values() for word in it.beside}
+    assert commands == known | beside | {"undo"}
 
 
 def _that_write(command: click.Command, path: tuple[str, ...]) -> Iterator[str]:
@@ -255,6 +266,34 @@ def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
         done = shell.run(*words, "--yes")
         assert done.returncode == 0, done.stderr
         assert case.said in done.stderr, "said also to whoever is not asked"
+
+
+@pytest.mark.parametrize("action", sorted(STORED))
+def test_a_command_that_removes_from_a_bucket_says_what_and_does_nothing_on_a_closed_stdin(
+    nats_server: Broker, tmp_path: Path, action: JournalAction
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    production = replace_environment(shell, NATSTUI_CONNECTION_PRODUCTION="true")
+    words = (*CATALOGUE[action].headless.split(), *STORED[action])
+    of = words[0]
+    shell.ok(of, "add", "B")
+    value = ("k", "value") if of == "kv" else ("--name", "k")
+    shell.ok(of, "put", "B", *value, stdin="value")
+    for run, flags in (
+        (shell, ()),
+        (shell, ("--confirm", "OTHER")),
+        (shell, ("--read-only", "--yes")),
+        (production, ("--yes",)),
+    ):
+        done = run.run(*words, *flags)
+        assert (done.returncode, done.stdout) == (5, ""), flags
+        output = () if of == "kv" else ("--output", "-")
+        assert shell.ok(of, "get", "B", "k", *output) == "value", flags
+    said = "is overwritten" if action == "put_object" else "for good"
+    assert said in shell.run(*words).stderr
+    done = shell.run(*words, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert said in done.stderr, "said also to whoever is not asked"
 
 
 def replace_environment(shell: Shell, **values: str) -> Shell:

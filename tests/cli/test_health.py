@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
+import signal
 import subprocess
 import sys
+from asyncio.subprocess import PIPE
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import nats
+import nats.js.errors
 import pytest
 from nats.js.api import ConsumerConfig, StreamConfig
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
@@ -187,8 +192,7 @@ def test_a_recording_is_judged_as_it_was_live(url: str, tmp_path: Path) -> None:
 
 
 def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) -> None:
-    ended = asyncio.run(tapped(server.url))
-    told = json.loads(ended.stdout)
+    told = asyncio.run(tapped(server.url, "10s"))
     assert (told["stream"], told["consumer"]) == ("TAPPED", "C")
     assert told["status"] and told["state"]["ack_policy"] == "explicit"
     tap = told["tap"]
@@ -201,25 +205,42 @@ def test_a_tap_counts_what_clients_answer_and_says_what_it_cost(server: Broker) 
     assert tap["stored_to_acked_p50_ns"] > 0
 
 
-async def tapped(url: str) -> subprocess.CompletedProcess[str]:
-    """Answer ten messages after the tap has begun, which the server shows as a subscription."""
+def test_a_tap_that_is_stopped_before_its_time_tells_what_it_read(server: Broker) -> None:
+    tap = asyncio.run(tapped(server.url, "5m"))["tap"]
+    assert tap["ended"] == "ended: it was stopped" and tap["elapsed_s"] < 300
+    assert tap["counts"]["acks_count"] == 8 and tap["counts"]["naks_count"] == 2
+
+
+async def tapped(url: str, for_text: str) -> dict[str, Any]:
+    """Answer ten messages after the tap has begun, which the server shows as a subscription.
+
+    One of more than a minute is stopped.
+    """
     nc = await nats.connect(url)
     js = nc.jetstream()
+    with suppress(nats.js.errors.NotFoundError):
+        await js.delete_stream("TAPPED")
     await js.add_stream(StreamConfig(name="TAPPED", subjects=["tapped"]))
     await js.add_consumer("TAPPED", ConsumerConfig(durable_name="C", ack_wait=600))
     for _ in range(10):
         await js.publish("tapped", b"x")
     messages = await (await js.pull_subscribe_bind("C", "TAPPED")).fetch(10)
-    words = ("stuck", "--server", url, "TAPPED", "C", "--for", "1s", "--tap", "10s", "--json")
-    running = asyncio.create_task(asyncio.to_thread(run, *words))
+    running = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "natstui", "stuck", "--server", url, "TAPPED", "C",
+        "--for", "1s", "--tap", for_text, "--json", stdout=PIPE, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
     while await nobody_listens(nc):
         await asyncio.sleep(0.05)
     for number, message in enumerate(messages):
         await (message.ack() if number < 8 else message.nak(delay=600))
     await nc.flush()
-    ended = await running
+    if for_text.endswith("m"):
+        await asyncio.sleep(1)
+        running.send_signal(signal.SIGINT)
+    out, _ = await asyncio.wait_for(running.communicate(), 120)
     await nc.close()
-    return ended
+    told: dict[str, Any] = json.loads(out)
+    return told
 
 
 async def nobody_listens(nc: nats.NATS) -> bool:

@@ -45,6 +45,8 @@ _NOTICED_S = 8.0
 """How much longer a freeze of the node we are connected to lasts: until pings tell of it."""
 _NAMED_S = 10.0
 _CLEARED_S = 5.0
+_ASKED_EVERY_S = 0.1
+"""How often we ask the leaders ourselves."""
 _AT_ONCE_S = 0.5
 """All of them answer within this, where each has a leader."""
 _BACK_S = 40.0
@@ -130,6 +132,8 @@ class Bench:
         self.client = client
         self.truth: dict[str, list[tuple[float, int]]] = {}
         """Stream → when, on our monotonic clock, its last sequence was which."""
+        self.trips: dict[str, list[tuple[float, float]]] = {}
+        """Stream → when we asked its leader, and how long the answer took."""
 
     async def prepare(self) -> None:
         for i, name in enumerate(_R1, start=1):
@@ -171,7 +175,7 @@ class Bench:
                     at_s = time_us(reply["ts"]) / 1e6 - _WALL_S
                     seq = reply["state"]["last_seq"]
                     self.truth.setdefault(reply["config"]["name"], []).append((at_s, seq))
-            await asyncio.sleep(max(0.0, began_s + 0.1 - time.monotonic()))
+            await asyncio.sleep(max(0.0, began_s + _ASKED_EVERY_S - time.monotonic()))
 
     async def answers(self, names: set[str]) -> None:
         """Return when everybody's leader answers, consumers' too: the servers are back."""
@@ -195,8 +199,13 @@ class Bench:
 
     async def _ask(self, verb: str) -> Any:
         """Return an answer; None when there is none soon, or it says no."""
+        asked_s = time.monotonic()
         try:
-            return json.loads(await self.client.request(verb, timeout_s=0.7))
+            reply = json.loads(await self.client.request(verb, timeout_s=0.7))
+            if verb.startswith("STREAM.INFO."):
+                trips = self.trips.setdefault(reply["config"]["name"], [])
+                trips.append((asked_s, time.monotonic() - asked_s))
+            return reply
         except (RequestFailed, ServerGone):
             await asyncio.sleep(0.05)
             return None
@@ -305,8 +314,9 @@ async def run_cell(bench: Bench, fault: str, which: str) -> Report:
     _judge_names(report, w, named, began_s, connected_s, mended_s)
     _judge_rhythm(report, w, whole, connected_s, mended_s)
     _judge_events(report, w, set(led), began_s)
+    late = sorted(trip for name in whole for trip in bench.trips[name])
     for name in (*_R1, *_R3):
-        _judge_rates(report, w, name, bench.truth[name])
+        _judge_rates(report, w, name, bench.truth[name], late)
     if report.cleared_s > _CLEARED_S + report.slack_s:
         report.faults.append(f"{report.cleared_s:.1f} s after the recovery: {trouble}")
     return report
@@ -403,7 +413,8 @@ def _judge_rhythm(
         return
     middle = sorted(gaps)[len(gaps) // 2]
     report.beats = f"each {middle:.2f}, longest {max(gaps):.2f} s"
-    if middle > 1.6 + report.slack_s or max(gaps) > 4.0 + report.slack_s:
+    # Gaps are whole polls of a little more than a second: four of them, not five.
+    if middle > 1.6 + report.slack_s or max(gaps) > 4.5 + report.slack_s:
         report.faults.append(f"healthy rows came every {middle:.2f} s, at most {max(gaps):.2f} s")
 
 
@@ -430,8 +441,18 @@ def _judge_events(report: Report, w: Watcher, names: set[str], began_s: float) -
     report.faults += [f"{what} is still unavailable at the end" for what in left]
 
 
-def _judge_rates(report: Report, w: Watcher, name: str, truth: list[tuple[float, int]]) -> None:
-    """Compare each rate shown with when the stream's leader had these sequences."""
+def _judge_rates(
+    report: Report,
+    w: Watcher,
+    name: str,
+    truth: list[tuple[float, int]],
+    late: list[tuple[float, float]],
+) -> None:
+    """Compare each rate shown with when the stream's leader had these sequences.
+
+    When an answer was made is known as well as it came quickly: `late` tells how long questions
+    to leaders took that nothing had happened to.
+    """
     truth = sorted(truth)
     looked: set[tuple[tuple[float, int], tuple[float, int]]] = set()
     for seen in w.seen:
@@ -444,18 +465,27 @@ def _judge_rates(report: Report, w: Watcher, name: str, truth: list[tuple[float,
         off = sum(_off_s(point, truth) for point in points) / (to_s - from_s)
         report.rates_count += 1
         report.worst_percent = max(report.worst_percent, 100 * off)
-        if off > 0.1:
+        trips = [trip_s for at_s, trip_s in late if from_s - 1 < at_s < to_s]
+        if off > 0.1 + max(trips, default=0.0) / (to_s - from_s):
             per_s = (points[1][1] - points[0][1]) / (to_s - from_s)
-            report.faults.append(f"{name} is shown with {per_s:.1f}/s, {100 * off:.0f} % off")
+            about = [it for it in truth if from_s - 1 < it[0] < to_s + 1]
+            report.faults.append(
+                f"{name} is shown with {per_s:.1f}/s, {100 * off:.0f} % off: between {points}, "
+                f"its leader said {about}, leaders took up to {max(trips, default=0.0):.3f} s"
+            )
 
 
 def _off_s(point: tuple[float, int], truth: list[tuple[float, int]]) -> float:
     """Return how far a sequence is told from the time in which it was the last one.
 
-    A leader that was frozen says old things for a moment when it goes on: these do not count.
+    A leader that was frozen, or that others replaced without its knowing, says old things for a
+    moment: these do not count.
     """
     at_s, seq = point
     most_s = min((told_s for told_s, told in truth if told > seq), default=at_s)
+    again_s = max((told_s for told_s, told in truth if told == seq), default=most_s)
+    if again_s > most_s:
+        most_s = again_s + _ASKED_EVERY_S
     earlier = (told_s for told_s, told in truth if told < seq and told_s < most_s)
     least_s = max(earlier, default=at_s)
     return max(0.0, least_s - at_s, at_s - most_s)

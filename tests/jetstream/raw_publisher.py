@@ -10,11 +10,16 @@ from urllib.parse import urlsplit
 class RawPublisher:
     """Speaks the protocol by hand: any bytes as subject, headers and payload."""
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, identity: bytes = b"") -> None:
         address = urlsplit(url)
         self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
         self._socket.recv(65536)
-        self._socket.sendall(b'CONNECT {"verbose":false,"pedantic":false,"headers":true}\r\n')
+        words = b'"verbose":false,"pedantic":false,"headers":true' + identity
+        self.send(b"CONNECT {%s}\r\n" % words)
+
+    def send(self, line: bytes) -> None:
+        """Send a line of the protocol."""
+        self._socket.sendall(line)
 
     def publish(self, subject: bytes, payload: bytes, headers: bytes = b"") -> None:
         """Send one message."""

@@ -239,7 +239,7 @@ def test_every_write_is_in_the_journal_with_both_configurations(
         assert json.loads(edited.after_json or "")["max_age"] == 3600 * S
         assert edited.who.endswith(")")
         assert [entry_command(entry) for entry in entries] == [
-            "nats stream add S --storage=memory --no-allow-direct --defaults",
+            "nats stream add S --subjects=S --storage=memory --no-allow-direct --defaults",
             "nats stream edit S --max-age=1h --force",
             "nats stream add U --subjects=t --no-allow-direct --defaults",
         ]

@@ -94,6 +94,7 @@ def test_a_time_leads_to_the_first_message_since(
         found = page(session, from_time=moment, page_msgs=5)
         assert found.sought_seq == 153
         assert sequences(found)[:2] == [153, 155]
+        assert page(session, from_time="10m ago").sought_seq == STORED[0]
         for wrong in ("yesterday", "0001-01-01T00:00:00+14:00"):
             with pytest.raises(UsageError, match="is not a time"):
                 page(session, from_time=wrong)

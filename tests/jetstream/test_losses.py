@@ -205,5 +205,5 @@ def test_what_is_done_to_a_consumer_is_refused_where_none_is_named(
         created_at_us = session.run(read_asset(session.writer, "stream", "S")).created_at_us
         for action in OF_CONSUMER:
             change = PreviewChange(1, action, "S", None, "{}", created_at_us)
-            with pytest.raises(Refused, match="which consumer of S is meant"):
+            with pytest.raises(Refused, match="which consumer of S is meant: nothing was done"):
                 session.run(preview_change(session.writer, change))

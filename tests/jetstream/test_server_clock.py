@@ -35,6 +35,19 @@ def test_a_late_answer_of_a_server_that_is_not_known_has_no_time() -> None:
     assert clocks.made_mono_us("n3", 7 * HOUR_US + SECOND_US, 5_000_000, 9_000_000) == 6_005_000
 
 
+def test_a_late_answer_of_nobody_knows_whom_is_never_dated_when_it_came() -> None:
+    clocks = ServerClocks()
+    # Without a leader any replica answers: made at 1.001 s, held back with the list until 5 s.
+    late = (None, HOUR_US + 1_001_000, SECOND_US, 5 * SECOND_US)
+    assert clocks.made_mono_us(*late) == SECOND_US
+    clocks.made_mono_us("n1", HOUR_US, 0, 0)
+    assert clocks.made_mono_us(*late) == 1_001_000
+    # It cannot be of one whose clock says another hour; of several it may be the earliest.
+    clocks.made_mono_us("n2", 0, 0, 0)
+    clocks.made_mono_us("n3", HOUR_US - SECOND_US, 0, 0)
+    assert clocks.made_mono_us(*late) == 1_001_000
+
+
 def test_a_clock_that_was_set_gives_no_time_until_a_quick_answer() -> None:
     clocks = ServerClocks()
     clocks.made_mono_us("n1", 0, 0, 0)

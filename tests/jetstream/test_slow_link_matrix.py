@@ -10,6 +10,7 @@ import nats
 import pytest
 from nats.aio.client import Client as NatsClient
 
+from natstui.clock import steady_s
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.poller import poll
@@ -144,7 +145,7 @@ def _look(
         cell.allowed_s = needed_s(wire) + link.stalled_s + way_s
         cell.complete_s = at_s if cell.rows_count == STREAMS_COUNT else None
     else:
-        oldest_s = time.monotonic() - min(columns.sampled_mono_us) / 1e6
+        oldest_s = steady_s() - min(columns.sampled_mono_us) / 1e6
         cell.oldest_s = max(cell.oldest_s, oldest_s)
     for name, last_seq, sampled_us in zip(
         columns.name, columns.last_seq, columns.sampled_mono_us, strict=True

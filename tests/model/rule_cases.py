@@ -14,6 +14,7 @@ from natstui.model.findings.catalogue.consumers import (
     NOT_ACKNOWLEDGED,
     ONLY_REPEATS,
     PAUSED,
+    POISON,
     REDELIVERING,
     STALLED,
     Cause,
@@ -99,6 +100,14 @@ STUCK_CASES = (
     StuckCase("nobody-ever-pulled", NO_PULLS, NO_PULLS, _always(delivered_at_us=None)),
     StuckCase("pulled-now-and-then", WORKING, UNEXPLAINED, _delivered_ago(NO_PULLS_AFTER_S)),
     StuckCase("pulled-long-ago", NO_PULLS, NO_PULLS, _delivered_ago(NO_PULLS_AFTER_S + 1)),
+    StuckCase(
+        "the-same-again-and-nothing-else-may-be-delivered", POISON, POISON,
+        lambda second: {
+            "ack_pending_msgs": 1, "waiting_pulls_count": 1, "redelivered_msgs": 1,
+            "delivered_consumer_seq": 100 + second // 10, "delivered_at_us": at_us(second),
+        },
+        {"max_ack_pending_msgs": 1},
+    ),
     StuckCase(
         "the-same-again", ONLY_REPEATS, REDELIVERING,
         lambda second: {

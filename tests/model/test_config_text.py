@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS, CONSUMER_SECTIONS
-from natstui.model.assets.fields import Field, read
+from natstui.model.assets.fields import Field, objects_at, read
 from natstui.model.assets.stream_fields import STREAM_FIELD, STREAM_FIELDS
 from natstui.model.assets.text import exact_bytes, exact_duration, parsed, parsed_all, shown
 
@@ -86,6 +88,14 @@ def test_a_typing_mistake_is_explained(path: str, text: str, sentence: str) -> N
     with pytest.raises(ValueError) as caught:
         parsed(STREAM_FIELD[path], text)
     assert str(caught.value) == sentence
+
+
+def test_a_copy_may_begin_so_long_ago() -> None:
+    line = "A time=2h ago filter=a.>; B time=2026-01-31T12:00:00Z"
+    first, second = objects_at({"all": parsed(STREAM_FIELD["sources"], line)}, "all")
+    since = datetime.now(UTC) - datetime.fromisoformat(str(first["opt_start_time"]))
+    assert timedelta(hours=2) <= since < timedelta(hours=3)
+    assert (first["filter_subject"], second["opt_start_time"]) == ("a.>", "2026-01-31T12:00:00Z")
 
 
 def test_an_empty_text_leaves_the_option_out() -> None:

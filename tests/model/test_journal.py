@@ -31,7 +31,7 @@ def test_every_change_is_said_as_a_nats_command() -> None:
         "step_down_stream": "nats stream cluster step-down S",
         "delete_consumer": "nats consumer rm S C --force",
         "resume_consumer": "nats consumer resume S C --force",
-        "reset_consumer": "nats consumer reset S C",
+        "reset_consumer": "nats consumer reset S C --force",
         "step_down_consumer": "nats consumer cluster step-down S C",
     }
     for action, command in said.items():
@@ -39,7 +39,9 @@ def test_every_change_is_said_as_a_nats_command() -> None:
     purge = entry("purge_stream", {"filter": "s.>", "keep": 5})
     assert entry_command(purge) == "nats stream purge S '--subject=s.>' --keep=5 --force"
     pause = entry("pause_consumer", {"pause_until": "2030-01-01T00:00:00Z"})
-    assert entry_command(pause) == "nats consumer pause S C 2030-01-01T00:00:00Z -f"
+    assert entry_command(pause) == "nats consumer pause S C '2030-01-01 00:00:00' --force"
+    reset = entry("reset_consumer", {"seq": 9})
+    assert entry_command(reset) == "nats consumer reset S C --sequence=9 --force"
     assert entry_command(entry("delete_message", {"seq": 7})) == "nats stream rmm S 7 --force"
     unpin = entry("unpin_consumer", {"group": "A"})
     assert entry_command(unpin) == "nats consumer unpin S C A --force"
@@ -63,6 +65,16 @@ def test_neither_purges_nor_failures_nor_undos_are_taken_back() -> None:
     assert last_undoable([made, failed, purged]) == made
     undone = entry("delete_stream", before_json="{}", entry="undone", undoes="made")
     assert last_undoable([made, undone]) is None
+
+
+def test_a_step_down_names_the_server_that_shall_lead() -> None:
+    asked = {"preferred": "n2"}
+    for action, consumer, command in (
+        ("step_down_stream", None, "nats stream cluster step-down S --preferred=n2"),
+        ("step_down_consumer", "C", "nats consumer cluster step-down S C --preferred=n2"),
+        ("step_down_meta", None, "nats server cluster step-down --preferred=n2"),
+    ):
+        assert entry_command(entry(action, asked, consumer=consumer)) == command
 
 
 def test_messages_are_said_without_their_payload_and_as_commands_that_exist() -> None:

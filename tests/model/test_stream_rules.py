@@ -4,8 +4,8 @@ import pytest
 
 from natstui.model.assets.consumer_rules import consumer_problems, consumer_warnings
 from natstui.model.assets.differences import differences
+from natstui.model.assets.meaning.store_size import size_estimate
 from natstui.model.assets.rules import NamesInUse, OtherStream
-from natstui.model.assets.store_size import size_estimate
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.subjects import mapping_problem, overlap
 from natstui.model.assets.templates import BUILT_IN, started

@@ -9,10 +9,10 @@ import sys
 import time
 from pathlib import Path
 
+from natstui.clock import wall_us
 from natstui.model.records.record import Noted
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import seal_left_open
-from natstui.session.write.clock import wall_us
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.session.scenario import Scenario

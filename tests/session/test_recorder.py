@@ -13,6 +13,7 @@ from statistics import median
 
 import pytest
 
+from natstui.clock import steady_us, wall_us
 from natstui.errors import SessionError
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.record import Configured, LinkChanged, Noted, Outcome, Record
@@ -24,7 +25,7 @@ from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.library import session_folders
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
-from natstui.session.write.clock import Clock, steady_us, wall_us
+from natstui.session.write.clock import Clock
 from natstui.session.write.recorder import Recorder, RecordQueue
 from natstui.session.write.settings import RecorderSettings
 from tests.session.making import wait_until

@@ -44,7 +44,24 @@ PATIENCE_S = 120.0
 TOLD_COUNT = 50
 TELLS = "import faulthandler, signal; faulthandler.register(signal.SIGUSR1)\n"
 ROOMS = (
-    *("2", "3", "4", "5", "1\r", "\x1b", "m", "\x1b", "y", "\x1b", "c", "\x1b", "e", "\x1b"),
+    *(
+        "2",
+        "3",
+        "4",
+        "5",
+        "6\r",
+        "\x1b",
+        "1\r",
+        "\x1b",
+        "m",
+        "\x1b",
+        "y",
+        "\x1b",
+        "c",
+        "\x1b",
+        "e",
+        "\x1b",
+    ),
     *("2e", "\x1b", "2\r", "\x1b", "b", "\r", "\x1b", "?", "\x1b"),
     *(":sessions\r", "\x1b", ":journal\r", "\x1b", "1"),
 )

@@ -24,7 +24,7 @@ from natstui.tui.analysis.text import (
 from tests.tui.viewer import viewing
 
 VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at_us",
-                 "end_at_us", "weight_count")  # fmt: skip
+                 "end_at_us", "weight_count", "harm", "code", "advice")  # fmt: skip
 
 
 def table(names: tuple[str, ...], *rows: tuple[Value, ...], cut: bool = False) -> ResultTable:
@@ -37,7 +37,8 @@ def table(names: tuple[str, ...], *rows: tuple[Value, ...], cut: bool = False) -
 
 def result(*sessions: str) -> AnalysisResult:
     found = ("A", "stuck", "ORDERS › pay\x1b[2J", "did not move for 60 s", "12 pending",
-             1_790_000_000_000_000, 1_790_000_060_000_000, 90.0)  # fmt: skip
+             1_790_000_000_000_000, 1_790_000_060_000_000, 90.0, "stuck", "NT-C07",
+             "Check whether a client of it runs. Start the client.")  # fmt: skip
     lag = table(("session", "consumer", "behind_s"), ("A", "pay", 90), ("A", "pack", None),
                 ("A", "bill", 5), cut=True)  # fmt: skip
     return AnalysisResult("/out", sessions, {"lag": lag, "verdict": table(VERDICT_NAMES, found)})
@@ -46,16 +47,17 @@ def result(*sessions: str) -> AnalysisResult:
 def test_the_verdict_tells_each_finding_with_its_evidence_and_time() -> None:
     text = verdict_text(result("A"), 100).plain
     lines = text.splitlines()
-    assert lines[0].endswith("stuck") and "ORDERS › pay" in lines[0]
+    assert lines[0].endswith("stuck  NT-C07") and "ORDERS › pay" in lines[0]
     assert "\x1b" not in text
     assert lines[1].strip() == "did not move for 60 s"
     assert lines[2].strip() == "12 pending  ·  2026-09-21 14:13:20 UTC for 1m00s"
-    assert verdict_text(result("A", "B"), 100).plain.endswith("·  A")
+    assert lines[3].strip() == "→ Check whether a client of it runs. Start the client."
+    assert verdict_text(result("A", "B"), 100).plain.splitlines()[2].endswith("·  A")
 
 
 def test_a_long_finding_is_wrapped_below_its_own_indent() -> None:
     lines = verdict_text(result("A"), 40).plain.splitlines()
-    assert len(lines) == 4
+    assert len(lines) == 6
     assert all(line.startswith("    ") and len(line) <= 40 for line in lines[1:])
 
 

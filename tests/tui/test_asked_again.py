@@ -12,12 +12,20 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.session.files.folder import folder_name
 from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
-from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.pull import PullScreen
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.test_forms import asked, connected, fill, on_form, on_streams, own_state, toasts
+from tests.tui.test_forms import (
+    asked,
+    connected,
+    fill,
+    form,
+    on_form,
+    on_streams,
+    own_state,
+    toasts,
+)
 from tests.tui.viewer import Viewer, frozen, viewing
 
 __all__ = ["own_state"]
@@ -39,11 +47,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def line(viewer: Viewer) -> Input:
     assert isinstance(viewer.app.screen, Prompt)
     return viewer.app.screen.query_one(Input)
-
-
-def form(viewer: Viewer) -> FormScreen:
-    assert isinstance(viewer.app.screen, FormScreen), viewer.text
-    return viewer.app.screen
 
 
 async def answer(viewer: Viewer, text: str, *before: str) -> None:

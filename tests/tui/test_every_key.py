@@ -21,6 +21,7 @@ from natstui import tui
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Change
 from natstui.tui.app.parts import KEYS, Parts
+from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.screen import MessagesScreen
 from tests.session.making import made
@@ -33,6 +34,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     "EventsScreen": ("3",),
     "ServerScreen": ("4",),
     "FindingsScreen": ("5",),
+    "ConnectionsScreen": ("6",),
+    "ConnectionDetail": ("6", "home", "enter"),
     "FindingDetail": ("5", "home", "d"),
     "BenchmarkScreen": ("b",),
     "ScenariosScreen": ("b", "b"),
@@ -126,6 +129,8 @@ async def go(viewer: Viewer, name: str) -> None:
             await viewer.press(key)
         await viewer.pilot.pause(0.05)
         shown = viewer.app.screen
+        if isinstance(shown, ConnectionsScreen):
+            await viewer.until(viewer.rows, "connections")
         if isinstance(shown, MessagesScreen):
             await viewer.until(partial(has_page, shown), "a page")
     await viewer.until(lambda: type(viewer.app.screen).__name__ == name, name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from natstui.model.live.state import State
 from natstui.model.records.messages import DeliveryPreview
 from natstui.model.records.record import Permitted
 from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.text import (
     Subject,
     config_of_file,
@@ -96,6 +98,10 @@ def test_an_edit_keeps_what_no_field_knows_and_says_what_changes() -> None:
     draft = drafted(new("stream", base, editing=True), {"max_msgs": "5"}, AROUND)
     assert draft.config == {**base, "max_msgs": 5}
     assert draft.changes == (("Maximum messages: unlimited → 5", ""),)
+    lost = "it does not know brand_new, and would take it away"
+    assert draft.command == f"# the NATS CLI cannot do this: {lost}"
+    known = {key: value for key, value in base.items() if key != "brand_new"}
+    draft = drafted(new("stream", known, editing=True), {"max_msgs": "5"}, AROUND)
     assert draft.command == "nats stream edit S --max-msgs=5 --force"
 
 
@@ -118,3 +124,34 @@ def test_nothing_to_deliver_is_said() -> None:
 def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:
     with pytest.raises(UsageError, match="there is no such user"):
         config_of_file("~no-such-user/stream.json")
+
+
+@pytest.mark.parametrize(
+    ("kind", "path", "text"),
+    [
+        ("consumer", "opt_start_time", "2m ago"),
+        ("consumer", "pause_until", "in 1h"),
+        ("stream", "mirror", "A time=2m ago"),
+        ("stream", "sources", "A time=2m ago; B filter=b.> time=1h ago"),
+    ],
+)
+def test_a_time_from_now_stands_still_once_it_is_typed(kind: Any, path: str, text: str) -> None:
+    entries = Entries(new(kind, {"name": "S"}))
+    entries.put(path, text)
+    entries.redraft()
+    first = entries.draft.config
+    assert first[path]
+    entries.put(path, text)
+    entries.redraft()
+    assert entries.draft.config == first
+    assert entries.texts[path] == text
+    entries.put(path, "soon ago")
+    entries.redraft()
+    assert entries.draft.problems
+
+
+def test_every_label_fits_beside_its_field() -> None:
+    found = re.search(r"FieldRow > Label { width: (\d+); padding: 0 1;", FieldRow.DEFAULT_CSS)
+    assert found is not None
+    labels = [field.label for field in (*STREAM_FIELD.values(), *CONSUMER_FIELD.values())]
+    assert max(map(len, labels)) <= int(found[1]) - 2, max(labels, key=len)

@@ -62,15 +62,20 @@ async def go_to(viewer: Viewer, path: str) -> FieldRow:
     raise AssertionError(f"no way to {path}\n{viewer.text}")
 
 
-def jump_to(viewer: Viewer, path: str) -> FieldRow:
+async def jump_to(viewer: Viewer, path: str) -> FieldRow:
     """Open the section of a field and give it the keys: quicker than walking there."""
     for section in viewer.app.screen.query(FormSection):
         for row in section.rows:
             if row.field.path == path:
-                section.set_open(True)
+                await section.set_open(True)
                 row.editor.focus(scroll_visible=False)
                 return row
     raise AssertionError(f"no field {path}")
+
+
+def form(viewer: Viewer) -> FormScreen:
+    assert isinstance(viewer.app.screen, FormScreen), viewer.text
+    return viewer.app.screen
 
 
 def toasts(viewer: Viewer) -> str:
@@ -79,7 +84,7 @@ def toasts(viewer: Viewer) -> str:
 
 async def fill(viewer: Viewer, walking: bool = False, **texts: str) -> None:
     for path, text in texts.items():
-        row = await go_to(viewer, path) if walking else jump_to(viewer, path)
+        row = await go_to(viewer, path) if walking else await jump_to(viewer, path)
         if isinstance(row.editor, Choice):
             for _ in range(8):
                 if row.text == text:
@@ -253,6 +258,48 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field(nats_server: Brok
         await viewer.until(lambda: "What will be sent" not in viewer.text, "the fields again")
         await viewer.press("escape", "down", "enter")
         await on_streams(viewer)
+
+
+async def test_only_fields_that_were_seen_are_made_and_the_others_begin_as_the_server_has_them(
+    nats_server: Broker,
+) -> None:
+    async with connected(nats_server.url) as nc, viewing(nats_server.url, size=SMALL) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"], "max_msgs": 7})
+        await viewer.until(lambda: "S" in viewer.rows())
+        await viewer.press("e")
+        await on_form(viewer)
+        sections = list(viewer.app.screen.query(FormSection))
+        made = list(viewer.app.screen.query(FieldRow))
+        opened = [one for one in sections if one.query_one(SectionTitle).open]
+        assert made == [row for one in opened for row in one.rows]
+        assert len(made) < sum(len(section.rows) for section in sections) / 3
+        # Somebody else changes what was not yet seen.
+        config = (await asked(nc, "STREAM.INFO.S"))["config"]
+        await asked(nc, "STREAM.UPDATE.S", {**config, "max_msgs": 9})
+        await fill(viewer, description="mine")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "changed by somebody else" in viewer.text, "the conflict")
+        await viewer.press("escape")
+        assert (await go_to(viewer, "max_msgs")).text == "9"
+        assert form(viewer).entries.texts == {"description": "mine"}
+
+
+@pytest.mark.parametrize(("size", "most_closed"), [((80, 24), 8), ((120, 40), 5), ((200, 60), 2)])
+async def test_a_form_begins_with_every_section_open_that_fits(
+    nats_server: Broker, size: tuple[int, int], most_closed: int
+) -> None:
+    async with viewing(nats_server.url, size=size) as viewer:
+        await viewer.press("a")
+        await on_form(viewer)
+        fields = form(viewer).fields
+        closed = [title for title in fields.query(SectionTitle) if not title.open]
+        assert len(closed) <= most_closed
+        assert fields.max_scroll_y == 0 or size[1] == 24
+        shown = sum(section.region.height for section in fields.query(FormSection))
+        left = fields.size.height - 1 - shown
+        for title in closed:
+            assert isinstance(section := title.parent, FormSection)
+            assert len(section.rows) > left, f"{title.title} would fit"
 
 
 async def test_several_consumers_are_deleted_with_one_confirmation(nats_server: Broker) -> None:

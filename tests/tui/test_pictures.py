@@ -18,6 +18,7 @@ from natstui.model.records.recording import SeekTo, Step
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.messages import Open, RunScenario
 from natstui.tui.kit.chart.chart import Chart
+from natstui.tui.servers.screen import ServerScreen
 from tests.tui.svg_pictures import Picture, picture
 from tests.tui.viewer import Viewer, replaying, viewing
 
@@ -80,6 +81,10 @@ async def pictures(viewer: Viewer, size: tuple[int, int]) -> dict[str, Picture]:
             viewer.app.post_message(Open(name, "ORDERS", consumer))
             await viewer.until(lambda: len(viewer.app.screen_stack) > 1)
         taken[name] = await rest(viewer, size[1])
+        if isinstance(viewer.app.screen, ServerScreen):
+            # Its servers are in no recording; what stands beside them is.
+            texts = viewer.app.screen.server, viewer.app.screen.monitor
+            taken[name] = [[str(one._sections) for one in texts]]
         if len(name) > 1:
             await viewer.press("escape")
     await viewer.press("1")

@@ -13,7 +13,7 @@ from tests.tui.viewer import Viewer, viewing
 _STREAMS_COUNT = 60
 _FEW_REQUESTS = {"NATSTUI_MONITOR_MAX_REQUESTS_PER_S": "6"}
 _STUCK = ("S30", "C")
-_POLLS = 6
+_POLLS = 10
 
 
 async def _filled(url: str) -> None:
@@ -60,6 +60,6 @@ async def test_a_consumer_with_a_finding_is_in_every_poll_of_a_slow_sweep(
             for name, sampled_us in now.items():
                 fresh[name] += sampled_us > before.get(name, sampled_us)
             before = now
-    assert fresh[_STUCK] >= _POLLS - 1, fresh
+    assert fresh[_STUCK] >= 0.8 * _POLLS, fresh
     others = sorted(count for name, count in fresh.items() if name != _STUCK)
     assert others[len(others) // 2] <= _POLLS // 2, fresh

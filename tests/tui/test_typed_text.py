@@ -7,7 +7,6 @@ from textual.widgets import Input, TextArea
 from natstui.tui.app.screens import go_to
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
-from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -20,18 +19,13 @@ from tests.tui.test_forms import (
     asked,
     connected,
     fill,
+    form,
     jump_to,
     on_form,
     on_streams,
     toasts,
 )
 from tests.tui.viewer import Viewer, frozen
-
-
-def form(viewer: Viewer) -> FormScreen:
-    screen = viewer.app.screen
-    assert isinstance(screen, FormScreen)
-    return screen
 
 
 def row(viewer: Viewer, path: str) -> FieldRow:
@@ -93,11 +87,10 @@ async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("e")
         await on_form(viewer)
-        jump_to(viewer, "description")
+        await jump_to(viewer, "description")
         await viewer.press("a", "ctrl+o", "b", "escape", "c", "ctrl+o", "ctrl+o", "d")
         assert form(viewer).entries.texts == {"description": "acd"}
-        assert row(viewer, "max_msgs").text == "unlimited"
-        jump_to(viewer, "max_msgs")
+        assert (await jump_to(viewer, "max_msgs")).text == "unlimited"
         await viewer.press("5")
         assert form(viewer).entries.texts["max_msgs"] == "5"
         await viewer.press("backspace")
@@ -195,7 +188,7 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         await viewer.press("a")
         await on_form(viewer)
         await fill(viewer, name="S", description="one")
-        jump_to(viewer, "description")
+        await jump_to(viewer, "description")
         with frozen(viewer):
             await viewer.press("ctrl+s", "t")
             assert form(viewer).entries.texts["description"] == "onet"
@@ -203,13 +196,13 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         assert form(viewer).entries.texts["description"] == "onet"
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["description"] == "one"
         await viewer.until(lambda: "Edit stream S" in viewer.text, "the form of an edit")
-        editor = row(viewer, "max_msgs").editor
+        editor = (await jump_to(viewer, "max_msgs")).editor
         assert isinstance(editor, Input)
         editor.value = "7"
         await viewer.until(lambda: form(viewer).entries.texts.get("max_msgs") == "7", "taken")
         # Not by keys: the engine must not stand still for so long that its requests time out.
         with frozen(viewer):
-            form(viewer).sending.action_send()
+            await form(viewer).sending.action_send()
             editor.value = "77"
             await viewer.until(lambda: form(viewer).entries.texts["max_msgs"] == "77", "taken")
         await viewer.until(lambda: "not sent: you typed meanwhile" in toasts(viewer), "and again")

@@ -65,7 +65,7 @@ async def test_an_edit_sends_the_last_letter_every_time(shared: Shared) -> None:
         for number in range(3):
             await viewer.press("e")
             await on_form(viewer)
-            jump_to(viewer, "description")
+            await jump_to(viewer, "description")
             burst(viewer, f"\x15edit {number} ends\x13")
             await on_streams(viewer)
             config = (await asked(nc, "STREAM.INFO.S"))["config"]

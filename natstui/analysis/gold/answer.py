@@ -22,6 +22,7 @@ class Given:
     """What an answer is computed from."""
 
     spark: SparkSession
+    sessions: tuple[str, ...]
     silver: Silver
     thresholds: Thresholds
     gold: Callable[[str], DataFrame]
@@ -49,9 +50,17 @@ class Answer:
 
 
 def finding(
-    rows: DataFrame, kind: str, subject: Column, weight: Column, words: tuple[Column, Column]
+    rows: DataFrame,
+    kind: str,
+    subject: Column,
+    weight: Column,
+    words: tuple[Column, Column],
+    cause: Column | None = None,
 ) -> DataFrame:
-    """Return one finding per row; `words` are the sentence and its evidence."""
+    """Return one finding per row; `words` are the sentence and its evidence.
+
+    Those of the same kind, subject and cause are told as one.
+    """
     sentence, evidence = words
     nothing = F.lit(None).cast("bigint")
     start = F.col("start_at_us") if "start_at_us" in rows.columns else nothing
@@ -60,6 +69,7 @@ def finding(
         F.col("session").alias("session"),
         F.lit(kind).alias("kind"),
         subject.alias("subject"),
+        (F.lit(kind) if cause is None else cause).alias("cause"),
         sentence.alias("sentence"),
         evidence.alias("evidence"),
         start.alias("start_at_us"),
@@ -71,3 +81,9 @@ def finding(
 def consumer_text() -> Column:
     """Return `stream > consumer`."""
     return F.concat_ws(" > ", "stream", "consumer")
+
+
+def counted(count: Column, noun: str, plural: str = "") -> Column:
+    """Return `1 line`, `3 lines`."""
+    many = F.lit(f" {plural or noun + 's'}")
+    return F.concat(count.cast("string"), F.when(count == 1, f" {noun}").otherwise(many))

@@ -17,11 +17,13 @@ from natstui.analysis.gold import (
     verdict,
 )
 from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.telling import picture
 
 _FILES = (
     session, rates, compare, stuck, lag, redelivery, ack_time, availability, capacity, bench,
+    picture,
 )  # fmt: skip
 _OTHERS: tuple[Answer, ...] = tuple(answer for file in _FILES for answer in file.ANSWERS)
 
-ANSWERS: tuple[Answer, ...] = (*findings.ANSWERS, verdict.answer(_OTHERS), *_OTHERS)
+ANSWERS: tuple[Answer, ...] = (verdict.answer(_OTHERS), *findings.ANSWERS, *_OTHERS)
 TABLES = tuple(answer.table for answer in ANSWERS)

@@ -6,7 +6,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
 from natstui.analysis.gold.rates import bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -17,24 +17,28 @@ AVAILABILITY = Table(
     "Everything that was away, slow or changed its leader, one row per stretch or moment.",
     columns(
         SESSION,
-        ("kind", "string", "gap, unavailable, disconnected, api_slow, leader_change, "
-         "leader_absent or replica_lag"),
+        ("kind", "string", "gap, clock_step, unreachable, unavailable, disconnected, api_slow, "
+         "leader_change, leader_absent or replica_lag"),
         ("stream", "string", "The stream concerned"),
+        ("consumer", "string", "The consumer concerned"),
         ("start_at_us", "bigint", "From when"),
         ("end_at_us", "bigint", "Until when; null for a moment, or when it did not end"),
         ("duration_s", "double", "Between the two"),
-        ("value_count", "double", "gap: seconds; api_slow: median µs; replica_lag: entries"),
+        ("value_count", "double", "gap, clock_step: s; api_slow: median µs; replica_lag: entries"),
         ("detail", "string", "More about it"),
     ),
 )  # fmt: skip
 
-_KEYS = ["session", "kind", "stream", "start_at_us", "end_at_us", "value_count", "detail"]
+UNREACHABLE_POLLS = 3
+"""Polls that may come between two that tell of the same: each asks only for a part."""
 
 
 def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
     """Return the table `availability`."""
     parts = (
         _gaps(silver.poll),
+        _clock_steps(silver.poll),
+        _unreachable(silver.poll),
         _stretches(silver.event, "unavailable", F.col("kind") == "restored"),
         _disconnected(silver.event),
         _slow(silver.poll, thresholds),
@@ -49,13 +53,20 @@ def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
 
 
 def _row(
-    kind: str | Column, start: Column, end: Column | None, value: Column | None, detail: Column
+    kind: str | Column,
+    start: Column,
+    end: Column | None,
+    value: Column | None,
+    detail: Column,
+    consumer: Column | None = None,
 ) -> list[Column]:
     nothing = F.lit(None)
+    consumer = nothing if consumer is None else consumer
     return [
         F.col("session"),
         (F.lit(kind) if isinstance(kind, str) else kind).alias("kind"),
         F.col("stream").cast("string").alias("stream"),
+        consumer.cast("string").alias("consumer"),
         start.cast("bigint").alias("start_at_us"),
         (nothing if end is None else end).cast("bigint").alias("end_at_us"),
         (nothing if value is None else value).cast("double").alias("value_count"),
@@ -63,12 +74,53 @@ def _row(
     ]
 
 
+def is_gap() -> Column:
+    """Return whether nobody polled before a poll, rather than that it can only not be read."""
+    lost = F.coalesce("lost_before_count", F.lit(0)).cast("double")
+    # So many polls can have been among the records that cannot be read, or half of them.
+    unread = (lost > 0) & (F.col("gap_before_us") <= 2 * (lost + 1) * F.col("interval_us"))
+    return F.col("gap_before_us").isNotNull() & ~unread
+
+
 def _gaps(poll: DataFrame) -> DataFrame:
-    rows = poll.where(F.col("gap_before_us").isNotNull()).withColumn("stream", F.lit(None))
+    rows = poll.where(is_gap()).withColumn("stream", F.lit(None))
     length = F.col("gap_before_us")
     return rows.select(
         _row("gap", F.col("at_us") - length, F.col("at_us"), length / 1e6, F.lit(None))
     )
+
+
+def _clock_steps(poll: DataFrame) -> DataFrame:
+    rows = poll.where(F.col("clock_step_us").isNotNull()).withColumn("stream", F.lit(None))
+    step_s = F.col("clock_step_us") / 1e6
+    way = F.when(step_s > 0, "forward").otherwise("back")
+    detail = F.format_string("the clock was set %s by %.1f s", way, F.abs(step_s))
+    return rows.select(_row("clock_step", F.col("at_us"), None, step_s, detail))
+
+
+def _unreachable(poll: DataFrame) -> DataFrame:
+    """Return the stretches in which polls told that a leader does not answer the server."""
+    order = Window.partitionBy("session").orderBy("mono_us")
+    polls = poll.withColumns(
+        {"number": F.row_number().over(order), "next_at_us": F.lead("at_us").over(order)}
+    )
+    nobody = F.lit(None).cast("string")
+    streams = F.transform("unreachable_streams", lambda name: F.array(name, nobody))
+    both = F.explode(F.concat(streams, "unreachable_consumers")).alias("who")
+    rows = polls.select("session", "number", "at_us", "next_at_us", both)
+    rows = rows.withColumns({"stream": F.get("who", F.lit(0)), "consumer": F.get("who", F.lit(1))})
+    who = ["session", "stream", "consumer"]
+    of_one = Window.partitionBy(*who).orderBy("number")
+    apart = F.col("number") - F.lag("number").over(of_one) > UNREACHABLE_POLLS
+    rows = rows.withColumn("begins", F.coalesce(apart, F.lit(True)).cast("int"))
+    rows = rows.withColumn("run", F.sum("begins").over(of_one))
+    runs = rows.groupBy(*who, "run").agg(
+        F.min("at_us").alias("start"),
+        F.max(F.coalesce("next_at_us", "at_us")).alias("end"),
+    )
+    detail = F.lit("its leader did not answer the server")
+    start, end = F.col("start"), F.col("end")
+    return runs.select(_row("unreachable", start, end, None, detail, F.col("consumer")))
 
 
 def _stretches(event: DataFrame, kind: str, ends: Column) -> DataFrame:
@@ -114,9 +166,13 @@ def _slow(poll: DataFrame, thresholds: Thresholds) -> DataFrame:
 
 
 def _leader_changes(silver: Silver) -> DataFrame:
-    """Return every change of a stream's leader that two samples show."""
+    """Return every change of a stream's leader that two samples show.
+
+    Without replicas nothing is elected: a server that came back calls itself something else.
+    """
     before, now = F.col("leader_before"), F.col("leader")
-    rows = silver.stream_sample.where(before.isNotNull() & now.isNotNull() & (before != now))
+    other = before.isNotNull() & now.isNotNull() & (before != now)
+    rows = silver.stream_sample.where(other & (F.col("peers_count") > 0))
     detail = F.concat_ws(" → ", before, now)
     return rows.select(_row("leader_change", F.col("at_us"), None, None, detail))
 
@@ -141,7 +197,7 @@ def _samples(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.max("peer_lag_msgs").alias("lag_msgs"),
         F.max("down_peers_count").alias("down_count"),
     )
-    detail = F.format_string("%d replicas down", F.col("down_count"))
+    detail = F.concat(counted(F.col("down_count"), "replica"), F.lit(" down"))
     return found.select(
         _row(F.col("trouble"), F.col("start"), F.col("end"), F.col("lag_msgs"), detail)
     )
@@ -149,9 +205,11 @@ def _samples(silver: Silver, thresholds: Thresholds) -> DataFrame:
 
 _WEIGHTS = {
     "leader_absent": 75,
+    "unreachable": 70,
     "disconnected": 45,
     "replica_lag": 40,
     "unavailable": 38,
+    "clock_step": 36,
     "gap": 35,
     "api_slow": 33,
     "leader_change": 28,
@@ -166,9 +224,14 @@ def away_or_slow(stretches: DataFrame) -> DataFrame:
         F.col("duration_s").isNotNull(), F.format_string(" for %.0f s", "duration_s")
     ).otherwise("")
     sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), lasted)
-    words = (sentence, F.coalesce("detail", F.lit("")))
-    subject = F.coalesce("stream", F.lit("monitoring"))
-    return finding(stretches, "availability", subject, weights[F.col("kind")] + long, words)
+    is_step = F.col("kind") == "clock_step"
+    told = F.when(is_step, "all times are told as if it was not").otherwise(
+        F.coalesce("detail", F.lit(""))
+    )
+    words = (F.when(is_step, F.col("detail")).otherwise(sentence), told)
+    subject = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.lit("monitoring"))
+    weight = weights[F.col("kind")] + long
+    return finding(stretches, "availability", subject, weight, words, F.col("kind"))
 
 
 ANSWERS = (
@@ -178,7 +241,7 @@ ANSWERS = (
         findings=(away_or_slow,),
         section=Section(
             "Availability",
-            ("session", "kind", "stream", "start_at_us", "duration_s", "detail"),
+            ("session", "kind", "stream", "consumer", "start_at_us", "duration_s", "detail"),
             "No gaps, no elections, nothing slow.",
         ),
         sorted_by=("start_at_us",),

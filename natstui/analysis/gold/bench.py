@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.answer import Answer, counted, finding
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
@@ -254,6 +254,9 @@ LEVELS_COUNT = 10
 
 KNEE_RATIO = 3.0
 """The knee is the highest load whose p99 is below this many times the lowest p99."""
+USUAL_LEVEL = 3
+LEAST_RISE_RATIO = 1.5
+"""A run whose highest load is less than this many times its lowest has no knee: it is steady."""
 
 
 BENCH_KNEE = Table(
@@ -288,11 +291,16 @@ def bench_knee(silver: Silver, slotted: DataFrame) -> DataFrame:
 
 
 def _knee() -> Column:
-    """Return whether a level is the last one before the p99 breaks away."""
+    """Return whether a level is the last one before the p99 breaks away, and stays away."""
     levels = Window.partitionBy(*RUN_NAMES, "metric")
-    broken = F.col("p99_us") > KNEE_RATIO * F.col("least")
-    first_broken = F.min(F.when(broken, F.col("level_count"))).over(levels)
-    return F.coalesce(F.col("level_count") == first_broken - 1, F.lit(False))
+    whole = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level_count"))
+    last = F.max(whole).over(levels)
+    breaks = F.max("level_count").over(levels) > last
+    # The lowest levels hold the seconds in which a run began and ended: it was not always at work.
+    usual = F.when(F.col("level_count") >= USUAL_LEVEL, F.col("load_per_s"))
+    lowest, highest = F.min(usual).over(levels), F.max(usual).over(levels)
+    rises = highest >= LEAST_RISE_RATIO * lowest
+    return F.coalesce((F.col("level_count") == last) & breaks & rises, F.lit(False))
 
 
 def messages_missing(accounts: DataFrame) -> DataFrame:
@@ -301,7 +309,8 @@ def messages_missing(accounts: DataFrame) -> DataFrame:
     differs = F.col("closes") == F.lit(False)
     rows = accounts.where((lost > 0) | (left != 0) | differs)
     weight = F.when(lost > 0, 74).otherwise(58)
-    sentence = F.format_string("%d messages lost, %d not accounted for", lost, left)
+    not_accounted = F.format_string(" lost, %d not accounted for", left)
+    sentence = F.concat(counted(lost, "message"), not_accounted)
     evidence = F.format_string(
         "%d sent, %d acknowledged, %d received", "sent_msgs", "acked_msgs", "received_msgs"
     )

@@ -17,7 +17,12 @@ Step = Callable[[str], None]
 
 
 def build_gold(
-    spark: SparkSession, store: Store, silver: Silver, thresholds: Thresholds, step: Step
+    spark: SparkSession,
+    store: Store,
+    silver: Silver,
+    sessions: list[str],
+    thresholds: Thresholds,
+    step: Step,
 ) -> None:
     """Compute and write every answer, a few at a time; `step` gets the name of each table."""
     tables = {answer.table.name: answer.table for answer in ANSWERS}
@@ -25,7 +30,7 @@ def build_gold(
     def gold(name: str) -> DataFrame:
         return store.gold(tables[name])
 
-    given = Given(spark, silver, thresholds, gold)
+    given = Given(spark, tuple(sessions), silver, thresholds, gold)
 
     def write(answer: Answer) -> None:
         step(answer.table.name.replace("_", " "))

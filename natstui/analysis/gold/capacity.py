@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.answer import Answer, counted, finding
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -27,6 +27,7 @@ CAPACITY = Table(
         ("msgs_full_in_s", "double", "Until the limit of messages at this growth; null is never"),
         ("bytes_full_in_s", "double", "Until the limit of bytes at this growth; null is never"),
         ("discard", "string", "What it discards when full: old messages or new ones"),
+        ("resets_count", "bigint", "Times its last sequence went back: it began anew"),
     ),
 )
 
@@ -51,6 +52,7 @@ def capacity(silver: Silver, stream_rate: DataFrame) -> DataFrame:
         F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
         F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
         (F.sum("published_msgs") > F.sum("grown_msgs")).alias("losing"),
+        F.sum("resets_count").alias("resets_count"),
         (F.sum("grown_msgs") / F.nullif(F.sum("covered_s"), F.lit(0.0))).alias(
             "growth_msgs_per_s"
         ),
@@ -186,11 +188,22 @@ def soon_full(streams: DataFrame) -> DataFrame:
     return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence))
 
 
+def began_anew(streams: DataFrame) -> DataFrame:
+    """Return findings about streams that lost what they stored, and count from the start."""
+    rows, count = streams.where(F.col("resets_count") > 0), F.col("resets_count")
+    sentence = F.concat(
+        F.lit("began anew "), counted(count, "time"), F.lit(": what it had stored is lost")
+    )
+    evidence = F.lit("its last sequence went back, and its creation time is the same")
+    words = (sentence, evidence)
+    return finding(rows, "identity", F.col("stream"), F.lit(78), words, F.lit("began anew"))
+
+
 def made_again(streams: DataFrame) -> DataFrame:
     """Return findings about streams that were deleted and made again."""
     counts = streams.groupBy("session", "stream").agg(F.count("*").alias("made"))
     rows = counts.where(F.col("made") > 1)
-    sentence = F.format_string("deleted and made again %d times", F.col("made") - 1)
+    sentence = F.concat(F.lit("deleted and made again "), counted(F.col("made") - 1, "time"))
     evidence = F.lit("its creation time changed while it was recorded")
     return finding(rows, "identity", F.col("stream"), F.lit(48), (sentence, evidence))
 
@@ -200,7 +213,7 @@ ANSWERS = (
         CAPACITY,
         lambda given: capacity(given.silver, given.gold("stream_rate")),
         needs=("stream_rate",),
-        findings=(soon_full, made_again),
+        findings=(soon_full, began_anew, made_again),
         section=Section(
             "Capacity",
             ("session", "stream", "stored_msgs", "stored_bytes", "message_bytes",

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
 from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
 
+UNKNOWN_GROWTH = "recorded too shortly to tell how fast it grows"
 RECENT_BUCKETS = 5
 """The time to drain comes from the growth over this many last buckets."""
 
@@ -32,6 +33,7 @@ LAG = Table(
         ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
         ("behind_estimate_s", "double", "Pending at the end over what its stream then stored"),
         ("never_caught_up", "boolean", "Something was pending at every sample"),
+        ("made_again", "boolean", "Another consumer of the same stream had its name before"),
     ),
 )
 
@@ -61,15 +63,19 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
 
 def _with_times(rows: DataFrame, stream_rate: DataFrame) -> DataFrame:
     last_rate = stream_rate.groupBy("session", "stream").agg(
-        F.max_by("published_per_s", "bucket_at_us").alias("published_per_s")
+        F.max_by("published_per_s", "bucket_at_us").alias("published_per_s"),
+        F.count_distinct("created_at_us").alias("made_count"),
     )
+    of_name = Window.partitionBy("session", "stream", "consumer").orderBy("created_at_us")
+    # A stream that was made again took its consumers along.
+    again = F.row_number().over(of_name) > F.coalesce("made_count", F.lit(1))
     rows = rows.join(F.broadcast(last_rate), ["session", "stream"], "left")
     pending = F.col("pending_last_msgs")
     drain = drain_s(pending, F.col("recent_growth_per_min") / 60)
     estimate = F.when(pending == 0, F.lit(0.0)).when(
         F.col("published_per_s") > 0, pending / F.col("published_per_s")
     )
-    return rows.withColumns({"drain_s": drain, "behind_estimate_s": estimate})
+    return rows.withColumns({"drain_s": drain, "behind_estimate_s": estimate, "made_again": again})
 
 
 def drain_s(pending_msgs: Column, trend_msgs_per_s: Column) -> Column:
@@ -118,15 +124,22 @@ def falling_behind(lags: DataFrame) -> DataFrame:
         F.log10(F.col("pending_last_msgs") + 1) * 4, F.lit(25)
     )
     never = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
-    sentence = F.format_string(
-        "%s: %d messages pending at the end", never, F.col("pending_last_msgs")
+    pending = counted(F.col("pending_last_msgs"), "message")
+    sentence = F.concat(never, F.lit(": "), pending, F.lit(" pending at the end"))
+    growth = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
+        F.format_string("%.1f more per minute", "growth_per_min")
     )
-    evidence = F.format_string(
-        "%d pending at the start, %.1f more per minute",
-        F.col("pending_first_msgs"),
-        F.coalesce("growth_per_min", F.lit(0.0)),
-    )
+    evidence = F.concat(F.format_string("%d pending at the start, ", "pending_first_msgs"), growth)
     return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
+
+
+def made_again(lags: DataFrame) -> DataFrame:
+    """Return findings about consumers that were deleted and made again under their name."""
+    rows = lags.where("made_again")
+    sentence = F.lit("deleted and made again")
+    evidence = F.lit("its creation time changed while it was recorded, and not its stream's")
+    words = (sentence, evidence)
+    return finding(rows, "identity", consumer_text(), F.lit(47), words, F.lit("made again"))
 
 
 ANSWERS = (
@@ -136,7 +149,7 @@ ANSWERS = (
             given.gold("consumer_rate"), given.gold("stream_rate"), given.thresholds
         ),
         needs=("consumer_rate", "stream_rate"),
-        findings=(falling_behind,),
+        findings=(falling_behind, made_again),
         section=Section(
             "Lag",
             ("session", "stream", "consumer", "pending_last_msgs", "pending_max_msgs",

@@ -6,8 +6,9 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
 from natstui.analysis.gold.rates import bucket_start
+from natstui.analysis.gold.stuck import POISON_LEAST_COUNT
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
@@ -25,7 +26,8 @@ REDELIVERY = Table(
         ("repeated_share", "double", "Repeated per delivery; null with a filter, or none at all"),
         ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
         ("naks_count", "bigint", "Negative acknowledgements announced"),
-        ("given_up_count", "bigint", "Messages given up (delivered too often, or terminated)"),
+        ("given_up_count", "bigint", "Messages given up, because they were delivered too often"),
+        ("terminated_count", "bigint", "Messages that the client terminated"),
     ),
 )
 
@@ -43,8 +45,10 @@ HOT_SPOT = Table(
     ),
 )
 
-GIVEN_UP = ("max_deliver", "terminated")
-"""Advisories that say that a message is not delivered any more."""
+GIVEN_UP = "max_deliver"
+"""The advisory that says that a message was delivered too often, and is not any more."""
+TERMINATED = "terminated"
+"""The advisory that says the same because the client wanted it."""
 _ELECTED = ("stream_leader_elected", "consumer_leader_elected")
 
 
@@ -58,10 +62,11 @@ def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
     )
     announced = silver.advisory.groupBy("session", "stream", "consumer").agg(
         F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.count_if(F.col("kind").isin(*GIVEN_UP)).alias("given_up_count"),
+        F.count_if(F.col("kind") == GIVEN_UP).alias("given_up_count"),
+        F.count_if(F.col("kind") == TERMINATED).alias("terminated_count"),
     )
     rows = rows.join(F.broadcast(announced), ["session", "stream", "consumer"], "left")
-    rows = rows.na.fill(0, ["naks_count", "given_up_count"])
+    rows = rows.na.fill(0, ["naks_count", "given_up_count", "terminated_count"])
     filtered = latest_configuration(silver.configuration, F.col("consumer").isNotNull())
     rows = rows.join(F.broadcast(filtered.select(*identity, "filtered")), identity, "left")
     # With a filter the sequence also advances over messages that are not the consumer's.
@@ -76,7 +81,7 @@ def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -
     bucket = bucket_start(F.col("at_us"), thresholds).alias("bucket_at_us")
     around = silver.advisory.groupBy("session", "stream", "consumer", bucket).agg(
         F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.count_if(F.col("kind").isin(*GIVEN_UP)).alias("given_up_count"),
+        F.count_if(F.col("kind") == GIVEN_UP).alias("given_up_count"),
         F.count_if(F.col("kind").isin(*_ELECTED)).alias("own_count"),
     )
     of_consumer = around.where(F.col("consumer").isNotNull())
@@ -105,10 +110,6 @@ def _with_change(rows: DataFrame, silver: Silver, thresholds: Thresholds) -> Dat
     return rows.withColumn("configured_at_us", F.array_max(near))
 
 
-POISON_LEAST_COUNT = 3
-"""A message delivered this often, or given up, is poison."""
-
-
 POISON = Table(
     "poison",
     "Messages that were delivered again and again, or given up.",
@@ -119,7 +120,8 @@ POISON = Table(
         ("stream_seq", "bigint", "The message"),
         ("deliveries_count", "bigint", "Most deliveries announced"),
         ("naks_count", "bigint", "Negative acknowledgements announced"),
-        ("given_up", "boolean", "It was delivered too often, or terminated"),
+        ("given_up", "boolean", "It was delivered too often"),
+        ("terminated", "boolean", "The client terminated it"),
         ("acked", "boolean", "A sampled acknowledgement shows that it was settled"),
         ("first_at_us", "bigint", "First announcement"),
         ("last_at_us", "bigint", "Last announcement"),
@@ -140,7 +142,8 @@ def poison(silver: Silver) -> DataFrame:
     messages = rows.agg(
         F.max("deliveries_count").alias("deliveries_count"),
         F.count_if(F.col("kind") == "nak").alias("naks_count"),
-        F.bool_or(F.col("kind").isin(*GIVEN_UP)).alias("given_up"),
+        F.bool_or(F.col("kind") == GIVEN_UP).alias("given_up"),
+        F.bool_or(F.col("kind") == TERMINATED).alias("terminated"),
         F.bool_or(F.col("kind") == "ack").alias("acked"),
         F.min("at_us").alias("first_at_us"),
         F.max("at_us").alias("last_at_us"),
@@ -158,17 +161,27 @@ def repeated(consumers: DataFrame) -> DataFrame:
     return finding(rows, "redelivery", consumer_text(), weight, (sentence, evidence))
 
 
+def terminated(consumers: DataFrame) -> DataFrame:
+    """Return findings about consumers whose clients terminated messages, which may be meant."""
+    rows, count = consumers.where(F.col("terminated_count") > 0), F.col("terminated_count")
+    sentence = F.concat(counted(count, "message"), F.lit(" terminated by the client"))
+    evidence = F.lit("the client has decided that they are not delivered again")
+    words = (sentence, evidence)
+    return finding(rows, "redelivery", consumer_text(), F.lit(32), words, F.lit(TERMINATED))
+
+
 def never_settled(messages: DataFrame) -> DataFrame:
-    """Return findings about messages that were delivered often and never acknowledged."""
-    rows = messages.where(~F.col("acked"))
+    """Return findings about messages that were delivered often and never settled."""
+    rows = messages.where(~F.col("acked") & ~F.col("terminated"))
     rows = rows.withColumnsRenamed({"first_at_us": "start_at_us", "last_at_us": "end_at_us"})
     weight = F.when(F.col("given_up"), 62).otherwise(45)
     fate = F.when(F.col("given_up"), "was given up").otherwise("comes back again and again")
     sentence = F.format_string("message %d %s", F.col("stream_seq"), fate)
-    evidence = F.format_string(
-        "%d deliveries, %d naks", F.coalesce("deliveries_count", F.lit(0)), F.col("naks_count")
+    deliveries = F.coalesce("deliveries_count", F.lit(0))
+    evidence = F.concat_ws(
+        ", ", counted(deliveries, "delivery", "deliveries"), counted(F.col("naks_count"), "nak")
     )
-    return finding(rows, "poison", consumer_text(), weight, (sentence, evidence))
+    return finding(rows, "poison", consumer_text(), weight, (sentence, evidence), fate)
 
 
 ANSWERS = (
@@ -176,11 +189,11 @@ ANSWERS = (
         REDELIVERY,
         lambda given: redelivery(given.silver, given.gold("consumer_rate")),
         needs=("consumer_rate",),
-        findings=(repeated,),
+        findings=(repeated, terminated),
         section=Section(
             "Redelivery",
             ("session", "stream", "consumer", "delivered_msgs", "repeated_msgs",
-             "repeated_share", "naks_count", "given_up_count"),
+             "repeated_share", "naks_count", "given_up_count", "terminated_count"),
             "No consumers.",
         ),
         sorted_by=("-repeated_msgs",),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, finding
+from natstui.analysis.gold.answer import RECORDING, Answer, counted, finding
+from natstui.analysis.gold.availability import is_gap
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
@@ -33,6 +34,16 @@ SESSION_SUMMARY = Table(
     ),
 )
 
+NOTE = Table(
+    "note",
+    "What people wrote down while it was recorded.",
+    columns(
+        SESSION,
+        ("at_us", "bigint", "When"),
+        ("text", "string", "What was written"),
+    ),
+)
+
 _FILES_NAMED = 5
 """More damaged files than these are counted, not named."""
 
@@ -55,7 +66,7 @@ def session_summary(silver: Silver, stream_rate: DataFrame, consumer_rate: DataF
         F.min("at_us").alias("start_at_us"),
         F.max("at_us").alias("end_at_us"),
         F.count("*").alias("polls_count"),
-        F.count("gap_before_us").alias("gaps_count"),
+        F.count_if(is_gap()).alias("gaps_count"),
     )
     streams = stream_rate.groupBy("session").agg(
         F.count_distinct("series_id").alias("streams_count")
@@ -77,11 +88,6 @@ def unreadable_lines() -> Column:
     """Return how many lines are left out that ought to be readable, of a file or a session."""
     torn = F.col("torn_lines_count") - F.col("unfinished_lines_count")
     return torn + F.col("unknown_lines_count")
-
-
-def counted(count: Column, noun: str) -> Column:
-    """Return `1 line`, `3 lines`."""
-    return F.concat(count.cast("string"), F.when(count == 1, f" {noun}").otherwise(f" {noun}s"))
 
 
 def _named(texts: Column) -> Column:
@@ -127,5 +133,10 @@ ANSWERS = (
         sorted_by=("session",),
         # Whoever shows the result says which sessions are damaged, however many there are.
         least_rows_count=10_000,
+    ),
+    Answer(
+        NOTE,
+        lambda given: NOTE.contract(given.silver.event.where(F.col("kind") == "noted")),
+        sorted_by=("session", "at_us"),
     ),
 )  # fmt: skip

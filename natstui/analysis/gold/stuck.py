@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
 from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
@@ -24,6 +24,7 @@ from natstui.model.findings.catalogue.consumers import (
     NO_SUBSCRIBER,
     NOT_ACKNOWLEDGED,
     PAUSED,
+    POISON,
     REDELIVERING,
     STUCK_CAUSES,
 )
@@ -100,6 +101,10 @@ def _runs(samples: DataFrame, thresholds: Thresholds) -> DataFrame:
     return runs.withColumn("duration_s", duration_s)
 
 
+POISON_LEAST_COUNT = 3
+"""A message delivered this often, or given up, is poison."""
+
+
 def _share(condition: Column) -> Column:
     return F.count_if(condition) / F.count("*")
 
@@ -110,12 +115,16 @@ def _cause() -> Column:
     unserved = F.col("unserved_share") > MOST_SAMPLES_SHARE
     pending, push = F.col("pending_max_msgs") > 0, F.col("pull") == F.lit(False)
     limited = F.col("ack_pending_max_msgs") >= F.col("max_ack_pending_msgs")
-    repeated = F.col("delivered_msgs") > F.col("fresh_msgs")
+    repeats = F.col("delivered_msgs") - F.col("fresh_msgs")
+    again = (repeats > 0) & (F.col("redelivered_max_msgs") > 0)
+    # Where only one message may be delivered at a time, it is that one which comes back.
+    alone = F.coalesce(F.col("max_ack_pending_msgs") == 1, F.lit(False))
     fits = {
         NO_LEADER: F.col("leaderless_share") > MOST_SAMPLES_SHARE,
         PAUSED: F.col("paused_share") > MOST_SAMPLES_SHARE,
+        POISON: alone & again & (repeats >= POISON_LEAST_COUNT),
         ACK_LIMIT: limited & (F.col("ack_policy") != "none"),
-        REDELIVERING: repeated & (F.col("redelivered_max_msgs") > 0),
+        REDELIVERING: again,
         NO_SUBSCRIBER: no_pull & push & pending,
         NO_PULLS: unserved & ~F.coalesce(push, F.lit(False)) & pending,
         NOT_ACKNOWLEDGED: F.col("ack_pending_max_msgs") > 0,
@@ -131,14 +140,16 @@ def without_progress(stretches: DataFrame) -> DataFrame:
     weight = F.when(meant, 30 + long / 2).otherwise(60 + long)
     sentence = F.format_string("stuck for %.0f s: %s", "duration_s", "cause")
     evidence = F.format_string(
-        "ack floor %d, %d pending, %d of %s unacknowledged, %d deliveries meanwhile",
+        "ack floor %d, %d pending, %d of %s unacknowledged, %s meanwhile",
         "ack_floor_stream_seq",
         "pending_max_msgs",
         "ack_pending_max_msgs",
         F.coalesce(F.col("max_ack_pending_msgs").cast("string"), F.lit("unlimited")),
-        "delivered_msgs",
+        counted(F.col("delivered_msgs"), "delivery", "deliveries"),
     )
-    return finding(stretches, "stuck", consumer_text(), weight, (sentence, evidence))
+    return finding(
+        stretches, "stuck", consumer_text(), weight, (sentence, evidence), F.col("cause")
+    )
 
 
 ANSWERS = (

@@ -1,6 +1,6 @@
-"""Answer 9: the ten things most worth looking at, each with its evidence.
+"""Answer 9: the ten things most worth looking at, each with its evidence and what to do.
 
-It only ranks: every answer brings its own findings.
+It only ranks: every answer brings its own findings. Chosen by weight, told by harm.
 """
 
 from __future__ import annotations
@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import reduce
 
-from pyspark.sql import DataFrame, Window
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, Given
+from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
+from natstui.analysis.gold.telling.harm import ADVISED, HARMS
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 
@@ -31,9 +32,18 @@ VERDICT = Table(
         ("subject", "string", "What it is about"),
         ("sentence", "string", "What was found"),
         ("evidence", "string", "The numbers behind it"),
+        ("harm", "string", f"What it does: {', '.join(HARMS)}; the worst is told first"),
+        ("code", "string", "Of the catalogue, natstui health --list; null for other things"),
+        ("advice", "string", "What to look at, and what to do"),
         ("start_at_us", "bigint", "When it began"),
         ("end_at_us", "bigint", "When it ended, as far as recorded"),
         ("weight_count", "double", "0 to 100"),
+        (
+            "times_count",
+            "bigint",
+            "Findings of one kind, subject and cause: the heaviest is told",
+        ),
+        ("sessions_count", "bigint", "Sessions in which they were found"),
     ),
 )
 
@@ -52,21 +62,64 @@ def answer(others: Sequence[Answer]) -> Answer:
         needs=tuple(one.table.name for one in found),
         section=Section(
             "Worth looking at",
-            ("rank_count", "session", "subject", "sentence", "evidence", "start_at_us"),
+            ("rank_count", "harm", "code", "session", "subject", "sentence", "evidence",
+             "start_at_us", "advice"),
             "Nothing stands out.",
         ),
         sorted_by=("rank_count",),
-    )
+    )  # fmt: skip
 
 
 def ranked(findings: DataFrame) -> DataFrame:
-    """Return the table `verdict`: the heaviest findings, the first of its kind in full weight."""
-    of_kind = Window.partitionBy("kind").orderBy(F.col("weight").desc(), "subject", "start_at_us")
+    """Return the table `verdict`: the heaviest findings, the first of its kind in full weight.
+
+    They are told in the order of their harm.
+    """
+    rows = together(findings)
+    of_kind = Window.partitionBy("kind").orderBy(
+        F.col("weight").desc(), "subject", "cause", "start_at_us"
+    )
     place = F.row_number().over(of_kind) - 1
     weight = F.col("weight") * F.pow(F.lit(_NEXT_OF_A_KIND), place)
     sure = (F.col("kind") == RECORDING) & (place < _SURE_COUNT)
-    rows = findings.withColumns({"weight_count": weight, "sure": sure})
-    heaviest = (F.col("weight_count").desc(), "kind", "subject")
+    rows = rows.withColumns({"weight_count": weight, "sure": sure})
+    heaviest = (F.col("weight_count").desc(), "kind", "subject", "cause")
     top = rows.orderBy(F.col("sure").desc(), *heaviest).limit(MOST_COUNT)
-    order = Window.orderBy(*heaviest)
+    top = top.withColumns({name: _advised(name) for name in ("harm", "code", "advice")})
+    harms = F.array(*(F.lit(harm) for harm in HARMS))
+    order = Window.orderBy(F.array_position(harms, F.col("harm")), *heaviest)
     return VERDICT.contract(top.withColumn("rank_count", F.row_number().over(order)))
+
+
+def _advised(name: str) -> Column:
+    """Return what is told beside a finding, by its kind and cause."""
+    known = F.create_map(
+        *(
+            F.lit(text)
+            for (kind, cause), one in ADVISED.items()
+            for text in (f"{kind}/{cause}", getattr(one, name))
+        )
+    )
+    return F.nullif(known[F.concat_ws("/", "kind", "cause")], F.lit(""))
+
+
+def together(findings: DataFrame) -> DataFrame:
+    """Return one row per kind, subject and cause: the heaviest finding, and how many there are."""
+    one = ("kind", "subject", "cause")
+    told = F.struct("session", "sentence", "evidence", "start_at_us", "end_at_us", "weight")
+    heavy = F.struct("weight", "session", "start_at_us", "sentence")
+    rows = findings.groupBy(*one).agg(
+        F.max_by(told, heavy).alias("told"),
+        F.count("*").alias("times_count"),
+        F.count_distinct("session").alias("sessions_count"),
+    )
+    sessions = F.when(
+        F.col("sessions_count") > 1,
+        F.concat(F.lit(" in "), counted(F.col("sessions_count"), "session")),
+    ).otherwise("")
+    more = F.format_string(", and %d more like this", F.col("times_count") - 1)
+    sentence = F.when(F.col("times_count") == 1, F.col("sentence")).otherwise(
+        F.concat("sentence", more, sessions)
+    )
+    rows = rows.select(*one, "told.*", "times_count", "sessions_count")
+    return rows.withColumn("sentence", sentence)

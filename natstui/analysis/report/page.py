@@ -4,98 +4,31 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import html
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from natstui.analysis.report.sections import Shown, only_bucket, sections, series
-from natstui.clean import clean_line
-from natstui.units import moment_text, rate_text
-
-WIDTH, HEIGHT = 900, 240
-_LEFT, _RIGHT, _TOP, _BOTTOM = 60, 10, 30, 24
-"""The names of the lines stand above the plot, so that no line runs through them."""
-
-Line = tuple[str, Sequence[int], Sequence[float | None]]
-
-
-def chart(title: str, lines: Sequence[Line]) -> str:
-    """Return a chart of lines: each a name, moments (µs) and values; None leaves a hole."""
-    known = [
-        (at, v) for _, ats, vs in lines for at, v in zip(ats, vs, strict=True) if v is not None
-    ]
-    if not known:
-        return ""
-    first, last = min(at for at, _ in known), max(at for at, _ in known)
-    top = max(value for _, value in known) or 1.0
-    parts = [
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" data-first="{first}" '
-        f'data-last="{last}" data-top="{top:g}" data-left="{_LEFT}" '
-        f'data-right="{WIDTH - _RIGHT}" data-high="{_TOP}" data-low="{HEIGHT - _BOTTOM}">'
-        f"<title>{html.escape(title)}</title>"
-    ]
-    parts += _axes(first, last, top)
-    for number, (name, ats, values) in enumerate(lines):
-        path = _path(ats, values, (first, last, top))
-        parts.append(f'<path class="line line{number % 4}" d="{path}"/>')
-        x = _LEFT + 8 + 170 * number
-        parts.append(
-            f'<text class="key key{number % 4}" x="{x}" y="{_TOP - 10}">{html.escape(name)}</text>'
-        )
-    low = HEIGHT - _BOTTOM
-    parts.append(f'<line class="cross" y1="{_TOP}" y2="{low}" x1="-9" x2="-9"/>')
-    parts.append(
-        f'<text class="value" x="{WIDTH - _RIGHT}" y="{_TOP - 10}" text-anchor="end"></text></svg>'
-    )
-    return "".join(parts)
-
-
-def _axes(first: int, last: int, top: float) -> list[str]:
-    parts = []
-    for share in (0.0, 0.5, 1.0):
-        y = _y(top * share, top)
-        parts.append(
-            f'<line class="grid" x1="{_LEFT}" x2="{WIDTH - _RIGHT}" y1="{y:.1f}" y2="{y:.1f}"/>'
-            f'<text class="axis" x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">'
-            f"{rate_text(top * share)}</text>"
-        )
-    for at, anchor, x in ((first, "start", _LEFT), (last, "end", WIDTH - _RIGHT)):
-        parts.append(
-            f'<text class="axis" x="{x}" y="{HEIGHT - 6}" text-anchor="{anchor}">'
-            f"{moment_text(at)}</text>"
-        )
-    return parts
-
-
-def _path(ats: Sequence[int], values: Sequence[float | None], span: tuple[int, int, float]) -> str:
-    first, last, top = span
-    steps, pen = [], "M"
-    for at, value in zip(ats, values, strict=True):
-        if value is None:
-            pen = "M"
-            continue
-        x = _LEFT + (at - first) / ((last - first) or 1) * (WIDTH - _LEFT - _RIGHT)
-        steps.append(f"{pen}{x:.1f} {_y(value, top):.1f}")
-        pen = "L"
-    if len(steps) == 1:
-        # A single point has no length; a short stroke makes it visible.
-        steps.append("h3")
-    return "".join(steps)
-
-
-def _y(value: float, top: float) -> float:
-    return HEIGHT - _BOTTOM - value / top * (HEIGHT - _TOP - _BOTTOM)
-
+from natstui.analysis.report.axis import ZONE, Axis, text
+from natstui.analysis.report.lines import chart
+from natstui.analysis.report.multiples import heat_map, load_charts, small_charts
+from natstui.analysis.report.sections import Shown, rows_of, sections
+from natstui.analysis.report.slopes import slopes
+from natstui.analysis.report.timeline import timeline
+from natstui.analysis.report.told import told
+from natstui.units import moment_text
 
 _HERE = Path(__file__).parent
-_CHARTS = (
-    ("Messages per second", (("published", "published_per_s"), ("delivered", "delivered_per_s"))),
-    ("Messages pending", (("pending", "pending_mean_msgs"),)),
-)
 _SESSIONS_DRAWN = 20
-_LONG = ("sentence", "evidence", "detail")
+_LONG = ("sentence", "evidence", "detail", "advice")
 """Columns whose texts are wrapped; names stay on one line."""
+_TOLD = "verdict"
+"""The table that stands above all as a list."""
+_TOOLS = (
+    '<div class="tools" hidden><button type="button" data-zoom="in">Zoom in</button>'
+    '<button type="button" data-zoom="out">Zoom out</button>'
+    '<button type="button" data-zoom="all">Whole session</button>'
+    "<span>Drag over a chart to zoom all; in a chart the keys ← → move, + − zoom, 0 shows all."
+    '</span></div><p class="said" aria-live="polite"></p>'
+)
 
 
 def page(result: dict[str, Any]) -> str:
@@ -105,63 +38,104 @@ def page(result: dict[str, Any]) -> str:
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'"
     names = ", ".join(result["sessions"])
-    title = f"Analysis of {_text(names)}" if len(names) < 200 else "Analysis of recorded sessions"
+    title = f"Analysis of {text(names)}" if len(names) < 200 else "Analysis of recorded sessions"
     parts = [
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
         f"<title>{title}</title><style>{style}</style></head><body><header><h1>{title}</h1>",
-        '<input id="filter" type="search" placeholder="Filter all tables"></header><main>',
+        '<input id="filter" type="search" placeholder="Filter all tables" '
+        f'aria-label="Filter all tables"><p class="zone">All times are {ZONE}.</p></header><main>',
+        told(result),
     ]
-    filled = sections(result)
-    parts.append(_section(filled[0]))
-    parts += _charts(result)
-    parts += [_section(one) for one in filled[1:]]
+    parts += [_session(result, session) for session in result["sessions"][:_SESSIONS_DRAWN]]
+    parts += [slopes(result), _knees(result)]
+    parts += [_section(one) for one in sections(result) if one.table != _TOLD]
     parts.append(f"</main><script>{script}</script></body></html>\n")
     return "".join(parts)
 
 
-def _text(text: str) -> str:
-    return html.escape(clean_line(text), quote=True)
+def _axis(result: dict[str, Any], session: str) -> Axis | None:
+    """Return the axis of a session; None when nothing of it can be drawn."""
+    ends = [(row["start_at_us"], row["end_at_us"]) for row in rows_of(result, "session", session)]
+    drawn = rows_of(result, "picture", session)
+    ends += [(r["bucket_at_us"], r["bucket_at_us"] + r["width_s"] * 1_000_000) for r in drawn]
+    known = [pair for pair in ends if None not in pair]
+    return Axis(min(a for a, _ in known), max(b for _, b in known)) if known else None
 
 
-def _charts(result: dict[str, Any]) -> list[str]:
+def _session(result: dict[str, Any], session: str) -> str:
+    """Return the charts of one session: they share one axis, and are zoomed together."""
+    axis = _axis(result, session)
+    if axis is None:
+        return ""
+    parts = [
+        ("", timeline(result, session, axis)),
+        ("Load", load_charts(result, session, axis)),
+        ("Repeated deliveries", heat_map(result, session, axis)),
+        ("The worst consumers", small_charts(result, session, axis)),
+    ]
+    drawn = "".join(
+        (f"<h3>{title}</h3>" if title else "") + inside for title, inside in parts if inside
+    )
+    if not drawn:
+        return ""
+    when = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {ZONE}"
+    return (
+        f'<section class="time" data-first="{axis.first_us}" data-last="{axis.last_us}">'
+        f"<h2>Timeline of {text(session)}</h2><p>{when}</p>{_TOOLS}{drawn}</section>"
+    )
+
+
+def _knees(result: dict[str, Any]) -> str:
+    """Return a picture of each benchmark that was run at several loads: latency over load."""
+    runs: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+    for row in rows_of(result, "bench_knee"):
+        runs.setdefault((row["session"], row["run_id"], row["metric"]), []).append(row)
     parts = []
-    for session in result["sessions"][:_SESSIONS_DRAWN]:
-        drawn = []
-        for title, columns in _CHARTS:
-            lines = [(name, *series(result, session, column)) for name, column in columns]
-            alone = only_bucket(result, session, columns)
-            picture = f"<p>{_text(alone)}</p>" if alone else chart(title, lines)
-            if picture:
-                drawn.append(f"<figure><figcaption>{title}</figcaption>{picture}</figure>")
-        if drawn:
-            parts.append(f"<section><h2>Load of {_text(session)}</h2>{''.join(drawn)}</section>")
-    return parts
+    for (_, run, metric), rows in runs.items():
+        known = sorted((r["load_per_s"], r["p99_us"], r["knee"]) for r in rows
+                       if None not in (r["load_per_s"], r["p99_us"]))  # fmt: skip
+        if len(known) < 3:
+            continue
+        knee = next((f", knee at {load:,.0f}/s" for load, _, is_knee in known if is_knee), "")
+        title = f"{metric} p99 in µs of {run} over the load{knee}"
+        lines = [(metric, [round(load) for load, _, _ in known], [p99 for _, p99, _ in known])]
+        ends = f"from {known[0][0]:,.0f} to {known[-1][0]:,.0f} messages per second"
+        parts.append(
+            f"<figure><figcaption>{text(title)}, {ends}</figcaption>"
+            f"{chart(title, lines, Axis(lines[0][1][0], lines[0][1][-1]), ticks=False)}</figure>"
+        )
+    return f"<section><h2>Latency over load</h2>{''.join(parts)}</section>" if parts else ""
+
+
+def _class(kind: str) -> str:
+    """Return the attribute; most cells have none, which keeps the page small."""
+    return f' class="{kind}"' if kind else ""
 
 
 def _section(one: Shown) -> str:
-    head = f"<section><h2>{_text(one.section.title)}</h2>"
+    """Return a table; cells and rows need no end in HTML, and a report has thousands."""
+    title = text(one.section.title)
+    head = f"<section><h2>{title}</h2>"
     if not one.rows:
-        return f"{head}<p>{_text(one.section.empty)}</p></section>"
+        return f"{head}<p>{text(one.section.empty)}</p></section>"
     kinds = [
-        "num" if numeric else "long" if title in _LONG else "txt"
+        "num" if numeric else "long" if title in _LONG else ""
         for title, numeric in zip(one.titles, one.numeric, strict=True)
     ]
     titles = "".join(
-        f'<th class="{kind}">{_text(title)}</th>'
+        f'<th scope="col"{_class(kind)} tabindex="0">{text(title)}</th>'
         for kind, title in zip(kinds, one.titles, strict=True)
     )
     rows = "".join(
-        "<tr>"
-        + "".join(
-            f'<td class="{kind}">{_text(cell)}</td>' for kind, cell in zip(kinds, row, strict=True)
-        )
-        + "</tr>"
+        "\n<tr>"
+        + "".join(f"<td{_class(kind)}>{text(cell)}" for kind, cell in zip(kinds, row, strict=True))
         for row in one.rows
     )
     more = "<p>There are more rows in the table.</p>" if one.cut else ""
     return (
-        f'{head}<div class="wide"><table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody>'
-        f"</table></div>{more}</section>"
+        f'{head}<div class="wide" role="region" tabindex="0" aria-label="{title}">'
+        f"<table><thead><tr>{titles}</tr></thead><tbody>{rows}</tbody></table></div>{more}"
+        "</section>"
     )

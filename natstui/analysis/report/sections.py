@@ -83,17 +83,24 @@ def damaged_sessions(result: Result) -> list[str]:
     return [clean_line(row[session]) for row in table["rows"] if row[damage] is not None]
 
 
+def rows_of(result: Result, name: str, session: str | None = None) -> list[Result]:
+    """Return rows of a table by column; none where there is no such table."""
+    table = result["tables"].get(name)
+    if table is None:
+        return []
+    names = [column["name"] for column in table["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in table["rows"]]
+    return [row for row in rows if session is None or row["session"] == session]
+
+
 def series(result: Result, session: str, column: str) -> tuple[list[int], list[float | None]]:
-    """Return (moments, values) of a column of the table `load` for one session."""
-    table = result["tables"]["load"]
-    names = [c["name"] for c in table["columns"]]
-    place, at, who = names.index(column), names.index("bucket_at_us"), names.index("session")
-    rows = [row for row in table["rows"] if row[who] == session]
-    return [row[at] for row in rows], [row[place] for row in rows]
+    """Return (moments, values) of a column of what is drawn of everything in one session."""
+    rows = [row for row in rows_of(result, "picture", session) if not row["rank_count"]]
+    return [row["bucket_at_us"] for row in rows], [row[column] for row in rows]
 
 
 def only_bucket(result: Result, session: str, lines: Sequence[tuple[str, str]]) -> str:
-    """Return the one value of each line (name, column of `load`) where a session has one bucket.
+    """Return the one value of each line (name, column of `picture`) of a session of one bucket.
 
     Empty where there are more, which are a chart, or none: one point has no length to draw.
     """

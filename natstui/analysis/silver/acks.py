@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver.buckets import bucket_middle_ns, bucket_of
-from natstui.analysis.silver.events import of_kind
+from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import ACK_TIME
 
 _OF_CONSUMER = ("session", "stream", "consumer", "at_us")

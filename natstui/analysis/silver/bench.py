@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver.buckets import bucket_middle_ns
-from natstui.analysis.silver.events import of_kind
+from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY, BENCH_RESULT
 from natstui.model.bench.counts import LATENCY_FIELDS
 

@@ -140,7 +140,7 @@ def _write_tables(
         if torn_count:
             records = kept(silver_index.left_out(index, kinds))
             index, lines = (silver_index.without(rows, records) for rows in (index, lines))
-        _write_rows(store, index, lines, kinds, step)
+        _write_rows(store, index, lines, kinds, step, all_read=not torn_count)
         step("findings")
         for source in silver_findings.without_findings(index, sources):
             _judge(lines.sparkSession, store, source, step)
@@ -148,14 +148,22 @@ def _write_tables(
 
 
 def _write_rows(
-    store: Store, index: DataFrame, lines: DataFrame, kinds: set[str], step: Step
+    store: Store,
+    index: DataFrame,
+    lines: DataFrame,
+    kinds: set[str],
+    step: Step,
+    *,
+    all_read: bool,
 ) -> None:
     """Write the tables of what can be read."""
 
     def write(part: _Part) -> None:
         store.write_silver(part[0], part[1]())
 
-    poll = silver_index.polls(index)
+    poll = silver_index.polls(index, kinds, all_read=all_read)
+    if "clock_stepped" in kinds:
+        index = silver_index.unset(index)
     step("polls")
     write((POLL, lambda: poll))
     gap_ends = silver_index.gap_ends(poll)

@@ -8,8 +8,8 @@ from functools import partial, reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY, CONFIGURATION, EVENT
-from natstui.analysis.silver.unreadable import records_of
 from natstui.model.records.record import (
     EngineStarted,
     LinkChanged,
@@ -123,12 +123,6 @@ def _numbered(rows: DataFrame) -> DataFrame:
     rows = rows.withColumn("_same", same & (F.row_number().over(asset) > 1)).where(~F.col("_same"))
     number = F.row_number().over(asset) - 1
     return CONFIGURATION.contract(rows.withColumn("change_count", number))
-
-
-def of_kind(index: DataFrame, kind: str) -> DataFrame:
-    """Return the readable lines of a kind, no polls: session, segment and the struct `line`."""
-    lines = index.where(F.col("whole") & (F.col("kind") == kind))
-    return lines.select("session", "segment", F.explode(records_of(kind)).alias("line"))
 
 
 def latest_configuration(configuration: DataFrame, condition: Column) -> DataFrame:

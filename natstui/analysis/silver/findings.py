@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from natstui.analysis.silver.events import of_kind
+from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import FINDING
 

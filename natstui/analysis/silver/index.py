@@ -15,6 +15,8 @@ from natstui.analysis.silver.unreadable import poll_head, records_of
 GAP_INTERVALS = 3
 """A pause longer than this many poll intervals (and what the poll took) is a gap."""
 GAP_LEAST_US = 2_000_000
+CLOCK_STEP_US = 500_000
+"""A smaller difference between the clocks is the usual slow correction."""
 
 _RECORD = ("session", "segment", "place")
 
@@ -96,30 +98,146 @@ def kinds(index: DataFrame) -> set[str]:
     return {row["kind"] for row in rows.take(len(schema.KINDS))}
 
 
-def polls(index: DataFrame) -> DataFrame:
-    """Return the table `poll`."""
+def polls(index: DataFrame, kinds: Iterable[str] = (), *, all_read: bool = True) -> DataFrame:
+    """Return the table `poll`, its times as if the wall clock had never been set.
+
+    `all_read`: no line was left out.
+    """
     first_part = F.coalesce("part_count", F.lit(0)) == 0
     rows = index.where(F.col("head").isNotNull() & first_part)
-    rows = rows.select("session", "head.*").select(
+    lost = F.lit(None) if all_read else F.col("lost_count")
+    rows = rows if all_read else rows.join(_lost(index), list(_RECORD), "left")
+    rows = rows.select("session", lost.alias("lost_count"), "head.*").select(
         "session",
+        "lost_count",
         F.col("taken_at_us").alias("at_us"),
         F.col("taken_mono_us").alias("mono_us"),
+        "unreachable_streams",
+        "unreachable_consumers",
         "cost.*",
         "account.*",
     )
     before = Window.partitionBy("session").orderBy("mono_us")
     pause = F.try_subtract("mono_us", F.lag("mono_us").over(before))
+    ahead = F.try_subtract("at_us", "mono_us")
+    rows = rows.withColumns(
+        {"pause": pause, "jump": F.try_subtract(ahead, F.lag(ahead).over(before))}
+    )
+    rows = _with_steps(rows, index, "clock_stepped" in kinds)
     longest = F.greatest("interval_us", F.lag("interval_us").over(before))
     # Numbers that nobody measured may be too large to add: no pause is longer than those.
     normal = F.try_add(F.try_multiply(longest, F.lit(GAP_INTERVALS)), F.col("elapsed_us"))
     allowed = F.when(normal.isNotNull(), F.greatest(normal, F.lit(GAP_LEAST_US).cast("bigint")))
-    return POLL.contract(rows.withColumn("gap_before_us", F.when(pause > allowed, pause)))
+    pause = F.try_add("pause", F.coalesce("slept_us", F.lit(0)))
+    set_us = F.coalesce(F.try_sum("clock_step_us").over(before), F.lit(0))
+    rows = rows.withColumns(
+        {
+            "gap_before_us": F.when(pause > allowed, pause),
+            "lost_before_count": F.col("lost_count") - F.lag("lost_count").over(before),
+            "at_us": F.coalesce(F.try_subtract("at_us", set_us), "at_us"),
+        }
+    )
+    return POLL.contract(rows)
+
+
+def _lost(index: DataFrame) -> DataFrame:
+    """Return, for each record, how many numbers of records are missing before it in a session."""
+    rows = index.where(F.col("line_count").isNotNull()).select(*_RECORD).distinct()
+    before = F.lag("place").over(Window.partitionBy("session", "segment").orderBy("place"))
+    rows = rows.withColumn("missing", F.coalesce(F.col("place") - before - 1, F.lit(0)))
+    order = Window.partitionBy("session").orderBy("segment", "place")
+    return rows.select(*_RECORD, F.sum("missing").over(order).alias("lost_count"))
+
+
+def _with_steps(rows: DataFrame, index: DataFrame, any_recorded: bool) -> DataFrame:
+    """Add how far the wall clock was set since the poll before, and how long the machine slept.
+
+    The clock of older recorders stood still in sleep. The wall clock runs ahead of it then as if
+    it was set, but no record says so.
+    """
+    # As fractions, because the difference of absurd numbers is no integer any more.
+    jump = F.col("jump").cast("double")
+    # The slow correction of a clock is at most 0.05 %.
+    large = F.abs(jump) > CLOCK_STEP_US + F.coalesce("pause", F.lit(0)) / 1000
+    is_set = jump < 0
+    if any_recorded:
+        steps = of_kind(index, "clock_stepped").groupBy("session")
+        steps = steps.agg(F.collect_list("line.step_us").alias("steps"))
+        rows = rows.join(F.broadcast(steps), "session", "left")
+        near = F.exists("steps", lambda one: F.abs(one - jump) < CLOCK_STEP_US + F.abs(jump) / 50)
+        is_set = is_set | F.coalesce(near, F.lit(False))
+    return rows.withColumns(
+        {
+            "clock_step_us": F.when(large & is_set, F.col("jump")),
+            "slept_us": F.when(large & ~is_set, F.col("jump")),
+        }
+    )
 
 
 def gap_ends(poll: DataFrame) -> DataFrame:
-    """Return, per session with gaps, the moments (mono_us) at which polling came back."""
-    gaps = poll.where(F.col("gap_before_us").isNotNull())
-    return gaps.groupBy("session").agg(F.collect_list("mono_us").alias("gap_ends"))
+    """Return what cuts the samples of a session, for those in which there is such a thing.
+
+    `gap_ends` are the moments (mono_us) at which polling came back, `steps` those at which the
+    wall clock was set, with how far it then was from where it would have been.
+    """
+    before = Window.partitionBy("session").orderBy("mono_us")
+    set_us = F.try_sum("clock_step_us").over(before)
+    step = F.when(F.col("clock_step_us").isNotNull(), F.struct("mono_us", "set_us"))
+    end = F.when(F.col("gap_before_us").isNotNull(), F.col("mono_us"))
+    rows = poll.withColumn("set_us", set_us).where(step.isNotNull() | end.isNotNull())
+    return rows.groupBy("session").agg(
+        F.collect_list(end).alias("gap_ends"),
+        F.sort_array(F.collect_list(step)).alias("steps"),
+    )
+
+
+def unset(index: DataFrame) -> DataFrame:
+    """Add to lines how far the wall clock had been set before each was written, and when last.
+
+    These are `set_us` and, by the clock as it then was, `set_at_us`.
+    """
+    steps = of_kind(index, "clock_stepped").select("session", "segment", "place", "line.*")
+    order = Window.partitionBy("session").orderBy("segment", "place")
+    steps = steps.withColumn("set_us", F.try_sum("step_us").over(order))
+    one = F.struct(F.struct("segment", "place").alias("at"), "set_us", "at_us")
+    steps = steps.groupBy("session").agg(F.sort_array(F.collect_list(one)).alias("steps"))
+    rows = index.join(F.broadcast(steps), "session", "left")
+    here = F.struct("segment", "place")
+    passed = F.filter("steps", lambda step: step["at"] <= here)
+    last = F.get(passed, F.size(passed) - 1)
+    set_us = F.coalesce(last["set_us"], F.lit(0))
+    return rows.withColumns({"set_us": set_us, "set_at_us": last["at_us"]}).drop("steps")
+
+
+def of_kind(index: DataFrame, kind: str) -> DataFrame:
+    """Return the readable lines of a kind, no polls: session, segment, place and struct `line`.
+
+    Their time is as if the wall clock had never been set, where `unset` told how far it was.
+    """
+    lines = index.where(F.col("whole") & (F.col("kind") == kind))
+    rows = lines.select("*", F.explode(records_of(kind)).alias("line"))
+    if "set_us" in index.columns:
+        rows = rows.withColumn("line", _unset(kind))
+    return rows.select("session", "segment", "place", "line")
+
+
+def _unset(kind: str) -> Column:
+    line, set_us = F.col("line"), F.col("set_us")
+
+    def moved(struct: Column, name: str) -> Column:
+        return struct.withField(
+            name, F.coalesce(F.try_subtract(struct[name], set_us), struct[name])
+        )
+
+    if kind == "findings_changed":
+        # What holds since before the clock was set is told with the time that it then was.
+        def since(one: Column) -> Column:
+            now = one["since_at_us"].between(F.col("set_at_us"), line["at_us"])
+            return F.when(now, moved(one, "since_at_us")).otherwise(one)
+
+        told = F.transform(line["findings"], lambda one: moved(since(one), "until_at_us"))
+        line = line.withField("findings", told)
+    return moved(line, "at_us")
 
 
 def segments(index: DataFrame, files: DataFrame, kinds: set[str]) -> DataFrame:

@@ -95,11 +95,7 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
         F.col("line.taken_mono_us").alias("taken_mono_us"),
         F.col("line.taken_at_us").alias("taken_at_us"),
     )
-    parsed = parsed.join(F.broadcast(gap_ends), "session", "left")
-    passed = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
-    epoch = F.coalesce(F.size(passed), F.lit(0))
-    parsed = parsed.withColumn("epoch", epoch).drop("gap_ends")
-    rows = exploded(parsed, where, fields)
+    rows = exploded(_cut(parsed, gap_ends), where, fields)
     peers = F.col("peers")
     # No lambda: one keeps Spark from compiling the whole step.
     sound = F.struct(F.lit(False).alias("offline"), F.lit(True).alias("current"))
@@ -112,6 +108,20 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
         .withColumn("peer_lag_msgs", F.array_max(F.col("peers.lag_msgs")))
         .drop("peers", "taken_at_us", "taken_mono_us")
     )
+
+
+def _cut(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
+    """Add `epoch`, the gaps before each poll, and take the steps of the wall clock away."""
+    polls = polls.join(F.broadcast(gap_ends), "session", "left")
+    passed = F.filter("gap_ends", lambda end: end <= F.col("taken_mono_us"))
+    steps = F.filter("steps", lambda step: step["mono_us"] <= F.col("taken_mono_us"))
+    set_us = F.coalesce(F.get(steps, F.size(steps) - 1)["set_us"], F.lit(0))
+    return polls.withColumns(
+        {
+            "epoch": F.coalesce(F.size(passed), F.lit(0)),
+            "taken_at_us": F.coalesce(F.try_subtract("taken_at_us", set_us), "taken_at_us"),
+        }
+    ).drop("gap_ends", "steps")
 
 
 def _series() -> WindowSpec:

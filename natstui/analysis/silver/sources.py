@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.silver.schema import SCHEMA_VERSIONS
 from natstui.errors import AnalysisError
 
-PIPELINE_VERSION = 4
+PIPELINE_VERSION = 5
 """Raised when silver tables of older runs must be made again."""
 
 _HEADER_LIMIT = 10_000

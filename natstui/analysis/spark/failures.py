@@ -42,11 +42,6 @@ _KNOWN = (
         "a folder or file went away while it was read",
     ),
     (
-        r"ARITHMETIC_OVERFLOW",
-        "a session holds a number too large to calculate with, which nobody can have measured: "
-        "analyse the others without it",
-    ),
-    (
         r"Read-only file system",
         "the file system of the tables is read-only: choose another --out",
     ),

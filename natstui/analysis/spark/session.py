@@ -20,6 +20,20 @@ _JVM = (
 """The collector with the least work in all, a bound for buffers outside the heap, the slow
 compiler kept for loops, and little inlining: in a run of a minute it otherwise costs a quarter of
 all CPU time."""
+_JVM_SMALL = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:Tier3InvocationThreshold=1000 "
+    "-XX:Tier3MinInvocationThreshold=500 -XX:Tier3CompileThreshold=5000 "
+    "-XX:Tier3BackEdgeThreshold=100000"
+)
+"""For little to read only the quick compiler, and only for what runs often."""
+_SMALL = {
+    # To compile a query takes longer than to run it as it is.
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    # There is nothing to be learnt from the size of what one task has written.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,8 @@ class SparkSettings:
     ui: bool = False
     classes: Path | None = None
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""
+    small: bool = False
+    """Start and plan for little to read: half the CPU time then, several times as much else."""
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
@@ -52,6 +68,8 @@ def open_session(settings: SparkSettings) -> SparkSession:
     os.environ["PYTHONSAFEPATH"] = "1"
     # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
     os.environ.setdefault("MALLOC_ARENA_MAX", "2")
+    # Another JVM puts the command line of Spark's together.
+    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
     builder = builder.master(settings.master)
     for name, value in _start_settings(settings).items():
         builder = builder.config(name, value)
@@ -68,7 +86,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
     return {
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
-        "spark.driver.extraJavaOptions": f"{_JVM} {kept}",
+        "spark.driver.extraJavaOptions": f"{_JVM_SMALL if settings.small else _JVM} {kept}",
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.ui.enabled": "true" if settings.ui else "false",
         "spark.ui.showConsoleProgress": "false",
@@ -76,7 +94,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.python.sql.dataFrameDebugging.enabled": "false",
         "spark.local.dir": str(settings.scratch),
         "spark.sql.warehouse.dir": str(settings.scratch / "warehouse"),
-        "spark.default.parallelism": str(settings.partitions_count),
+        "spark.default.parallelism": "1" if settings.small else str(settings.partitions_count),
         # With checksums beside it, every file takes four runs of chmod instead of one.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
     }
@@ -86,6 +104,8 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
     """Set what can be set on a running session too."""
     for name, value in {
         "spark.sql.session.timeZone": "UTC",
+        # A number that nobody can have measured spoils what is computed of it, and no more.
+        "spark.sql.ansi.enabled": "false",
         "spark.sql.shuffle.partitions": str(settings.partitions_count),
         # A session called 0012 must not become 12.
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
@@ -93,6 +113,7 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.maxConcurrentOutputFileWriters": "64",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.files.ignoreMissingFiles": "false",
+        **(_SMALL if settings.small else {}),
     }.items():
         spark.conf.set(name, value)
     return spark

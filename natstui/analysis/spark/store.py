@@ -27,11 +27,9 @@ class Files:
     """The few file operations needed, on any file system Hadoop knows."""
 
     def __init__(self, jvm: Any, configuration: Any, root: str) -> None:
-        self._jvm = jvm
-        self._system = jvm.org.apache.hadoop.fs.Path(root).getFileSystem(configuration)
-
-    def _path(self, text: str) -> Any:
-        return self._jvm.org.apache.hadoop.fs.Path(text)
+        # Looked up once: the JVM searches all its jars for each part of the name.
+        self._path = jvm.org.apache.hadoop.fs.Path
+        self._system = self._path(root).getFileSystem(configuration)
 
     def exists(self, path: str) -> bool:
         """Return whether there is such a path."""

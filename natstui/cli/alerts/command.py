@@ -71,19 +71,17 @@ def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None) -> None
 
 async def _watch(settings: Settings, connection: Connection) -> None:
     import asyncio
-    import signal
     import time
 
     from natstui.cli.alerts.notices import Notices
     from natstui.cli.alerts.sending import Sender
     from natstui.cli.metrics.exposition import Latest
     from natstui.engine.live import watch_server
+    from natstui.engine.stopping import stopped_by_signal
     from natstui.jetstream.polling.control import PollControl
 
     control, most = PollControl(settings.monitor.interval_s), settings.monitor.max_requests_per_s
-    latest, stop = Latest(control), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    latest, stop = Latest(control), stopped_by_signal()
     notices = Notices(settings.alerts)
     sender = Sender(settings.alerts, lambda text: click.echo(clean_line(text), err=True))
     watching = asyncio.ensure_future(

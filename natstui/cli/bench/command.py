@@ -122,7 +122,7 @@ def js_pubsub(
 def _library(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `folder: Path`, the run library."""
 
-    @click.option("--config", metavar="FILE", help="Configuration file.")
+    @click.option("--config", "--settings", "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
     def with_library(*, config: str | None, **others: Any) -> Any:
         from natstui.bench.result.library import library_folder

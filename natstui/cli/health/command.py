@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_text
+from natstui.cli.complete import consumers, on_stream
 from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
 from natstui.errors import NatstuiError, UsageError
 from natstui.units import parse_duration_ns
@@ -98,8 +99,8 @@ def health(
 
 
 @click.command()
-@click.argument("stream")
-@click.argument("consumer")
+@on_stream
+@click.argument("consumer", shell_complete=consumers)
 @_HOW_LONG
 @click.option(
     "--tap", "tap_text", metavar="TIME",

@@ -9,6 +9,7 @@ from contextlib import suppress
 
 from natstui.cli.watch.run import Collector, beside, look_at_lags
 from natstui.config import Connection
+from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import ServerGone
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap
@@ -73,7 +74,10 @@ async def _until_read(
     on_tapped: Callable[[Tapped], None],
     seen: Coroutine[None, None, None],
 ) -> None:
-    """Wait until everything was `seen`, and beside it until a tap is over, if one is asked for."""
+    """Wait until everything was `seen`, and beside it until a tap is over, if one is asked for.
+
+    Ctrl-C ends a tap early, and what it read until then is told.
+    """
     if tapping is None:
         await seen
         return
@@ -84,12 +88,16 @@ async def _until_read(
         seen.close()
         raise
     task = asyncio.create_task(reading.run())
+    stopped = asyncio.create_task(stopped_by_signal().wait())
     try:
         await seen
-        await task
+        await asyncio.wait({task, stopped}, return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        stopped.cancel()
+        await asyncio.wait({task, stopped})
 
 
 async def _until_seen(collector: Collector, control: PollControl, for_s: float) -> None:

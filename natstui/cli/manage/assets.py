@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.manage.options import read_config_file, with_texts
+from natstui.cli.manage.options import read_config_file, read_whole, with_texts
 from natstui.cli.manage.writing import (
     confirmation,
     confirmed_of,
@@ -27,9 +27,9 @@ from natstui.jetstream.managing.apply import apply, preview_change
 from natstui.jetstream.managing.configure import Changed, check_problems, read_asset, read_config
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.differences import AssetKind, Difference, differences, merged
-from natstui.model.assets.nats_command import consumer_command, stream_command
 from natstui.model.assets.rules import Problem
 from natstui.model.assets.stream_rules import stream_problems
+from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.managing import Change, Preview, PreviewChange
 
 
@@ -41,6 +41,9 @@ class Asked:
     stream: str
     consumer: str | None
     file: str | None
+    """A file with some of the configuration."""
+    whole: str | None
+    """A file with all of it, as `--config` of the NATS CLI."""
     texts: dict[str, tuple[str, ...]]
     dry_run: bool
     as_json: bool
@@ -56,10 +59,16 @@ class Asked:
 
 def add_asset(connection: Connection, asked: Asked, start: Config) -> None:
     """Make a stream or consumer; a dry run prints it and ends with 1 unless it exists so."""
-    config = merged(start, read_config_file(asked.file) if asked.file else {})
+    filed = _of_files(asked, start)
     durable = "durable_name" in start
+    if asked.kind == "consumer" and asked.whole and not durable and filed.get("durable_name"):
+        raise UsageError(
+            f"{asked.whole} has a durable_name, which makes a durable consumer in the NATS CLI: "
+            "take it out, or leave --ephemeral away"
+        )
+    config = merged(start, filed)
     config = _named(with_texts(asked.kind, config, asked.texts), asked, durable=durable)
-    _check(asked, config)
+    check_problems(_problems(asked, config))
     if asked.dry_run:
         found = run_with_writer(connection, True, lambda w: _difference(w, asked, config))
         _print_plan(asked, config, None, found)
@@ -80,14 +89,17 @@ def edit_asset(connection: Connection, asked: Asked) -> None:
 
     async def plan(writer: Writer) -> tuple[Asset, Config]:
         seen = await read_asset(writer, asked.kind, asked.stream, asked.consumer or "")
-        wanted = merged(seen.config, read_config_file(asked.file) if asked.file else {})
+        wanted = _of_files(asked, seen.config)
+        wanted = wanted if asked.whole else merged(seen.config, wanted)
         durable = "durable_name" in seen.config
         return seen, _named(with_texts(asked.kind, wanted, asked.texts), asked, durable=durable)
 
     asset, wanted = run_with_writer(connection, True, plan)
     seen = asset.config
-    _check(asked, wanted, seen)
     found = differences(asked.kind, seen, wanted)
+    refused = tuple(Problem(d.path, d.refused) for d in found if d.refused)
+    problems = _problems(asked, wanted, seen)
+    check_problems((*refused, *problems) if problems else ())
     if asked.dry_run:
         _print_plan(asked, wanted, seen, found)
         _print_warnings(connection, asked, wanted)
@@ -95,8 +107,7 @@ def edit_asset(connection: Connection, asked: Asked) -> None:
         sys.exit(1 if found else 0)
     refuse_read_only(connection, asked.read_only)
     _print_warnings(connection, asked, wanted)
-    if any(difference.refused for difference in found):
-        check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
+    check_problems(refused)
     preview = _preview(connection, asked, wanted, asset)
     confirmed = confirmed_of(connection, preview, {"yes": asked.yes, "confirm": asked.confirm})
     changed = _send(connection, asked, "edit", wanted, asset, confirmed, preview.most_msgs)
@@ -118,6 +129,21 @@ def _print_loss(connection: Connection, asked: Asked, wanted: Config, seen: Asse
         click.echo(f"natstui: {clean_line(line)}", err=True)
 
 
+def _of_files(asked: Asked, base: Config) -> Config:
+    """Return what the files say; nothing without any."""
+    if asked.whole is None:
+        return read_config_file(asked.file) if asked.file else {}
+    if asked.file:
+        raise UsageError("give --file or --config, not both")
+    whole = read_whole(asked.whole)
+    if "durable_name" in base and not whole.get("durable_name"):
+        raise UsageError(
+            f"{asked.whole} has no durable_name, which makes no durable consumer in the NATS CLI: "
+            "write one into it, or add it with --ephemeral"
+        )
+    return whole
+
+
 def _named(config: Config, asked: Asked, *, durable: bool) -> Config:
     """Return the configuration under the name of the command line, whatever a file calls it."""
     if asked.kind == "stream":
@@ -126,17 +152,18 @@ def _named(config: Config, asked: Asked, *, durable: bool) -> Config:
     return {key: value for key, value in {**config, **names}.items() if key not in names or value}
 
 
-def _check(asked: Asked, config: Config, seen: Config | None = None) -> None:
+def _problems(asked: Asked, config: Config, seen: Config | None = None) -> tuple[Problem, ...]:
     if asked.kind == "stream":
-        check_problems(stream_problems(config, seen=seen))
-    else:
-        check_problems(consumer_problems(config, seen=seen))
+        return stream_problems(config, seen=seen)
+    return consumer_problems(config, seen=seen)
 
 
 async def _difference(
     writer: Writer, asked: Asked, config: Config
 ) -> tuple[Difference, ...] | None:
     """Return how it differs from what exists, None when nothing does."""
+    if asked.kind == "consumer" and not asked.consumer:
+        return None
     try:
         present = await read_config(writer, asked.kind, asked.stream, asked.consumer or "")
     except NotFound:

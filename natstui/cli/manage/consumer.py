@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from typing import Any
 
 import click
 
 from natstui.clean import clean_json
+from natstui.cli.clients.consumer import clients
+from natstui.cli.complete import consumer_name, on_stream
 from natstui.cli.manage.assets import Asked, add_asset, edit_asset, given_name
-from natstui.cli.manage.options import as_json, config_options
+from natstui.cli.manage.options import (
+    argument_options,
+    as_json,
+    config_options,
+    file_options,
+)
+from natstui.cli.manage.switches import WithSwitches
+from natstui.cli.manage.taking import take_next
 from natstui.cli.manage.writing import (
     change_flags,
     done_when_confirmed,
@@ -18,13 +28,16 @@ from natstui.cli.manage.writing import (
     print_rows,
     run_with_writer,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, connection_options_beside_config
+from natstui.cli.watch.finding import find_consumers, report_consumers
 from natstui.config import Connection
+from natstui.errors import UsageError
 from natstui.jetstream.connection.writer import Writer
 from natstui.model.assets.defaults import normal_consumer
 from natstui.model.assets.differences import fields_of
 from natstui.model.assets.fields import read
 from natstui.model.assets.text import shown
+from natstui.model.natscli.spellings import is_time
 from natstui.model.records.managing import Action, PreviewChange
 from natstui.units import count_text
 
@@ -42,20 +55,24 @@ def _do(
 
 
 @click.command()
-@click.argument("stream")
-@click.argument("name")
+@on_stream
+@consumer_name
 @click.argument("until")
 @change_flags
 @connection_options
 def pause(connection: Connection, stream: str, name: str, until: str, **words: Any) -> None:
-    """Deliver nothing to NAME on STREAM before UNTIL: a time, or a duration as 1h30m."""
+    """Deliver nothing to NAME on STREAM before UNTIL: a time with a zone, or as 1h30m from now."""
+    try:
+        is_time(until)
+    except ValueError as error:
+        raise UsageError(f"UNTIL: {error}") from error
     body = {"pause_until": until}
     _do(connection, "pause_consumer", (stream, name), body, words)
 
 
 @click.command()
-@click.argument("stream")
-@click.argument("name")
+@on_stream
+@consumer_name
 @change_flags
 @connection_options
 def resume(connection: Connection, stream: str, name: str, **words: Any) -> None:
@@ -64,9 +81,12 @@ def resume(connection: Connection, stream: str, name: str, **words: Any) -> None
 
 
 @click.command()
-@click.argument("stream")
-@click.argument("name")
-@click.option("--seq", type=click.IntRange(min=1), help="From here; without it, its ack floor.")
+@on_stream
+@consumer_name
+@click.option(
+    "--seq", "--sequence", "seq", type=click.IntRange(min=1),
+    help="From here; without it, its ack floor.",
+)  # fmt: skip
 @change_flags
 @connection_options
 def reset(connection: Connection, stream: str, name: str, seq: int | None, **words: Any) -> None:
@@ -76,8 +96,8 @@ def reset(connection: Connection, stream: str, name: str, seq: int | None, **wor
 
 
 @click.command()
-@click.argument("stream")
-@click.argument("name")
+@on_stream
+@consumer_name
 @change_flags
 @connection_options
 def rm(connection: Connection, stream: str, name: str, **words: Any) -> None:
@@ -85,42 +105,69 @@ def rm(connection: Connection, stream: str, name: str, **words: Any) -> None:
     _do(connection, "delete_consumer", (stream, name), {}, words)
 
 
-@click.command()
-@click.argument("stream")
-@click.argument("name")
-@click.option("--ephemeral", is_flag=True, help="The server removes it when nobody uses it.")
-@click.option("--file", metavar="FILE", help="JSON, YAML or TOML to begin with; - is stdin.")
-@click.option("--dry-run", is_flag=True, help="Print it; exit 1 unless it is so already.")
+@click.command("step-down")
+@on_stream
+@consumer_name
+@argument_options("step_down_consumer")
 @change_flags
-@config_options("consumer")
 @connection_options
-def add(connection: Connection, stream: str, name: str, ephemeral: bool, **words: Any) -> None:
-    """Make the consumer NAME on STREAM."""
+def step_down(
+    connection: Connection, stream: str, name: str, asked: dict[str, Any], **words: Any
+) -> None:
+    """Let the consumer NAME on STREAM elect another leader."""
+    _do(connection, "step_down_consumer", (stream, name), asked, words)
+
+
+@click.command()
+@on_stream
+@consumer_name
+@click.argument("group")
+@change_flags
+@connection_options
+def unpin(connection: Connection, stream: str, name: str, group: str, **words: Any) -> None:
+    """Take the pin of GROUP from the client that has it: the next one takes over."""
+    _do(connection, "unpin_consumer", (stream, name), {"group": group}, words)
+
+
+@click.command(cls=WithSwitches)
+@on_stream
+@click.argument("name", required=False)
+@click.option("--ephemeral", is_flag=True, help="The server removes it when nobody uses it.")
+@functools.partial(file_options, adding=True)
+@change_flags
+@config_options("consumer", adding=True)
+@connection_options_beside_config
+def add(
+    connection: Connection, stream: str, name: str | None, ephemeral: bool, **words: Any
+) -> None:
+    """Make the consumer NAME on STREAM; an ephemeral one may be without a name."""
     words.pop("settings")
-    start: dict[str, object] = {} if words["file"] else {"ack_policy": "explicit"}
-    start |= {} if ephemeral else {"durable_name": given_name(name)}
+    if name is None and not ephemeral:
+        raise UsageError("give the consumer a NAME, or say --ephemeral")
+    filed = words["file"] or words["whole"]
+    start: dict[str, object] = {} if filed else {"ack_policy": "explicit"}
+    start |= {} if ephemeral else {"durable_name": given_name(name or "")}
     asked = Asked(kind="consumer", stream=given_name(stream), consumer=name, **words)
     add_asset(connection, asked, start)
 
 
-@click.command()
-@click.argument("stream")
-@click.argument("name")
-@click.option("--file", metavar="FILE", help="JSON, YAML or TOML with what shall change.")
-@click.option("--dry-run", is_flag=True, help="Print the difference; exit 1 when there is one.")
+@click.command(cls=WithSwitches)
+@on_stream
+@consumer_name
+@functools.partial(file_options, adding=False)
 @change_flags
-@config_options("consumer")
-@connection_options
+@config_options("consumer", adding=False)
+@connection_options_beside_config
 def edit(connection: Connection, stream: str, name: str, **words: Any) -> None:
-    """Change the consumer NAME on STREAM; an empty value takes an option away."""
+    """Change NAME on STREAM; an empty value takes an option away, --no-X switches X off."""
     words.pop("settings")
     asked = Asked(kind="consumer", stream=given_name(stream), consumer=given_name(name), **words)
     edit_asset(connection, asked)
 
 
 @click.command()
-@click.argument("stream")
-@click.argument("name")
+@on_stream
+@consumer_name
 @as_json
 @connection_options
 def info(connection: Connection, stream: str, name: str, as_json: bool, **_words: Any) -> None:
@@ -150,7 +197,7 @@ def info(connection: Connection, stream: str, name: str, as_json: bool, **_words
 
 
 @click.command()
-@click.argument("stream")
+@on_stream
 @as_json
 @connection_options
 def ls(connection: Connection, stream: str, as_json: bool, **_words: Any) -> None:
@@ -187,5 +234,20 @@ def consumer() -> None:
     """Make, change, inspect, pause and remove consumers."""
 
 
-for _command in (add, edit, info, ls, pause, resume, reset, rm):
+for _command in (
+    add,
+    clients,
+    edit,
+    find_consumers,
+    info,
+    ls,
+    take_next,
+    pause,
+    report_consumers,
+    resume,
+    reset,
+    rm,
+    step_down,
+    unpin,
+):
     consumer.add_command(_command)

@@ -11,36 +11,55 @@ from typing import Any
 import click
 
 from natstui.asset_file import parse_asset, read_asset_file
+from natstui.cli.manage.switches import Switch
 from natstui.errors import UsageError
 from natstui.model.assets.differences import AssetKind, changed, fields_of
 from natstui.model.assets.fields import Config, Field
-from natstui.model.assets.text import parsed_all
+from natstui.model.assets.text import parsed, parsed_all
+from natstui.model.natscli.meaning import in_our_words
+from natstui.model.natscli.otherwise import emptied_only_here
+from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said, Spelling, own_flag
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import JournalAction
 
 _NAMED_OTHERWISE = {"name", "durable_name", "sealed"}
 
 
-as_json = click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+as_json = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
 
 
-def config_options(kind: AssetKind) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a command one flag per field; it gets them as `texts`, path → what was given."""
+def config_options(
+    kind: AssetKind, *, adding: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Give a command one flag per field, and those that the NATS CLI spells otherwise.
+
+    It gets them as `texts`, path → what was given.
+    """
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_texts(**words: Any) -> Any:
-            texts = {
-                field.path: value
-                for field in fields_of(kind)
-                if (value := words.pop(_word(field), ()))
-            }
-            return command(texts=texts, **words)
+            texts = {f.path: value for f in fields_of(kind) if (value := words.pop(_word(f), ()))}
+            names = [*(one.flag for one in _spellings(kind, adding)), *_beside(kind)]
+            given = {name: words.pop(_spelled(name), None) for name in names}
+            spelled = {name: _values(value) for name, value in given.items() if value}
+            defaults = words.pop("defaults", False)
+            from_file = bool(words.get("file") or words.get("whole"))
+            whole = bool(words.get("whole"))
+            said = Said(kind, adding, texts, spelled, defaults, from_file, whole)
+            ours = _in_our_words(said)
+            for sentence in emptied_only_here(said):
+                click.echo(f"natstui: {sentence}", err=True)
+            return command(texts=ours, **words)
 
         decorated: Callable[..., Any] = with_texts
-        for field in reversed(fields_of(kind)):
-            if field.path not in _NAMED_OTHERWISE:
-                decorated = _option(field)(decorated)
+        options = [
+            _option(f, kind, adding) for f in fields_of(kind) if f.path not in _NAMED_OTHERWISE
+        ]
+        options += [_spelling_option(one) for one in _spellings(kind, adding)]
+        options += [_beside_option(flag) for flag in _beside(kind)]
+        for option in reversed(options):
+            decorated = option(decorated)
         return decorated
 
     return decorate
@@ -53,18 +72,19 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def with_asked(**words: Any) -> Any:
-            values = {field.path: words.pop(_word(field)) for field in arguments}
+            values = {field.path: _argument(field, words.pop(_word(field))) for field in arguments}
             asked = {path: value for path, value in values.items() if value is not None}
             return command(asked=asked, **words)
 
         decorated: Callable[..., Any] = with_asked
         for field in reversed(arguments):
             whole = field.kind == "count"
+            names = dict.fromkeys((f"--{field.path}", f"--{field.flag or field.path}"))
             option = click.option(
-                f"--{field.path}",
+                *names,
                 _word(field),
                 type=click.IntRange(min=1) if whole else str,
-                metavar=None if whole else _METAVARS[field.kind],
+                metavar=None if whole else _METAVARS.get(field.kind, "TEXT"),
                 help=field.help,
             )
             decorated = option(decorated)
@@ -73,26 +93,83 @@ def argument_options(action: JournalAction) -> Callable[[Callable[..., Any]], Ca
     return decorate
 
 
+def _argument(field: Field, given: object) -> object:
+    try:
+        return parsed(field, given) if isinstance(given, str) else given
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+_SUBJECT = Field("subject", "Subject", "subject", "", "")
+
+
+def given_subject(_context: click.Context, _option: click.Parameter, text: object) -> object:
+    """Return the subject that an option was given; raises UsageError for what is none."""
+    return _argument(_SUBJECT, text)
+
+
 def _word(field: Field) -> str:
     return "field_" + re.sub(r"\W", "_", field.path)
 
 
-def _option(field: Field) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    if field.kind == "threshold":
-        names = [f"--monitor-{field.path.rpartition('.')[2]}"]
-    else:
-        names = [f"--{field.path.replace('_', '-').replace('.', '-')}"]
-    if field.flag and f"--{field.flag}" not in names:
+def _in_our_words(said: Said) -> dict[str, Sequence[str]]:
+    try:
+        return in_our_words(said)
+    except ValueError as error:
+        raise UsageError(str(error)) from error
+
+
+def _spellings(kind: AssetKind, adding: bool) -> list[Spelling]:
+    here = "add" if adding else "edit"
+    return [one for one in SPELLINGS[kind] if one.only in ("", here)]
+
+
+def _beside(kind: AssetKind) -> Sequence[str]:
+    return tuple(BACKOFF_FLAGS) if kind == "consumer" else ()
+
+
+def _spelled(flag: str) -> str:
+    return "spelled_" + flag.replace("-", "_")
+
+
+def _values(given: object) -> tuple[str, ...]:
+    return given if isinstance(given, tuple) else ("",)
+
+
+def _spelling_option(one: Spelling) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    names = [f"--{one.flag}", *([f"-{one.short}"] if one.short else []), _spelled(one.flag)]
+    if one.metavar:
+        words: dict[str, Any] = {"metavar": one.metavar, "multiple": True}
+        return click.option(*names, help=one.help, hidden=one.hidden, **words)
+    return click.option(*names, is_flag=True, help=one.help, hidden=one.hidden)
+
+
+def _beside_option(flag: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    text = f"With --backoff linear; without it {BACKOFF_FLAGS[flag]}."
+    metavar = "NUMBER" if flag.endswith("steps") else "DURATION"
+    return click.option(f"--{flag}", _spelled(flag), metavar=metavar, help=text, multiple=True)
+
+
+def _option(
+    field: Field, kind: AssetKind, adding: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    names = [f"--{own_flag(field)}"]
+    elsewhere = {one.flag for one in _spellings(kind, adding)}
+    if field.flag and f"--{field.flag}" not in names and field.flag not in elsewhere:
         names.append(f"--{field.flag}")
+    text = field.help.removesuffix(".") + "."
+    if field.kind == "switch":
+        return click.option(
+            *names, _word(field), type=Switch(), metavar="[yes|no]", help=text, multiple=True
+        )
     metavar = "|".join(field.choices) if field.choices else _METAVARS.get(field.kind, "TEXT")
     again = " Give it again for more." if field.kind in _SEVERAL else ""
-    text = field.help.removesuffix(".") + "." + again
-    return click.option(*names, _word(field), metavar=metavar, help=text, multiple=True)
+    return click.option(*names, _word(field), metavar=metavar, help=text + again, multiple=True)
 
 
 _SEVERAL = {"subjects", "words", "durations", "metadata", "sources"}
 _METAVARS = {
-    "subjects": "SUBJECTS", "subject": "SUBJECT", "switch": "yes|no", "count": "NUMBER",
+    "subjects": "SUBJECTS", "subject": "SUBJECT", "count": "NUMBER",
     "bytes": "SIZE", "duration": "DURATION", "durations": "DURATIONS", "time": "TIME",
     "metadata": "KEY=VALUE", "threshold": "VALUE", "source": "SOURCE", "sources": "SOURCES",
 }  # fmt: skip
@@ -115,8 +192,40 @@ def with_texts(
     return result
 
 
+def file_options(command: Callable[..., Any], *, adding: bool) -> Callable[..., Any]:
+    """Give a command `--file`, `--config` as the NATS CLI has it, and `--dry-run`."""
+    begin = "to begin with; - is stdin" if adding else "with what shall change"
+    whole = "" if adding else " It is all of it: what it leaves out is as the server has it."
+    dry = "Print it; exit 1 unless it is so already."
+    dry = dry if adding else "Print the difference; exit 1 when there is one."
+    options = [
+        click.option("--file", metavar="FILE", help=f"JSON, YAML or TOML {begin}."),
+        click.option("--config", "whole", metavar="FILE", help=f"{_WHOLE}{whole}"),
+        click.option("--dry-run", is_flag=True, help=dry),
+    ]
+    if adding:
+        options.append(click.option("--defaults", is_flag=True, help=_DEFAULTS))
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+_WHOLE = "A configuration in JSON, as in the NATS CLI; our own settings: --settings."
+_DEFAULTS = "What is not given is as the NATS CLI has it; nothing is asked in any case."
+
+
 def read_config_file(path: str) -> Config:
     """Return the configuration in a JSON, YAML or TOML file, or on stdin (`-`)."""
     if path == "-":
         return parse_asset(sys.stdin.buffer.read(), "stdin")
     return read_asset_file(path)
+
+
+def read_whole(path: str) -> Config:
+    """Return the configuration in a JSON file of the NATS CLI; raises UsageError."""
+    if path.lower().endswith((".toml", ".yaml", ".yml")):
+        raise UsageError(
+            "--config is a configuration in JSON here, as in the NATS CLI: say --file for "
+            "another language, --settings for the settings of natstui"
+        )
+    return read_config_file(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import dataclasses
+import functools
 import json
 import sys
 from collections.abc import Sequence
@@ -12,8 +13,21 @@ from typing import Any
 import click
 
 from natstui.clean import clean_json, clean_line
+from natstui.cli.backups.restoring import stream_restore
+from natstui.cli.backups.writing import stream_backup
+from natstui.cli.clients.stream import publishers
+from natstui.cli.complete import stream_name
 from natstui.cli.manage.assets import Asked, add_asset, edit_asset, given_name
-from natstui.cli.manage.options import argument_options, as_json, config_options
+from natstui.cli.manage.options import (
+    argument_options,
+    as_json,
+    config_options,
+    file_options,
+    given_subject,
+)
+from natstui.cli.manage.shaping import copy, gaps, seal
+from natstui.cli.manage.switches import WithSwitches
+from natstui.cli.manage.viewing import subjects, view
 from natstui.cli.manage.writing import (
     change_flags,
     done_when_confirmed,
@@ -22,8 +36,9 @@ from natstui.cli.manage.writing import (
     print_rows,
     run_with_writer,
 )
-from natstui.cli.options import connection_options
+from natstui.cli.options import connection_options, connection_options_beside_config
 from natstui.cli.text_table import cut
+from natstui.cli.watch.finding import find_streams, report_streams
 from natstui.config import Connection
 from natstui.config.template_files import templates
 from natstui.errors import NotFound, UsageError
@@ -43,7 +58,7 @@ from natstui.units import bytes_text, count_text
 
 
 @click.command()
-@click.argument("name")
+@stream_name
 @as_json
 @connection_options
 def info(connection: Connection, name: str, as_json: bool, **_words: Any) -> None:
@@ -85,7 +100,9 @@ def _some(subjects: Sequence[str]) -> str:
 
 
 @click.command()
-@click.option("--subject", metavar="SUBJECT", help="Only streams that store this.")
+@click.option(
+    "--subject", metavar="SUBJECT", callback=given_subject, help="Only streams that store this."
+)
 @as_json
 @connection_options
 def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any) -> None:
@@ -120,9 +137,14 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
 
 
 @click.command()
-@click.argument("name")
+@stream_name
 @click.argument("seq", type=click.IntRange(min=1), required=False)
-@click.option("--last-for", metavar="SUBJECT", help="The newest message of this subject.")
+@click.option(
+    "--last-for",
+    metavar="SUBJECT",
+    callback=given_subject,
+    help="The newest message of this subject.",
+)
 @as_json
 @connection_options
 def get(
@@ -156,21 +178,20 @@ def get(
     sys.stdout.buffer.write(base64.b64decode(message.payload_base64))
 
 
-@click.command()
+@click.command(cls=WithSwitches)
 @click.argument("name")
-@click.option("--file", metavar="FILE", help="JSON, YAML or TOML to begin with; - is stdin.")
+@functools.partial(file_options, adding=True)
 @click.option("--template", metavar="NAME", help="A template to begin with; `?` lists them.")
 @click.option("--clone", metavar="STREAM", help="Another stream to begin with.")
-@click.option("--dry-run", is_flag=True, help="Print it; exit 1 unless it is so already.")
 @change_flags
-@config_options("stream")
-@connection_options
+@config_options("stream", adding=True)
+@connection_options_beside_config
 def add(
     connection: Connection, name: str, template: str | None, clone: str | None, **words: Any
 ) -> None:
     """Make the stream NAME."""
     words.pop("settings")
-    start = {} if words["file"] else dict(NEW_STREAM)
+    start = {} if words["file"] or words["whole"] else dict(NEW_STREAM)
     if template is not None:
         start = _template(template)
     if clone is not None:
@@ -192,21 +213,20 @@ def _template(name: str) -> Config:
     return started(found)
 
 
-@click.command()
-@click.argument("name")
-@click.option("--file", metavar="FILE", help="JSON, YAML or TOML with what shall change.")
-@click.option("--dry-run", is_flag=True, help="Print the difference; exit 1 when there is one.")
+@click.command(cls=WithSwitches)
+@stream_name
+@functools.partial(file_options, adding=False)
 @change_flags
-@config_options("stream")
-@connection_options
+@config_options("stream", adding=False)
+@connection_options_beside_config
 def edit(connection: Connection, name: str, **words: Any) -> None:
-    """Change the stream NAME; an empty value takes an option away."""
+    """Change the stream NAME; an empty value takes an option away, --no-X switches X off."""
     words.pop("settings")
     edit_asset(connection, Asked(kind="stream", stream=given_name(name), consumer=None, **words))
 
 
 @click.command()
-@click.argument("name")
+@stream_name
 @argument_options("purge_stream")
 @change_flags
 @connection_options
@@ -217,7 +237,7 @@ def purge(connection: Connection, name: str, asked: dict[str, object], **words: 
 
 
 @click.command()
-@click.argument("name")
+@stream_name
 @change_flags
 @connection_options
 def rm(connection: Connection, name: str, **words: Any) -> None:
@@ -226,10 +246,36 @@ def rm(connection: Connection, name: str, **words: Any) -> None:
     print_changed(done_when_confirmed(connection, change, words), words["as_json"])
 
 
+@click.command()
+@stream_name
+@click.argument("seq", type=click.IntRange(min=1))
+@change_flags
+@connection_options
+def rmm(connection: Connection, name: str, seq: int, **words: Any) -> None:
+    """Delete the message SEQ of the stream NAME."""
+    body = json.dumps({"seq": seq})
+    change = PreviewChange(0, "delete_message", given_name(name), None, body)
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
+@click.command("step-down")
+@stream_name
+@argument_options("step_down_stream")
+@change_flags
+@connection_options
+def step_down(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
+    """Let the stream NAME elect another leader."""
+    change = PreviewChange(0, "step_down_stream", given_name(name), None, json.dumps(asked))
+    print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+
+
 @click.group()
 def stream() -> None:
     """Make, change, inspect and remove streams."""
 
 
-for _command in (add, edit, info, ls, purge, rm, get):
+for _command in (
+    add, copy, edit, find_streams, gaps, get, info, ls, publishers, purge, report_streams, rm,
+    rmm, seal, step_down, stream_backup, stream_restore, subjects, view,
+):  # fmt: skip
     stream.add_command(_command)

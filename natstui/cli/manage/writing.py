@@ -27,12 +27,15 @@ from natstui.model.records.managing import Change, Preview, PreviewChange
 T = TypeVar("T")
 
 
+_YES = "Do not ask; in production --confirm is needed."
+
+
 def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command `--read-only`, `--yes`, `--confirm` and `--json`."""
     for option in (
-        click.option("--json", "as_json", is_flag=True, help="Answer in JSON."),
+        click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON."),
         click.option("--confirm", metavar="NAME", help="The name of what is changed, typed out."),
-        click.option("--yes", is_flag=True, help="Do not ask; in production --confirm is needed."),
+        click.option("--yes", "--force", "-f", is_flag=True, help=_YES),
         click.option("--read-only", is_flag=True, help="Refuse every change."),
     ):
         command = option(command)

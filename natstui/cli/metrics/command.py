@@ -35,17 +35,15 @@ async def _serve(
     settings: Settings, connection: Connection, listen: str, interval_s: float
 ) -> None:
     import asyncio
-    import signal
 
     from natstui.cli.metrics.exposition import Latest
     from natstui.cli.metrics.serving import metrics_at
     from natstui.engine.live import watch_server
+    from natstui.engine.stopping import stopped_by_signal
     from natstui.jetstream.polling.control import PollControl
 
     control, budget = PollControl(interval_s), settings.monitor.max_requests_per_s
-    latest, stop = Latest(control), asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+    latest, stop = Latest(control), stopped_by_signal()
     with metrics_at(listen, "--listen", lambda: latest.state):
         works = {
             asyncio.ensure_future(stop.wait()),

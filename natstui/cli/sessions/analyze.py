@@ -20,6 +20,7 @@ from natstui.analysis.report.sections import (
     series,
 )
 from natstui.clean import clean_json, clean_line
+from natstui.cli.complete import recordings
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
@@ -55,8 +56,12 @@ def _verdict(one: Shown, width_cells: int) -> list[str]:
         rank = f"{said['rank']:>2}  "
         details = (said["evidence"], said["start"], said.get("session", ""))
         kept = "  ·  ".join(text for text in details if text not in ("", UNKNOWN))
-        wrapped = wrap(f"{said['subject']}: {said['sentence']}", width_cells - len(rank))
-        wrapped += wrap(kept, width_cells - len(rank))
+        code = "" if said["code"] == UNKNOWN else f" {said['code']}"
+        head = f"[{said['harm']}{code}] {said['subject']}: {said['sentence']}"
+        advice = "" if said["advice"] == UNKNOWN else f"→ {said['advice']}"
+        wrapped = [
+            line for told in (head, kept, advice) for line in wrap(told, width_cells - len(rank))
+        ]
         lines += [(rank if place == 0 else " " * len(rank)) + text
                   for place, text in enumerate(wrapped)]  # fmt: skip
     return lines
@@ -114,6 +119,9 @@ def _cache() -> Path:
 
 def _found(words: tuple[str, ...]) -> tuple[str, ...]:
     """Return what was named: a path, glob or URL as it is, else a session of the library."""
+    if all(map(_is_place, words)):
+        # The settings, which say where the library is, take longer to read than a known result.
+        return words
     from natstui.session.library import find
 
     folder = library(None, None)
@@ -125,10 +133,18 @@ def _is_place(word: str) -> bool:
 
 
 @click.command()
-@click.argument("sessions", nargs=-1, required=True, metavar="SESSION...")
+@click.argument(
+    "sessions", nargs=-1, required=True, metavar="SESSION...", shell_complete=recordings
+)
 @click.option("--out", help="Folder or URL of the tables; kept, so that the next run is quicker.")
 @click.option("--json", "as_json", is_flag=True, help="Print the result as one JSON object.")
 @click.option("--html", "page_file", type=click.Path(path_type=Path), help="Write a report page.")
+@click.option(
+    "--notebook",
+    "notebook_file",
+    type=click.Path(path_type=Path),
+    help="Write a Jupyter notebook that loads the tables and draws the main pictures.",
+)
 @click.option("--baseline", multiple=True, metavar="NAME", help="Session to compare others with.")
 @click.option(
     "--bucket",
@@ -165,16 +181,18 @@ def analyze(
     out: str | None,
     as_json: bool,
     page_file: Path | None,
+    notebook_file: Path | None,
     **options: Any,
 ) -> None:
     """Analyse recorded sessions: folders, globs, URLs, or names of the library.
 
     Answers where consumers lagged, what was stuck and why, what was redelivered, which load the
-    server carried, and whether one session is slower than another. Ends with exit code 6 when
-    something of a session could not be read; all the rest was analysed.
+    server carried, and what is slower than in the earliest session, or in those of --baseline:
+    the whole, a stream, a consumer. Ends with exit code 6 when something of a session could not
+    be read; all the rest was analysed.
     """
     # Checked before minutes of work, not after them.
-    _check_page(page_file)
+    _check_folders(page_file, notebook_file)
     classes = str(_cache() / "spark")
     request = AnalysisRequest(
         _found(sessions), out or str(_cache() / "analysis"), classes=classes, **options
@@ -188,8 +206,7 @@ def analyze(
         ctx.exit(INTERRUPTED)
     finally:
         show.clear()
-    if page_file:
-        _write_page(page_file, result)
+    _write_files(page_file, notebook_file, result)
     if as_json:
         click.echo(clean_json(json.dumps(result, ensure_ascii=False)))
     else:
@@ -199,23 +216,35 @@ def analyze(
         raise DamagedSession(", ".join(damaged), "only what can be read of it was analysed")
 
 
-def _check_page(page_file: Path | None) -> None:
-    if page_file and not page_file.absolute().parent.is_dir():
-        raise AnalysisError(f"cannot write {page_file}: its folder does not exist")
+def _check_folders(*files: Path | None) -> None:
+    for file in files:
+        if file and not file.absolute().parent.is_dir():
+            raise AnalysisError(f"cannot write {file}: its folder does not exist")
 
 
-def _write_page(page_file: Path, result: dict[str, Any]) -> None:
-    """Write the page aside and rename it."""
-    from natstui.analysis.report.page import page
+def _write_files(
+    page_file: Path | None, notebook_file: Path | None, result: dict[str, Any]
+) -> None:
+    if page_file:
+        from natstui.analysis.report.page import page
 
-    aside = page_file.with_name(f".{page_file.name}.tmp")
+        _write(page_file, page(result))
+    if notebook_file:
+        from natstui.analysis.report.notebook import notebook_text
+
+        _write(notebook_file, notebook_text(result))
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a file aside and rename it."""
+    aside = file.with_name(f".{file.name}.tmp")
     try:
-        aside.write_text(page(result), encoding="utf-8")
-        aside.replace(page_file)
+        aside.write_text(text, encoding="utf-8")
+        aside.replace(file)
     except OSError as error:
         aside.unlink(missing_ok=True)
-        raise AnalysisError(f"cannot write {page_file}: {error.strerror}") from error
-    click.echo(f"natstui: wrote {page_file}", err=True)
+        raise AnalysisError(f"cannot write {file}: {error.strerror}") from error
+    click.echo(f"natstui: wrote {file}", err=True)
 
 
 class _Bar:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.clean import clean_line
+from natstui.cli.complete import session_name
 from natstui.cli.sessions.options import library_options, progress
 
 if TYPE_CHECKING:
@@ -81,7 +82,7 @@ def list_sessions(sessions: Path, *, as_json: bool) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@session_name
 @library_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def show(sessions: Path, session: str, *, as_json: bool) -> None:
@@ -107,7 +108,7 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@session_name
 @library_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def rm(sessions: Path, session: str, *, yes: bool) -> None:
@@ -122,7 +123,7 @@ def rm(sessions: Path, session: str, *, yes: bool) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@session_name
 @click.argument("name")
 @library_options
 def rename(sessions: Path, session: str, name: str) -> None:
@@ -134,7 +135,7 @@ def rename(sessions: Path, session: str, name: str) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@session_name
 @click.argument("text")
 @library_options
 def note(sessions: Path, session: str, text: str) -> None:
@@ -145,7 +146,7 @@ def note(sessions: Path, session: str, text: str) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@session_name
 @library_options
 def verify(sessions: Path, session: str) -> None:
     """Read everything in a recording; exit code 6 when it is damaged or was cut off."""
@@ -172,7 +173,7 @@ def verify(sessions: Path, session: str) -> None:
 
 
 @sessions.command()
-@click.argument("session")
+@session_name
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @library_options
 @click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.clean import clean_line
+from natstui.cli.complete import session_name
 from natstui.cli.sessions.options import library_options, progress
 from natstui.errors import DamagedSession
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("session")
+@session_name
 @library_options
 @click.option(
     "--to",

@@ -21,7 +21,7 @@ def library_options(command: Callable[..., Any]) -> Callable[..., Any]:
         metavar="DIR",
         help="Folder of the recordings, instead of the one in the settings.",
     )
-    @click.option("--config", metavar="FILE", help="Configuration file.")
+    @click.option("--config", "--settings", "config", metavar="FILE", help="Configuration file.")
     @functools.wraps(command)
     def with_library(*, sessions: str | None, config: str | None, **others: Any) -> Any:
         return command(sessions=library(sessions, config), **others)

@@ -7,24 +7,28 @@ from pathlib import Path
 
 import click
 
+from natstui.cli.complete import session_name
 from natstui.cli.sessions.options import library_options
 from natstui.errors import DamagedSession, UsageError
+from natstui.units import parse_moment
 
 
 def _at_us(text: str | None) -> int | None:
-    """Return a moment as people write it, in UTC unless it says otherwise."""
+    """Return a moment as people write it, in UTC unless it says otherwise, or so long ago."""
     if text is None:
         return None
     try:
-        moment = datetime.fromisoformat(text)
+        ago = text.strip().endswith("ago")
+        moment = parse_moment(text) if ago else datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} is no time: write it as 2026-11-20T14:30:00") from error
+        how = "write it as 2026-11-20T14:30:00 or 10m ago"
+        raise UsageError(f"{text!r} is no time: {how}") from error
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return round(moment.timestamp() * 1e6)
 
 
 @click.command()
-@click.argument("session")
+@session_name
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin, as 2026-11-20T14:30:00.")
 @click.option("--paused", is_flag=True, help="Do not play at once.")
@@ -41,7 +45,7 @@ def replay(sessions: Path, session: str, at_text: str | None, *, paused: bool) -
 
 
 @click.command(hidden=True)
-@click.argument("session")
+@session_name
 @library_options
 @click.option("--at", "at_text", metavar="TIME", help="Where to begin.")
 @click.option("--paused", is_flag=True, help="Do not play at once.")

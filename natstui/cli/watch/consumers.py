@@ -163,6 +163,11 @@ _CONSUMER = (
 )
 
 
+def active_at_us(row: ConsumerRow) -> int | None:
+    """Return when something was delivered or acknowledged last."""
+    return max(row.delivered_at_us or 0, row.acked_at_us or 0) or None
+
+
 def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list[str]:
     """Return the lines of the consumers' table."""
     return table(_CONSUMER, [_consumer_cells(row) for row in rows], width_cells)
@@ -170,7 +175,6 @@ def consumer_table(rows: Sequence[ConsumerRow], width_cells: int | None) -> list
 
 def _consumer_cells(row: ConsumerRow) -> list[str]:
     most = row.max_ack_pending_msgs
-    active_at_us = max(row.delivered_at_us or 0, row.acked_at_us or 0) or None
     return [
         row.stream,
         row.name,
@@ -188,5 +192,5 @@ def _consumer_cells(row: ConsumerRow) -> list[str]:
         duration_text(row.drained_in_s),
         f"{row.ack_floor_stream_seq}/{row.ack_floor_consumer_seq}",
         f"{row.delivered_stream_seq}/{row.delivered_consumer_seq}",
-        ago(row.at_us, active_at_us),
+        ago(row.at_us, active_at_us(row)),
     ]

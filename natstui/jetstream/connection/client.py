@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import suppress
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -14,6 +13,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.identity import AccountInfo, Identity, identity_of
@@ -112,7 +112,7 @@ class Client:
         limit_s = self.connection.request_timeout_s
         if ".LIST" in verb:
             limit_s = max(limit_s, self.connection.list_timeout_s)
-        asked_mono_us = time.monotonic_ns() // 1000
+        asked_mono_us = steady_us()
         reply = await self.ask(f"{self.prefix}.{verb}", payload, timeout_s=timeout_s or limit_s)
         if (reply.headers or {}).get("Status") == "503":
             raise no_responders(verb, self.prefix, self.nc.server_info)
@@ -145,11 +145,18 @@ class Client:
             self._link.waiting.remove(word)
 
     async def answers(
-        self, subject: str, payload: bytes, *, timeout_s: float
+        self,
+        subject: str,
+        payload: bytes,
+        *,
+        timeout_s: float,
+        quiet_s: float | None = None,
+        headers: dict[str, str] | None = None,
     ) -> AsyncGenerator[Msg, None]:
         """Yield every answer to a request, status messages included, until it is closed.
 
-        `timeout_s` is how long each may take. Raises what `ask` raises.
+        `timeout_s` is how long each may take. With `quiet_s`, that is for the first: the others
+        end when none comes for so long. Raises what `ask` raises.
         """
         self._link.check()
         word, failure = self._link.waiting.add(subject)
@@ -160,12 +167,18 @@ class Client:
             inbox, cb=arrived.put, pending_msgs_limit=0, pending_bytes_limit=0
         )
         try:
-            await self.publish(subject, payload, reply=inbox)
+            await self.publish(subject, payload, reply=inbox, headers=headers)
+            limit_s, many = timeout_s, False
             while True:
-                one = await self._next(arrived, timeout_s)
+                try:
+                    one = await self._next(arrived, limit_s)
+                except TimeoutError as error:
+                    if many:
+                        return
+                    raise RequestTimedOut(subject, timeout_s) from error
                 yield failure.result() if one is None else one
-        except TimeoutError as error:
-            raise RequestTimedOut(subject, timeout_s) from error
+                if quiet_s is not None:
+                    limit_s, many = quiet_s, True
         finally:
             self._link.waiting.remove(word)
             # Without a connection there is nothing to unsubscribe from.
@@ -206,14 +219,23 @@ class Client:
     async def tell(self, subject: str, payload: bytes = b"") -> None:
         """Send one message that is not answered, and wait until the server has taken it.
 
-        What a server refuses it says before it answers a ping. Raises PermissionDenied,
-        RequestTimedOut, and what `publish` raises.
+        Raises what `telling` and `publish` raise.
+        """
+        async with self.telling(subject):
+            await self.publish(subject, payload)
+
+    @asynccontextmanager
+    async def telling(self, subject: str) -> AsyncIterator[None]:
+        """Let messages be published to a subject; at the end the server has taken them all.
+
+        What a server refuses it says before it answers a ping. Raises PermissionDenied and
+        RequestTimedOut.
         """
         self._link.check()
         word, refusal = self._link.waiting.add(subject)
         limit_s = self.connection.request_timeout_s
         try:
-            await self.publish(subject, payload)
+            yield
             sign = await self.nc.ping()
             either: set[asyncio.Future[Any]] = {refusal, sign}
             await asyncio.wait(either, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
@@ -244,19 +266,27 @@ class Client:
                 return
 
     async def subscribe(
-        self, subject: str, on_message: OnMessage, on_denied: OnDenied | None = None
+        self,
+        subject: str,
+        on_message: OnMessage,
+        on_denied: OnDenied | None = None,
+        *,
+        queue: str = "",
     ) -> Subscription:
         """Subscribe, also after every reconnect; `on_denied` is called when the user may not.
 
-        Raises ServerGone, or RequestFailed for an invalid subject.
+        With a queue group, each message comes to one of its members: here, or elsewhere. Raises
+        ServerGone, or RequestFailed for an invalid subject or group.
         """
         self._link.check()
         if on_denied is not None:
             self._link.denials[subject.lower()] = (subject, on_denied)
         try:
-            return await self.nc.subscribe(subject, cb=on_message)
+            return await self.nc.subscribe(subject, queue=queue, cb=on_message)
         except nats.errors.BadSubjectError as error:
-            raise RequestFailed(f"{subject!r} is not a subject") from error
+            what = f"{subject!r} is not a subject"
+            what += f", or {queue!r} no name of a group" if queue else ""
+            raise RequestFailed(what) from error
 
     async def permissions(self) -> Permitted:
         """Return what the user may do; raises PermissionDenied when the user may not ask that."""

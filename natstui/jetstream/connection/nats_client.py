@@ -12,8 +12,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from typing import Any
 
 import nats.errors
+from nats.aio.client import PING_PROTO, Srv
 from nats.aio.client import Client as NatsClient
-from nats.aio.client import Srv
 from nats.aio.msg import Msg
 
 from natstui.errors import NatstuiError
@@ -209,9 +209,15 @@ class GuardedClient(StrictClient):
         return self._transport.arrivals.of(message.first, message.end)
 
     async def ping(self) -> asyncio.Future[bool]:
-        """Send a PING; the future ends with its PONG, after everything the server sent before."""
+        """Send a PING behind all that was sent; the future ends with its PONG.
+
+        Then the server has taken all of that, and we everything that it sent before.
+        """
         pong: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
-        await self._send_ping(pong)
+        self._pongs.append(pong)
+        # nats-py's own would overtake what waits to be sent: the PONG would prove nothing of it.
+        await self._send_command(PING_PROTO)
+        await self._flush_pending()
         return pong
 
     @property

@@ -18,6 +18,8 @@ from urllib.parse import ParseResult
 
 from nats.aio.transport import TcpTransport
 
+from natstui.clock import steady_us
+
 _Answer = list[tuple[Any, ...]]
 
 
@@ -99,7 +101,7 @@ class Arrivals:
 
     def __init__(self) -> None:
         self.bytes_count = 0
-        self._last_mono_us = time.monotonic_ns() // 1000
+        self._last_mono_us = steady_us()
         self._ends: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
         """Position after each read, and when it was."""
         self._times_us: deque[int] = deque(maxlen=_READS_KEPT_COUNT)
@@ -109,7 +111,7 @@ class Arrivals:
     @property
     def silent_s(self) -> float:
         """Return for how long nothing has come."""
-        return (time.monotonic_ns() // 1000 - self._last_mono_us) / 1e6
+        return (steady_us() - self._last_mono_us) / 1e6
 
     @property
     def longest_gap_s(self) -> float:
@@ -119,12 +121,12 @@ class Arrivals:
 
     def begin(self) -> None:
         """Start again for another connection."""
-        self._last_mono_us = time.monotonic_ns() // 1000
+        self._last_mono_us = steady_us()
         self._gaps.clear()
 
     def add(self, count: int) -> None:
         """Count bytes that have just come."""
-        now_us = time.monotonic_ns() // 1000
+        now_us = steady_us()
         gap_us = now_us - self._last_mono_us
         if gap_us > _GAP_US:
             self._gaps.append((now_us, gap_us))

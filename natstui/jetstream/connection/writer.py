@@ -114,8 +114,9 @@ class Writer:
         why = [final] if loses is not None else []
         why += ["this is production"] if connection.production else []
         if why and confirmed != name:
-            sentence = f"not confirmed: {', and '.join(why)}, type {name!r} to do it"
-            raise NotConfirmed(sentence, name)
+            reason = ", and ".join(why)
+            sentence = f"not confirmed: {reason}, type {name!r} to do it"
+            raise NotConfirmed(sentence, name, reason)
         # Another name means something else, also where no name had to be typed.
         if confirmed not in (None, name):
             raise NotConfirmed(f"not confirmed: {confirmed!r} is not {name!r}", name)

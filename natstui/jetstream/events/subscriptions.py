@@ -15,7 +15,6 @@ from natstui.jetstream.events.advisories import read_advisory
 from natstui.jetstream.events.storm import Storm
 from natstui.model.records.record import Record, Restored, Unavailable
 
-_PREFIX = "$JS.EVENT"
 # Never the whole prefix: its API audit repeats every reply to our own polling.
 _ADVISORIES = ("ADVISORY.STREAM.>", "ADVISORY.CONSUMER.>")
 _ACK_SAMPLES = "METRIC.CONSUMER.ACK.>"
@@ -106,7 +105,7 @@ async def listen(client: Client, sink: Sink) -> None:
     """Pass announcements on until cancelled; a denied subscription becomes Unavailable."""
     gate = _Gate(sink)
     samples = AckSamples(sink, gate.leave_out, gate.hold)
-    prefix = client.connection.event_prefix or _PREFIX
+    prefix = client.connection.js_event_prefix
 
     async def take(message: Msg) -> None:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
 from natstui.errors import (
     NatstuiError,
@@ -14,6 +14,7 @@ from natstui.errors import (
     UsageError,
 )
 from natstui.jetstream.connection.writer import Config, Request, Writer
+from natstui.jetstream.managing.balancing import step_down
 from natstui.jetstream.managing.configure import (
     Changed,
     create,
@@ -33,7 +34,7 @@ from natstui.model.records.managing import (
     Preview,
     PreviewChange,
 )
-from natstui.units import counted, parse_duration_ns
+from natstui.units import counted, parse_moment
 
 
 async def delete_stream(writer: Writer, change: Change, undoes: str | None = None) -> Changed:
@@ -76,8 +77,7 @@ async def step_down_stream(writer: Writer, change: Change) -> Changed:
     """Let a replicated stream elect another leader."""
     if change.created_at_us is not None:
         await current_target(writer, change)
-    await writer.write(change, Request(f"STREAM.LEADER.STEPDOWN.{change.stream}", None, {}))
-    return Changed(f"the leader of {change.stream} steps down", None, None)
+    return Changed(await step_down(writer, change), None, None)
 
 
 _PAUSE_LEVEL, _UNPIN_LEVEL, _RESET_LEVEL = 1, 1, 4
@@ -142,18 +142,16 @@ async def step_down_consumer(writer: Writer, change: Change) -> Changed:
     """Let a replicated consumer elect another leader."""
     if change.created_at_us is not None:
         await current_target(writer, change)
-    await writer.write(change, Request(_verb("LEADER.STEPDOWN", change), None, {}))
-    return Changed(f"the leader of {_what(change)} steps down", None, None)
+    return Changed(await step_down(writer, change), None, None)
 
 
 def moment_of(text: str, now: datetime | None = None) -> str:
     """Return the moment that `1h30m` from now or a written time means; raises UsageError."""
     try:
-        if "-" in text:
-            moment = datetime.fromisoformat(text)
-            return text if moment.tzinfo else moment.astimezone().isoformat()
-        after = timedelta(microseconds=parse_duration_ns(text) / 1000)
-        moment = (now or datetime.now(UTC)) + after
+        if "-" in text and datetime.fromisoformat(text).tzinfo:
+            return text
+        bare = "-" not in text and not text.strip().endswith("ago") and text[:3] != "in "
+        moment = parse_moment(f"in {text}" if bare else text, now)
     except ValueError as error:
         raise UsageError(f"{text!r} is neither a time nor a duration: {error}") from error
     return moment.isoformat().replace("+00:00", "Z")

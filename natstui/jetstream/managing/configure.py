@@ -70,7 +70,9 @@ async def current_target(writer: Writer, change: Change) -> Asset:
     kind: AssetKind = "stream" if change.consumer is None else "consumer"
     what = f"{kind} {change.consumer or change.stream}"
     if change.consumer is None and change.action in OF_CONSUMER:
-        raise Refused(f"it is not said which consumer of {change.stream} is meant")
+        raise Refused(
+            f"it is not said which consumer of {change.stream} is meant: nothing was done"
+        )
     if change.created_at_us is None and change.action in IRREVERSIBLE:
         raise Refused(f"it is not said which {what} is meant: nothing was done")
     found = await read_asset(writer, kind, change.stream, change.consumer or "")

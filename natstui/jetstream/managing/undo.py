@@ -9,9 +9,12 @@ from natstui.errors import Conflict, NotFound, Refused
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.apply import apply_as, preview
 from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.jetstream.managing.keys import preview_put_back, put_back
 from natstui.model.records.actions import change_text
 from natstui.model.records.journal import (
     done_here,
+    is_key,
+    is_undoable,
     last_undoable,
     place_text,
     undo_of,
@@ -51,6 +54,9 @@ async def undo(writer: Writer, asked: Undo) -> Changed:
     Raises NotFound, Refused, and EditConflict when it was changed again since.
     """
     entry = entry_to_undo(writer.journal.entries(), asked.entry, writer.place)
+    if is_key(entry):
+        _check_place(writer, entry)
+        return await put_back(writer, entry, asked.confirmed)
     change = await _checked_change(writer, entry, asked.command_id)
     confirmed = dataclasses.replace(
         change, confirmed=asked.confirmed, previewed_msgs=asked.previewed_msgs
@@ -85,9 +91,20 @@ async def _checked_change(writer: Writer, entry: JournalEntry, command_id: int) 
     return change
 
 
+def _check_place(writer: Writer, entry: JournalEntry) -> None:
+    """Raise Refused for a change of a key that cannot be taken back, or not surely here."""
+    if not is_undoable(entry):
+        raise Refused("this change cannot be taken back")
+    if where_done(entry, writer.place) != "here":
+        raise Refused("the journal does not say that this key is here: nothing was done")
+
+
 async def preview_undo(writer: Writer, entry_name: str | None, command_id: int = 0) -> Preview:
     """Return what taking back an entry would do; raises what `undo` raises."""
     entry = entry_to_undo(writer.journal.entries(), entry_name, writer.place)
+    if is_key(entry):
+        _check_place(writer, entry)
+        return await preview_put_back(writer, entry)
     change = await _checked_change(writer, entry, command_id)
     seen = await preview(writer, change)
     text = f"this will {undo_text(entry)}"

@@ -13,7 +13,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api, microseconds
 from natstui.jetstream.messages.gets import MOST_MSGS, Getter, getter_of
 from natstui.model.records.messages import BrowseMessages, MessagePage, ReadMessage, StoredMessage
-from natstui.units import count_text
+from natstui.units import count_text, parse_moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,12 @@ async def seek(
 async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
     """Return the first sequence stored at a time or after it."""
     try:
-        wanted_us = microseconds(text)
+        moment = parse_moment(text).isoformat()
+        wanted_us = microseconds(moment)
     except ValueError as error:
-        raise UsageError(f"{text!r} is not a time: write it as 2026-01-31T12:00:00Z") from error
-    asked_at_once = await getter.from_time(text)
+        how = "write it as 2026-01-31T12:00:00Z or 10m ago"
+        raise UsageError(f"{text!r} is not a time: {how}") from error
+    asked_at_once = await getter.from_time(moment)
     if asked_at_once is not None:
         return asked_at_once[0].stream_seq or 1 if asked_at_once else bounds.last_seq + 1
     low, high = bounds.first_seq, bounds.last_seq + 1

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 from nats.aio.msg import Msg
 
-from natstui.errors import RequestFailed
-from natstui.jetstream.connection.replies import check_reply
+from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import check_answered, store
 from natstui.jetstream.connection.writer import JournalDraft, Writer
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.model.assets.subjects import overlap
@@ -21,35 +25,96 @@ from natstui.model.records.messages import PubAck, PublishMessage, RequestReply,
 from natstui.units import counted
 
 
-class _PubAck(msgspec.Struct):
-    stream: str
-    seq: int
-    duplicate: bool = False
-    val: str | None = None
-
-
 async def publish(writer: Writer, asked: PublishMessage) -> PubAck:
     """Publish into a stream; raises RequestFailed when none stores the subject or it refuses."""
     payload, headers = base64.b64decode(asked.payload_base64), _headers(asked)
 
     async def send() -> PubAck:
-        reply = await writer.client.ask(asked.subject, payload, headers=headers or None)
-        _check_answered(reply, f'no stream stores "{asked.subject}"')
-        check_reply("publish", reply.data)
-        try:
-            ack = msgspec.json.decode(reply.data, type=_PubAck)
-        except msgspec.DecodeError as error:
-            what = f'what answers on "{asked.subject}" is not a stream'
-            raise RequestFailed(what) from error
-        return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)
+        return await store(writer.client, asked.subject, payload, headers)
 
     doubt = "the message may be stored all the same"
     if asked.message_id is not None:
         doubt += f"; sent again with the id {asked.message_id!r} it is not stored twice"
-    draft = JournalDraft("publish", "", None, _kept(asked, payload, headers), doubt=doubt)
+    draft = JournalDraft(
+        "publish", "", None, _kept(asked.subject, len(payload), headers), doubt=doubt
+    )
     loses = await _loses(writer, asked.subject, headers)
     typed = asked.subject, asked.confirmed
     return await writer.send(draft, typed, send, msgspec.to_builtins, loses)
+
+
+@dataclass(slots=True)
+class Batch:
+    """Messages to send to one subject, one after the other, and how far that has come."""
+
+    subject: str
+    payloads: Iterable[bytes]
+    count: int
+    given_bytes: int
+    """Length of the payload before places in it are filled in."""
+    headers: tuple[tuple[str, str], ...] = ()
+    reply: str = ""
+    sleep_s: float = 0.0
+    """Between one and the next."""
+    stored: bool = False
+    """Whether each waits for the acknowledgement of a stream."""
+    confirmed: str | None = None
+    """The subject as typed again, where that is needed."""
+    sent_count: int = 0
+    payload_bytes: int = 0
+    acks: list[PubAck] = field(default_factory=list)
+    """What streams said of the first and of the newest stored message."""
+    duplicates_count: int = 0
+
+
+async def publish_batch(writer: Writer, batch: Batch) -> None:
+    """Send them all, and journal it as one; the batch counts what was sent, also before an error.
+
+    Raises what `Writer.send`, `Client.telling` and `Client.publish` raise, and RequestFailed when
+    no stream stores the subject where that was asked for.
+    """
+    headers = dict(batch.headers)
+    kept = _kept(batch.subject, batch.given_bytes, headers) | {"count": batch.count}
+    doubt = "some may have been sent all the same"
+    await writer.send(
+        JournalDraft("publish", "", None, kept, doubt=doubt),
+        (batch.subject, batch.confirmed),
+        lambda: _send_all(writer.client, batch, headers),
+        lambda _: {"sent_count": batch.sent_count, "payload_bytes": batch.payload_bytes},
+        await _loses(writer, batch.subject, headers),
+    )
+
+
+async def _send_all(client: Client, batch: Batch, headers: dict[str, str]) -> None:
+    if batch.stored:
+        async for payload in _spaced(batch):
+            ack = await store(client, batch.subject, payload, headers)
+            batch.acks[1:] = [ack]
+            batch.duplicates_count += ack.duplicate
+            _count(batch, payload)
+        return
+    try:
+        async with client.telling(batch.subject):
+            async for payload in _spaced(batch):
+                await client.publish(
+                    batch.subject, payload, reply=batch.reply, headers=headers or None
+                )
+                _count(batch, payload)
+    except PermissionDenied:
+        batch.sent_count = batch.payload_bytes = 0
+        raise
+
+
+async def _spaced(batch: Batch) -> AsyncIterator[bytes]:
+    for payload in batch.payloads:
+        if batch.sent_count and batch.sleep_s:
+            await asyncio.sleep(batch.sleep_s)
+        yield payload
+
+
+def _count(batch: Batch, payload: bytes) -> None:
+    batch.sent_count += 1
+    batch.payload_bytes += len(payload)
 
 
 async def _loses(writer: Writer, subject: str, headers: Mapping[str, str]) -> str | None:
@@ -81,11 +146,13 @@ async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
         reply = await writer.client.ask(
             asked.subject, payload, headers=headers or None, timeout_s=asked.timeout_s
         )
-        _check_answered(reply, f'nobody answers on "{asked.subject}"')
+        check_answered(reply, f'nobody answers on "{asked.subject}"')
         return arrived(reply, None)
 
     doubt = "somebody may have taken the request all the same"
-    draft = JournalDraft("request", "", None, _kept(asked, payload, headers), doubt=doubt)
+    draft = JournalDraft(
+        "request", "", None, _kept(asked.subject, len(payload), headers), doubt=doubt
+    )
     return await writer.send(
         draft,
         (asked.subject, asked.confirmed),
@@ -95,15 +162,62 @@ async def request_reply(writer: Writer, asked: RequestReply) -> StoredMessage:
     )
 
 
+async def request_replies(
+    writer: Writer, asked: Batch, wanted_count: int, timeout_s: float, on_reply: OnReply
+) -> None:
+    """Send the one message of a batch as a request; `on_reply` gets each reply as it comes.
+
+    0 wants all that come within the time-out. Raises RequestFailed when fewer than wanted came.
+    """
+    headers, (payload,) = dict(asked.headers), asked.payloads
+
+    async def send() -> int:
+        count = replies_bytes = 0
+        try:
+            async with asyncio.timeout(timeout_s if wanted_count != 1 else None):
+                async for reply in _replies(writer.client, asked, payload, timeout_s):
+                    on_reply(reply)
+                    count, replies_bytes = count + 1, replies_bytes + len(reply.data)
+                    if count == wanted_count:
+                        break
+        except (TimeoutError, RequestTimedOut) as error:
+            if not count:
+                raise RequestTimedOut(asked.subject, timeout_s) from error
+        if count < wanted_count:
+            some = f"{count} of {wanted_count} replies came"
+            raise RequestFailed(f'{some} on "{asked.subject}" within {timeout_s:g} s')
+        return replies_bytes
+
+    doubt = "somebody may have taken the request all the same"
+    kept = _kept(asked.subject, len(payload), headers)
+    await writer.send(
+        JournalDraft("request", "", None, kept, doubt=doubt),
+        (asked.subject, asked.confirmed),
+        send,
+        lambda length_bytes: {"reply_bytes": length_bytes},
+        await _loses(writer, asked.subject, headers),
+    )
+
+
+async def _replies(
+    client: Client, asked: Batch, payload: bytes, timeout_s: float
+) -> AsyncIterator[Msg]:
+    headers = dict(asked.headers) or None
+    replies = client.answers(asked.subject, payload, timeout_s=timeout_s, headers=headers)
+    async with aclosing(replies):
+        async for reply in replies:
+            check_answered(reply, f'nobody answers on "{asked.subject}"')
+            yield reply
+
+
+OnReply = Callable[[Msg], None]
 _PLAIN = ("Nats-Msg-Id", "Nats-TTL", "Nats-Expected-")
 
 
-def _kept(
-    asked: PublishMessage | RequestReply, payload: bytes, headers: dict[str, str]
-) -> dict[str, Any]:
+def _kept(subject: str, payload_bytes: int, headers: dict[str, str]) -> dict[str, Any]:
     """Return what the journal keeps: no payload, and only the names of other headers."""
     shown = {name: text if name.startswith(_PLAIN) else "" for name, text in headers.items()}
-    sizes: dict[str, Any] = {"subject": asked.subject, "payload_bytes": len(payload)}
+    sizes: dict[str, Any] = {"subject": subject, "payload_bytes": payload_bytes}
     return sizes | ({"headers": shown} if shown else {})
 
 
@@ -131,8 +245,3 @@ def _headers(asked: PublishMessage) -> dict[str, str]:
         if value is not None:
             headers[name] = str(value)
     return headers
-
-
-def _check_answered(reply: Msg, sentence: str) -> None:
-    if (reply.headers or {}).get("Status") == "503" and not reply.data:
-        raise RequestFailed(sentence, code=503)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+from natstui.clock import steady_s
 from natstui.errors import JetStreamUnavailable, NatstuiError, PermissionDenied, RequestTimedOut
 from natstui.feed import Sink
 from natstui.model.records.record import Restored, Unavailable
@@ -42,13 +43,13 @@ class Availability:
     def may_ask(self, what: str) -> bool:
         """Tell whether it works, or the pause after its failure is over."""
         trouble = self._troubles.get(what)
-        return trouble is None or time.monotonic() >= trouble.ask_again_mono_s
+        return trouble is None or steady_s() >= trouble.ask_again_mono_s
 
     def failed(self, what: str, error: NatstuiError) -> None:
         """Pause it; report the reason unless it was reported already."""
         before = self._troubles.get(what)
         failures_count = before.failures_count + 1 if before else 0
-        again_s = time.monotonic() + _pause_s(error, failures_count)
+        again_s = steady_s() + _pause_s(error, failures_count)
         self._troubles[what] = _Trouble(
             str(error), isinstance(error, PermissionDenied), failures_count, again_s
         )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections import deque
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from functools import partial
 
+from natstui.clock import steady_s
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
@@ -112,7 +112,7 @@ class ConsumerReading:
         list_s = self._api.usual_work_s(_LIST)
         pause_s = rest_s(len(self._counts), list_s, self._api.work.share)
         self.rest_s = pause_s = 0.0 if pause_s <= interval_s else pause_s
-        now_s = time.monotonic()
+        now_s = steady_s()
         since_s, self._due_at_mono_s = now_s - self._due_at_mono_s, now_s
         return deque(self._order.due(now_s, pause_s, preferred, min(pause_s, since_s)))
 
@@ -293,7 +293,7 @@ class ConsumerReading:
         return _MOST_NEW_ROWS_COUNT if self.unlisted_count else _MOST_ROWS_COUNT
 
     def _had_turn(self, stream: str) -> None:
-        self._order.done(stream, time.monotonic())
+        self._order.done(stream, steady_s())
 
     def _begin(self, stream: str) -> Listing[ConsumerRow]:
         count = self._counts.get(stream, 0)
@@ -319,7 +319,7 @@ class ConsumerReading:
                 self._api.ask_ahead(f"{_LIST}.{stream}", {"offset": 0})
 
     def _is_paused(self, stream: str) -> bool:
-        return time.monotonic() < self._paused_until_mono_s.get(stream, 0)
+        return steady_s() < self._paused_until_mono_s.get(stream, 0)
 
     async def _ask_living(self, allowed: Allowance, stream: str, patience: Patience) -> None:
         """Ask one by one for the consumers of a stream whose list would be late."""
@@ -385,7 +385,7 @@ class ConsumerReading:
             # The server waits 4 s for servers that are down: not in every poll.
             self._missing[stream] = listing.missing
             self._living[stream] = [row.name for row in listing.rows]
-            self._paused_until_mono_s[stream] = time.monotonic() + _MISSING_PAUSE_S
+            self._paused_until_mono_s[stream] = steady_s() + _MISSING_PAUSE_S
         self._order.moved(stream, _progress(listing.rows))
         if listing.steady and not unsure:
             self._seen.swept.add(stream)

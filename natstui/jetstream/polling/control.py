@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from natstui.clock import steady_s
+
 MIN_INTERVAL_S = 0.2
 MAX_INTERVAL_S = 3600.0
 
@@ -51,14 +53,13 @@ class PollControl:
 
     async def rest(self, until_mono_s: float) -> None:
         """Wait until it is time for the next poll."""
-        loop = asyncio.get_running_loop()
-        started_s, interval_s = loop.time(), self.interval_s
+        started_s, interval_s = steady_s(), self.interval_s
         while not self._asked_now:
             if self.interval_s != interval_s:
                 until_mono_s = min(until_mono_s, started_s + self.interval_s)
             self._wake.clear()
             try:
-                async with asyncio.timeout_at(until_mono_s if self.on else None):
+                async with asyncio.timeout(until_mono_s - steady_s() if self.on else None):
                     await self._wake.wait()
             except TimeoutError:
                 break

@@ -8,7 +8,6 @@ that wait for the same one.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dataclasses import dataclass
 import msgspec
 from nats.aio.msg import Msg
 
+from natstui.clock import steady_s
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
@@ -97,7 +97,7 @@ class NextMessages:
     def __init__(self) -> None:
         self._found: dict[_Key, _Found] = {}
         self._seqs: dict[_Key, int] = {}
-        self._cleared_mono_s = time.monotonic()
+        self._cleared_mono_s = steady_s()
 
     def remembered_us(self, consumer: ConsumerRow, stream: StreamRow) -> int | None:
         """Return the time without asking; None when it must be asked for."""
@@ -119,7 +119,7 @@ class NextMessages:
         after_seq = consumer.delivered.stream_seq
         if found is None or (found.created, found.after_seq) != (consumer.created, after_seq):
             return None
-        return found if time.monotonic() - found.asked_mono_s < _TRUST_S else None
+        return found if steady_s() - found.asked_mono_s < _TRUST_S else None
 
     def is_stuck(self, consumer: ConsumerRow) -> bool:
         """Tell whether a consumer stands where it stood when it was seen before, if it was."""
@@ -141,12 +141,12 @@ class NextMessages:
             consumer.delivered.stream_seq,
             stored.seq if stored else None,
             at_us,
-            time.monotonic(),
+            steady_s(),
         )
 
     def forget_old(self) -> None:
         """Forget what nobody has asked for lately, now and then."""
-        now_s = time.monotonic()
+        now_s = steady_s()
         if now_s - self._cleared_mono_s > _FORGET_S:
             self._cleared_mono_s = now_s
             old = [key for key, it in self._found.items() if now_s - it.asked_mono_s > _FORGET_S]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from functools import partial
 
+from natstui.clock import steady_s, steady_us
 from natstui.errors import RequestFailed, RequestTimedOut, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
@@ -103,12 +103,12 @@ class _Poller:
         await self._api.forget_link()
 
     async def _read(self, allowed: Allowance, wanted_s: float) -> None:
-        started_us = time.monotonic_ns() // 1000
+        started_us = steady_us()
         quiet_s = max(_QUIET_S, _QUIET_TRIPS_COUNT * (self._rtt_us or 0) / 1e6)
         patience = Patience(_PATIENCE_S + quiet_s, quiet_s)
         account, rtt_us = await self._account(patience)
         self._clocks.trip_us = self._api.trip_us
-        began_mono_s = time.monotonic()
+        began_mono_s = steady_s()
         streams = await self._streams.read(
             allowed.halved() if self._consumers.has_any else allowed,
             self._control.visible_streams,
@@ -159,7 +159,7 @@ class _Poller:
         self, started_us: int, rtt_us: int | None, wanted_s: float, *, at_once: bool
     ) -> PollCost:
         """Return what this poll cost, and set the pause to the next."""
-        elapsed_us = time.monotonic_ns() // 1000 - started_us
+        elapsed_us = steady_us() - started_us
         reason = (
             self._budget.after(self._api, elapsed_us / 1e6, wanted_s, at_once=at_once)
             or self._availability.waiting_reason

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
+from natstui.clock import steady_s
 from natstui.errors import NatstuiError
 from natstui.jetstream.polling.budget.asking import PollingApi
 
@@ -45,7 +45,7 @@ class Questions:
     def ask(self, name: str, make: Callable[[], Coroutine[Any, Any, Any]]) -> None:
         """Ask, unless the same request is open."""
         if name not in self._open:
-            self._open[name] = _Open(asyncio.create_task(make()), time.monotonic())
+            self._open[name] = _Open(asyncio.create_task(make()), steady_s())
 
     async def wait(self, name: str, patience: Patience, at_most_s: float) -> bool:
         """Wait for an answer as long as there is patience; tell whether it is there.
@@ -54,10 +54,10 @@ class Questions:
         does not: the answer may follow them.
         """
         task, limit_s = self._open[name].task, max(0.0, min(at_most_s, patience.left_s))
-        began_s, before_bytes = time.monotonic(), self._api.arrived_bytes
+        began_s, before_bytes = steady_s(), self._api.arrived_bytes
         while not task.done():
             carried_s = self._api.carried_s(self._api.arrived_bytes - before_bytes)
-            silent_s = time.monotonic() - began_s - carried_s
+            silent_s = steady_s() - began_s - carried_s
             if silent_s >= limit_s:
                 patience.left_s -= silent_s
                 return False

@@ -42,10 +42,13 @@ class ServerClocks:
         """Return when the server made an answer, by our clock; None while that is not known.
 
         `settle` takes this answer as good enough, because no quicker one is to be had. Servers
-        before 2.10 tell no time: theirs is when the answer arrived.
+        before 2.10 tell no time: theirs is when the answer arrived. `server` is None where nobody
+        leads: any replica may have answered then.
         """
-        if ts_us is None or server is None:
+        if ts_us is None:
             return received_mono_us
+        if server is None:
+            return self._earliest_us(ts_us, asked_mono_us, received_mono_us)
         lowest_us, highest_us = asked_mono_us - ts_us, received_mono_us - ts_us
         clock = self._clocks.get(server)
         if clock is None or not clock.sure:
@@ -57,3 +60,12 @@ class ServerClocks:
         clock.behind_us = nearest_us
         clock.sure = settle or quick or (clock.sure and not was_set)
         return ts_us + clock.behind_us if clock.sure else None
+
+    def _earliest_us(self, ts_us: int, asked_mono_us: int, received_mono_us: int) -> int:
+        """Return the earliest time an answer of any server can be of.
+
+        It is never dated later than it is: what waited for a delayed list would look like news.
+        """
+        made = (ts_us + clock.behind_us for clock in self._clocks.values() if clock.sure)
+        possible = [made_us for made_us in made if asked_mono_us <= made_us <= received_mono_us]
+        return min(possible, default=asked_mono_us)

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
+from natstui.clock import steady_us
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_columns
 from natstui.jetstream.polling.decode.streams import StreamRow, stream_columns
 from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
@@ -61,7 +62,7 @@ def snapshot_of(
     lost_consumers = consumers.missing.union((r.stream_name, r.name) for r in bad_consumers)
     complete = consumers.complete and streams.complete
     return Snapshot(
-        taken_mono_us=time.monotonic_ns() // 1000,
+        taken_mono_us=steady_us(),
         taken_at_us=time.time_ns() // 1000,
         streams=stream_part,
         consumers=consumer_part,

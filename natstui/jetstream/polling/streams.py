@@ -7,10 +7,10 @@ time, without waiting, so that it delays nothing else.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from functools import partial
 
+from natstui.clock import steady_s, steady_us
 from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTimedOut
 from natstui.feed import Sink
 from natstui.jetstream.polling.availability import Availability
@@ -106,7 +106,7 @@ class StreamReading:
         """
         if self._listing is not None or streams_count not in (0, len(self.rows)):
             return True
-        return time.monotonic() >= self._list_asked_us / 1e6 + self.rest_s
+        return steady_s() >= self._list_asked_us / 1e6 + self.rest_s
 
     def lists_work(self, asked_mono_s: float) -> None:
         """Note that the meta leader answered a request sent at this moment.
@@ -154,7 +154,7 @@ class StreamReading:
         is_late = _LIST in self._questions
         if not is_late:
             if not listing.rows:
-                self._list_asked_us = time.monotonic_ns() // 1000
+                self._list_asked_us = steady_us()
                 self._list_work_us = 0.0
             self._questions.ask(_LIST, lambda: listing.step(self._api))
         if not await self._questions.wait(_LIST, patience, 0.0 if is_late else _PATIENCE_S):

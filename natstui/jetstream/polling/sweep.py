@@ -60,9 +60,10 @@ REST_S = 9.0
 MOVING_S = 4.0
 """The same for a stream on which something moves."""
 _EXTRA_PER_S = 20.0
+"""Streams on which something moves have at most so many turns a second, and streams with findings
+as many again."""
 _EXTRA_RATIO = 0.05
-"""So many turns, and so many of all, those take at most on which something moves; and those with
-consumers that something is wrong with."""
+"""Or this part of all turns, where that is more."""
 _SWEEP_SHARE = 0.5
 """Of what polling may use, which one sweep after the other may take."""
 

@@ -10,6 +10,7 @@ BASIC = (
         "name", "Name", "text", "Consumer",
         "No spaces, dots, * > / or \\; empty lets the server choose for an ephemeral one.",
         fixed="a consumer keeps its name",
+        absent="the server chooses",
     ),
     Field(
         "durable_name", "Durable", "text", "Consumer",
@@ -19,10 +20,13 @@ BASIC = (
     Field(
         "description", "Description", "text", "Consumer",
         "For people: who consumes here, and what for.", default="", flag="description",
+        absent="none",
     ),
     Field(
         "filter_subjects", "Filters", "subjects", "Consumer",
-        "Only messages of these subjects, separated by commas; empty is all.", flag="filter",
+        "Only messages of these subjects, in a form separated by commas; empty is all.",
+        flag="filter",
+        absent="everything",
     ),
     Field(
         "ack_policy", "Ack policy", "choice", "Consumer",
@@ -34,6 +38,7 @@ BASIC = (
     Field(
         "metadata", "Metadata", "metadata", "Consumer",
         "Your own key=value pairs; a value with a comma in double quotes.", flag="metadata",
+        absent="none",
     ),
 )  # fmt: skip
 
@@ -49,11 +54,13 @@ START = (
         "opt_start_seq", "Start sequence", "count", "Start",
         "The first sequence, with by_start_sequence.",
         fixed="where a consumer started cannot change; reset it instead",
+        absent="none",
     ),
     Field(
         "opt_start_time", "Start time", "time", "Start",
         "The first moment, with by_start_time, as 2026-01-31T12:00:00Z.",
         fixed="where a consumer started cannot change; reset it instead",
+        absent="none",
     ),
     Field(
         "replay_policy", "Replay", "choice", "Start",
@@ -69,6 +76,7 @@ DELIVERY = (
         "ack_wait", "Ack wait", "duration", "Delivery",
         "A message not acknowledged within this is delivered again; backoff takes its place.",
         default=30_000_000_000, flag="wait",
+        absent="nothing is waited for",
     ),
     Field(
         "max_deliver", "Maximum deliveries", "count", "Delivery",
@@ -77,11 +85,13 @@ DELIVERY = (
     Field(
         "backoff", "Backoff", "durations", "Delivery",
         "Pauses before the next deliveries, as 1s, 10s, 1m; fewer than the maximum deliveries.",
+        absent="the ack wait each time",
     ),
     Field(
         "max_ack_pending", "Maximum ack pending", "count", "Delivery",
         "With so many delivered and unacknowledged messages it delivers no more.",
         default=1000, flag="max-pending",
+        absent="unlimited",
     ),
     Field(
         "headers_only", "Headers only", "switch", "Delivery",
@@ -90,11 +100,13 @@ DELIVERY = (
     Field(
         "sample_freq", "Sample frequency", "text", "Delivery",
         "Percent of acknowledgements the server reports, as 10 or 10%.", flag="sample",
+        absent="none",
     ),
     Field(
         "pause_until", "Pause until", "time", "Delivery",
         "It delivers nothing before this moment.", api_level_count=1, flag="pause",
         flag_add_only=True, fixed="pause and resume it with their own actions",
+        absent="not paused",
     ),
 )  # fmt: skip
 
@@ -103,10 +115,12 @@ STORAGE = (
         "inactive_threshold", "Inactive threshold", "duration", "Storage",
         "Nobody pulls or listens for this long: it is deleted. Ephemeral ones have 5s.",
         flag="inactive-threshold",
+        absent="it stays",
     ),
     Field(
         "num_replicas", "Replicas", "count", "Storage",
         "Copies of its state; 0 takes the number of the stream.", default=0, flag="replicas",
+        absent="as many as the stream",
     ),
     Field(
         "mem_storage", "Memory storage", "switch", "Storage",
@@ -121,18 +135,22 @@ PULL = (
         "max_waiting", "Maximum waiting", "count", "Pull",
         "How many pull requests may wait at once.", default=512, flag="max-waiting",
         flag_add_only=True, fixed="the maximum of waiting pulls cannot change",
+        absent="none",
     ),
     Field(
         "max_batch", "Maximum batch", "count", "Pull",
         "A pull request may ask for so many messages.", flag="max-pull-batch",
+        absent="unlimited",
     ),
     Field(
         "max_expires", "Maximum expires", "duration", "Pull",
         "A pull request may wait so long; at least 1ms.", flag="max-pull-expire",
+        absent="unlimited",
     ),
     Field(
         "max_bytes", "Maximum bytes", "bytes", "Pull",
         "A pull request may ask for so many bytes.", flag="max-pull-bytes",
+        absent="unlimited",
     ),
     Field(
         "priority_policy", "Priority policy", "choice", "Pull",
@@ -143,11 +161,13 @@ PULL = (
     Field(
         "priority_groups", "Priority groups", "words", "Pull",
         "Groups that pulls name; up to 16 characters of A-Z a-z 0-9 - _ / =.", api_level_count=1,
+        absent="none",
     ),
     Field(
         "priority_timeout", "Pin timeout", "duration", "Pull",
         "A pinned client that does not pull for this long loses the pin.",
         api_level_count=1, flag="pinned-ttl", flag_add_only=True,
+        absent="none",
     ),
 )  # fmt: skip
 
@@ -155,11 +175,13 @@ PUSH = (
     Field(
         "deliver_subject", "Deliver subject", "text", "Push",
         "The server sends messages here; empty makes it a pull consumer.", flag="target",
+        absent="none: it is pulled from",
     ),
     Field(
         "deliver_group", "Deliver group", "text", "Push",
         "Subscribers of this queue group share the messages.", flag="deliver-group",
         flag_add_only=True,
+        absent="none",
     ),
     Field(
         "flow_control", "Flow control", "switch", "Push",
@@ -170,10 +192,12 @@ PUSH = (
         "idle_heartbeat", "Idle heartbeat", "duration", "Push",
         "A sign of life when nothing is delivered; at least 100ms.", flag="heartbeat",
         flag_add_only=True, fixed="the heartbeat of a consumer cannot change",
+        absent="none",
     ),
     Field(
         "rate_limit_bps", "Rate limit", "count", "Push",
         "At most so many bits per second.", flag="bps", flag_add_only=True,
+        absent="unlimited",
     ),
 )  # fmt: skip
 

@@ -38,7 +38,11 @@ class Field:
     """One line: what choosing it means."""
     default: object = None
     """What the server takes when the key is absent; None when it stays absent."""
+    absent: str = ""
+    """What leaving it open means, where the value itself would not say it."""
     choices: tuple[str, ...] = ()
+    spellings: tuple[tuple[str, str], ...] = ()
+    """Other words for a choice, those of the NATS CLI, and the choice they mean."""
     api_level_count: int = 0
     """The JetStream API level that brought it; 0 is server 2.10."""
     choice_levels_count: tuple[tuple[str, int], ...] = ()
@@ -54,7 +58,14 @@ class Field:
 def monitoring_fields(keys: Sequence[MonitorKey]) -> tuple[Field, ...]:
     """Return thresholds in the metadata as fields of a form."""
     return tuple(
-        Field(f"{_METADATA}.{one.key}", one.label, "threshold", "Monitoring", one.help)
+        Field(
+            f"{_METADATA}.{one.key}",
+            one.label,
+            "threshold",
+            "Monitoring",
+            one.help,
+            absent="not watched",
+        )
         for one in keys
     )
 

@@ -15,26 +15,31 @@ BASIC = (
         "description", "Description", "text", "Stream",
         "For people: what is stored here and who cares for it.",
         default="", flag="description",
+        absent="none",
     ),
     Field(
         "subjects", "Subjects", "subjects", "Stream",
         "What it stores: subjects or filters such as orders.>; without any, its own name.",
         flag="subjects",
+        absent="none",
     ),
     Field(
         "storage", "Storage", "choice", "Stream",
         "file survives a restart; memory is faster and lost when its servers stop.",
-        default="file", choices=("file", "memory"), flag="storage", flag_add_only=True,
+        default="file", choices=("file", "memory"), spellings=(("f", "file"), ("m", "memory")),
+        flag="storage", flag_add_only=True,
         fixed="the storage of a stream cannot change; copy it into a new stream",
     ),
     Field(
         "retention", "Retention", "choice", "Stream",
         "limits keeps until a limit; interest until every consumer acked; workqueue until acked.",
-        default="limits", choices=("limits", "interest", "workqueue"), flag="retention",
+        default="limits", choices=("limits", "interest", "workqueue"),
+        spellings=(("work", "workqueue"), ("workq", "workqueue")), flag="retention",
     ),
     Field(
         "metadata", "Metadata", "metadata", "Stream",
         "Your own key=value pairs; a value with a comma in double quotes.", flag="metadata",
+        absent="none",
     ),
 )  # fmt: skip
 
@@ -44,6 +49,7 @@ LIMITS = (
         "max_age", "Maximum age", "duration", "Limits",
         "Messages older than this are removed, as 1d3h; at least 100ms.",
         default=0, flag="max-age",
+        absent="unlimited",
     ),
     Field(
         "max_bytes", "Maximum size", "bytes", "Limits",
@@ -80,16 +86,19 @@ LIMITS = (
         "duplicate_window", "Duplicate window", "duration", "Limits",
         "How long a Nats-Msg-Id is remembered, to drop a message published twice.",
         default=120_000_000_000, flag="dupe-window",
+        absent="nothing is remembered",
     ),
     Field(
         "consumer_limits.inactive_threshold", "Consumers inactive", "duration", "Limits",
         "Consumers may not ask for a longer inactive threshold than this.",
         flag="limit-consumer-inactive", flag_add_only=True,
+        absent="unlimited",
     ),
     Field(
         "consumer_limits.max_ack_pending", "Consumers ack pending", "count", "Limits",
         "Consumers may not ask for more unacknowledged messages than this.",
         flag="limit-consumer-max-pending", flag_add_only=True,
+        absent="unlimited",
     ),
 )  # fmt: skip
 
@@ -109,6 +118,7 @@ PUBLISHING = (
         "subject_delete_marker_ttl", "Delete marker TTL", "duration", "Publishing",
         "When age removes the last message of a subject, a marker stays this long; at least 1s.",
         default=0, api_level_count=1, flag="subject-del-markers-ttl",
+        absent="no markers",
     ),
     Field(
         "allow_rollup_hdrs", "Roll-ups", "switch", "Publishing",
@@ -143,19 +153,23 @@ SUBJECTS = (
         "subject_transform.src", "Transform from", "subject", "Subjects",
         "Arriving subjects that match this are renamed before they are stored.",
         flag="transform-source",
+        absent="everything",
     ),
     Field(
         "subject_transform.dest", "Transform to", "text", "Subjects",
         "The new subject, with wildcards of the old one as $1 or {{wildcard(1)}}.",
         flag="transform-destination",
+        absent="not renamed",
     ),
     Field(
         "republish.src", "Republish from", "subject", "Subjects",
         "Stored messages that match this are published once more.", flag="republish-source",
+        absent="everything",
     ),
     Field(
         "republish.dest", "Republish to", "text", "Subjects",
         "Where to; it may not lead back into this stream.", flag="republish-destination",
+        absent="not republished",
     ),
     Field(
         "republish.headers_only", "Republish headers", "switch", "Subjects",
@@ -173,20 +187,25 @@ REPLICATION = (
     Field(
         "placement.cluster", "Cluster", "text", "Replication",
         "Place it in this cluster of a super-cluster.", flag="cluster",
+        absent="any",
     ),
     Field(
         "placement.tags", "Tags", "words", "Replication",
         "Place it only on servers that have all of these tags.", flag="tag",
+        absent="any",
     ),
     Field(
         "mirror", "Mirror", "source", "Replication",
         "A copy of one stream: NAME [seq=N] [time=T] [filter=S] [map=SRC:DEST] [api=PREFIX].",
         fixed="a mirror keeps its origin; it can only be removed, which makes it a stream",
         flag="mirror",
+        absent="none",
     ),
     Field(
         "sources", "Sources", "sources", "Replication",
-        "Streams it copies from, separated by ; and each written like a mirror.", flag="source",
+        "Streams it copies from, each written like a mirror; in a form separated by ; signs.",
+        flag="source",
+        absent="none",
     ),
     Field(
         "mirror_direct", "Mirror direct", "switch", "Replication",
@@ -215,6 +234,7 @@ STORAGE = (
         flag="first-sequence", flag_add_only=True,
         fixed="the first sequence counts only when the stream is made; servers take another one, "
         "and drop every message before it when they start again",
+        absent="1",
     ),
 )  # fmt: skip
 

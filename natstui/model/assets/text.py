@@ -18,7 +18,7 @@ from natstui.model.assets.fields import (
 )
 from natstui.model.assets.monitor_keys import checked
 from natstui.model.assets.subjects import is_subject
-from natstui.units import parse_bytes, parse_count, parse_duration_ns
+from natstui.units import parse_bytes, parse_count, parse_duration_ns, parse_moment
 
 _SOURCE_KEYS = {
     "seq": "opt_start_seq",
@@ -29,13 +29,15 @@ _SOURCE_KEYS = {
     "consumer": "consumer.name",
     "consumer-deliver": "consumer.deliver_subject",
 }
+_WORD = re.compile(r"time=\S+ ago(?!\S)|\S+")
+"""A word of such a line; a time from now has two."""
 
 
 def source_of(text: str) -> Config:
     """Return the mirror or source that a line describes; raises ValueError with a sentence."""
     if text.lstrip().startswith("{"):
         return _of_json(text)
-    name, *words = text.split()
+    name, *words = _WORD.findall(text)
     source: Config = {"name": name}
     maps: list[Config] = []
     for word in words:
@@ -46,6 +48,8 @@ def source_of(text: str) -> Config:
             sequence = key == "seq"
             if sequence and not value.isdigit():
                 raise ValueError(f"{value!r} is not a sequence: write it as seq=100")
+            if value.endswith(" ago"):
+                value = parse_moment(value).isoformat().replace("+00:00", "Z")
             source = written(source, _SOURCE_KEYS[key], int(value) if sequence else value)
         else:
             known = ", ".join([*_SOURCE_KEYS, "map"])
@@ -134,7 +138,8 @@ def exact_bytes(size_bytes: int) -> str:
 UNLIMITED = "unlimited"
 """How a limit that is none is shown."""
 _UNLIMITED = {"-1", UNLIMITED, "none"}
-_ON = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+SWITCHED = {"yes": True, "true": True, "on": True, "no": False, "false": False, "off": False}
+"""The words of a switch."""
 
 
 def parsed(field: Field, text: str) -> object:
@@ -172,6 +177,12 @@ def _pairs_of_flag(field: Field, text: str) -> dict[str, str]:
     key, sign, value = text.partition("=")
     if not sign or not key.strip():
         raise ValueError(f"{field.label}: write {text.strip()!r} as key=value")
+    if ":" in key:
+        whole = json.dumps({key.strip(): value}, ensure_ascii=False)
+        raise ValueError(
+            f"{field.label}: the NATS CLI ends a key at its colon: write {key.strip()!r} as JSON, "
+            f"{whole}"
+        )
     return _own(field, {key.strip(): value})
 
 
@@ -227,15 +238,16 @@ def _words(field: Field, text: str) -> object:
 
 
 def _choice(field: Field, text: str) -> object:
+    text = dict(field.spellings).get(text, text)
     if text not in field.choices:
         raise ValueError(f"{field.label} is one of {', '.join(field.choices)}, not {text!r}")
     return text
 
 
 def _switch(field: Field, text: str) -> object:
-    if text.lower() not in _ON:
+    if text.lower() not in SWITCHED:
         raise ValueError(f"{field.label} is yes or no, not {text!r}")
-    return _ON[text.lower()]
+    return SWITCHED[text.lower()]
 
 
 def _number(field: Field, text: str) -> object:
@@ -265,14 +277,12 @@ def _number_of(field: Field, text: str) -> int:
 
 def _time(field: Field, text: str) -> object:
     try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError(
-            f"{field.label}: {text!r} is not a time: write it as 2026-01-31T12:00:00Z"
-        ) from None
-    if "T" in text and moment.tzinfo is not None:
+        moment = parse_moment(text)
+    except ValueError as error:
+        raise ValueError(f"{field.label}: {error}") from error
+    if text[:4].isdigit() and "T" in text and datetime.fromisoformat(text).tzinfo is not None:
         return text  # kept letter by letter: the server compares nanoseconds
-    return moment.astimezone().isoformat()
+    return moment.isoformat().replace("+00:00", "Z")
 
 
 _IN_KEYS = ',="{'

@@ -2,8 +2,8 @@
 
 Columns, because a recording line, the pipe to the viewer and the table on screen all want them:
 a consumer costs 16 bytes compressed instead of 300, and a frame formats only the rows in view.
-Times ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engine's monotonic
-clock, which no step of the wall clock bends.
+Times ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engine's steady clock
+(`natstui.clock`), which no step of the wall clock bends and which counts while the machine sleeps.
 """
 
 from __future__ import annotations

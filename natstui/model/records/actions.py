@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Field
 from natstui.model.records.managing import Change, JournalAction
 
@@ -24,6 +25,8 @@ class ActionTraits:
     """Whether it removes or overwrites what cannot be had back; `sometimes` is counted first."""
     headless: str = ""
     """The command that does it without the viewer; empty when none does."""
+    beside: tuple[str, ...] = ()
+    """Other commands that do it, of a part of what there is or of more."""
     arguments: tuple[Field, ...] = ()
     """What can be said about it; `flag` is the option of the `nats` command."""
 
@@ -41,14 +44,23 @@ _PURGE = (
 _MESSAGE = Field("seq", "Sequence", "count", "", "The message to delete.")
 _PAUSE = Field("pause_until", "Pause until", "text", "", "A time, or a duration as 1h30m.")
 _FROM = Field("seq", "From sequence", "count", "", "Empty begins again at the ack floor.")
+_PREFERRED = Field(
+    "preferred", "To server", "text", "", "Who shall lead; empty lets the others elect somebody.",
+    flag="preferred",
+)  # fmt: skip
 _GROUP = Field("group", "Group", "text", "", "The priority group to unpin.")
 
 CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     "create_stream": ActionTraits(
-        "make", "make a stream", "STREAM.CREATE.*", "never", "stream add"
+        "make",
+        "make a stream",
+        "STREAM.CREATE.*",
+        "never",
+        "stream add",
+        ("stream copy", "kv add", "object add"),
     ),
     "edit_stream": ActionTraits(
-        "change", "change it", "STREAM.UPDATE.*", "sometimes", "stream edit"
+        "change", "change it", "STREAM.UPDATE.*", "sometimes", "stream edit", ("stream seal",)
     ),
     "delete_stream": ActionTraits(
         "delete",
@@ -56,6 +68,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.DELETE.*",
         "always",
         "stream rm",
+        ("kv rm",),
     ),
     "purge_stream": ActionTraits(
         "purge",
@@ -63,17 +76,32 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.PURGE.*",
         "always",
         "stream purge",
-        _PURGE,
+        arguments=_PURGE,
     ),
     "delete_message": ActionTraits(
         "delete message",
         "delete one message",
         "STREAM.MSG.DELETE.*",
         "always",
+        "stream rmm",
         arguments=(_MESSAGE,),
     ),
     "step_down_stream": ActionTraits(
-        "step down", "let it elect another leader", "STREAM.LEADER.STEPDOWN.*", "never"
+        "step down",
+        "let it elect another leader",
+        "STREAM.LEADER.STEPDOWN.*",
+        "never",
+        "stream step-down",
+        ("balance",),
+        arguments=(_PREFERRED,),
+    ),
+    "restore_stream": ActionTraits(
+        "restore",
+        "make a stream of a backup",
+        "STREAM.RESTORE.*",
+        "never",
+        "stream restore",
+        ("restore",),
     ),
     "create_consumer": ActionTraits(
         "make", "make a consumer", "CONSUMER.CREATE.*.>", "never", "consumer add"
@@ -94,7 +122,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "CONSUMER.PAUSE.*.*",
         "never",
         "consumer pause",
-        (_PAUSE,),
+        arguments=(_PAUSE,),
     ),
     "resume_consumer": ActionTraits(
         "resume", "deliver again", "CONSUMER.PAUSE.*.*", "never", "consumer resume"
@@ -105,23 +133,53 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "CONSUMER.RESET.*.*",
         "always",
         "consumer reset",
-        (_FROM,),
+        arguments=(_FROM,),
     ),
     "unpin_consumer": ActionTraits(
         "unpin",
         "take the pin from a client",
         "CONSUMER.UNPIN.*.*",
         "never",
+        "consumer unpin",
         arguments=(_GROUP,),
     ),
     "step_down_consumer": ActionTraits(
-        "step down", "let it elect another leader", "CONSUMER.LEADER.STEPDOWN.*.*", "never"
+        "step down",
+        "let it elect another leader",
+        "CONSUMER.LEADER.STEPDOWN.*.*",
+        "never",
+        "consumer step-down",
+        ("balance",),
+        arguments=(_PREFERRED,),
+    ),
+    "put_key": ActionTraits(
+        "put",
+        "give a key another value",
+        "",
+        "sometimes",
+        "kv put",
+        ("kv create",),
+    ),
+    "delete_key": ActionTraits("delete", "delete a key", "", "sometimes", "kv del"),
+    "purge_key": ActionTraits("purge", "delete a key with its history", "", "always", "kv purge"),
+    "put_object": ActionTraits("put", "store a file", "", "sometimes", "object put"),
+    "delete_object": ActionTraits("delete", "delete a file", "", "always", "object rm"),
+    "step_down_meta": ActionTraits(
+        "step down",
+        "let another server lead the meta group",
+        "META.LEADER.STEPDOWN",
+        "never",
+        "meta step-down",
+        arguments=(_PREFERRED,),
     ),
     "publish": ActionTraits(
-        "publish", "store a message, or roll up those before it", "", "sometimes"
+        "publish", "store a message, or roll up those before it", "", "sometimes", "pub"
     ),
-    "request": ActionTraits("request", "ask and show the first reply", "", "sometimes"),
-    "pull": ActionTraits("pull", "take the next message", "CONSUMER.MSG.NEXT.*.*", "never"),
+    "request": ActionTraits("request", "ask and show the first reply", "", "sometimes", "request"),
+    "reply": ActionTraits("reply", "answer requests", "", "never", "reply"),
+    "pull": ActionTraits(
+        "pull", "take the next message", "CONSUMER.MSG.NEXT.*.*", "never", "consumer next"
+    ),
     "answer": ActionTraits("answer", "acknowledge a message", "", "never"),
 }
 """Whoever asks, confirms, greys a key or tests what is lost reads this table."""
@@ -137,6 +195,9 @@ IRREVERSIBLE = frozenset(name for name, it in CATALOGUE.items() if it.removes ==
 def change_text(action: JournalAction, stream: str, consumer: str | None) -> str:
     """Return what an action does to what, as `delete stream S` or `pause consumer C on S`."""
     verb, _, what = action.partition("_")
+    if what in ("key", "object"):
+        bucket = stream.removeprefix(KV if what == "key" else OBJECTS)
+        return f"{verb} {what} {consumer} of {bucket}"
     if action.startswith("step_down"):
         verb, what = "step down", action.removeprefix("step_down_")
     return f"{verb} {what} {f'{consumer} on {stream}' if consumer else stream}"

@@ -8,14 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal, get_args
 
+from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import Config, number_at, read, text_at
-from natstui.model.assets.nats_command import consumer_command, stream_command
+from natstui.model.natscli.commands import consumer_command, stream_command
+from natstui.model.natscli.values import moment
 from natstui.model.records.actions import CATALOGUE, change_text
 from natstui.model.records.managing import (
     Action,
     Change,
     JournalAction,
     JournalEntry,
+    KeyAction,
+    ObjectAction,
     Place,
     SilenceAction,
 )
@@ -24,12 +28,17 @@ from natstui.units import local_text
 
 def is_sent(entry: JournalEntry) -> bool:
     """Tell whether an entry is about a message, and not about a stream or consumer."""
-    return entry.action in ("publish", "request", "pull", "answer")
+    return entry.action in ("publish", "request", "reply", "pull", "answer")
 
 
 def is_silence(entry: JournalEntry) -> bool:
     """Tell whether an entry is about a finding that nobody wanted to hear of."""
     return entry.action in get_args(SilenceAction)
+
+
+def is_key(entry: JournalEntry) -> bool:
+    """Tell whether an entry is about a key of a bucket; `consumer` is then the key."""
+    return entry.action in get_args(KeyAction)
 
 
 def silence_text(entry: JournalEntry) -> str:
@@ -52,11 +61,19 @@ def sent_text(entry: JournalEntry) -> str:
     match entry.action:
         case "pull":
             return f"pull message {after.get('stream_seq') or '?'} from {place}"
+        case "reply":
+            count = number_at(after, "replies_count")
+            return f"reply {count:,} times to requests on {text_at(asked, 'subject')}"
         case "answer":
             said = text_at(asked, "answer").replace("_", " ")
             return f"{said} message {asked.get('stream_seq') or '?'} of {place}"
         case action:
-            sent = f"{action} {number_at(asked, 'payload_bytes'):,} bytes to"
+            size = f"{number_at(asked, 'payload_bytes'):,} bytes"
+            if number_at(asked, "count") > 1:
+                # A run that failed does not say how many were sent before.
+                sent = f"{after['sent_count']:,} of " if "sent_count" in after else ""
+                size = f"{sent}{asked['count']:,} messages"
+            sent = f"{action} {size} to"
             return f"{sent} {text_at(asked, 'subject')}{_stored(after)}"
 
 
@@ -80,12 +97,16 @@ def sent_command(entry: JournalEntry) -> str:
     match entry.action:
         case "pull":
             words = ["consumer", "next", entry.stream, entry.consumer or "", "--no-ack"]
+        case "reply":
+            queue = text_at(asked, "queue")
+            words = ["reply", subject, *([f"--queue={queue}"] if queue else []), "--echo"]
         case "answer":
             # Only a request waits until the server confirms it.
             verb = "request" if asked.get("answer") == "double_ack" else "publish"
             words = [verb, subject, "--", text_at(asked, "payload")]
         case action:
             flags = [f"--header={name}:{text}" for name, text in headers_of(asked).items()]
+            flags += [f"--count={asked['count']}"] if number_at(asked, "count") > 1 else []
             words = [action, *flags, subject, *([] if asked.get("payload_bytes") else [""])]
             words += ["--force-stdin"] if action == "publish" and asked["payload_bytes"] else []
     return shlex.join(["nats", *words])
@@ -93,6 +114,7 @@ def sent_command(entry: JournalEntry) -> str:
 
 _REVERSED: dict[JournalAction, Action] = {
     "create_stream": "delete_stream",
+    "restore_stream": "delete_stream",
     "edit_stream": "edit_stream",
     "delete_stream": "create_stream",
     "create_consumer": "delete_consumer",
@@ -140,7 +162,7 @@ def last_undoable(entries: Sequence[JournalEntry]) -> JournalEntry | None:
     """Return the newest entry that can be taken back and was not; `entries` oldest first."""
     undone = {entry.undoes for entry in entries}
     for entry in reversed(entries):
-        if entry.undoes is None and entry.entry not in undone and undo_of(entry, 0) is not None:
+        if entry.undoes is None and entry.entry not in undone and is_undoable(entry):
             return entry
     return None
 
@@ -153,8 +175,15 @@ def passed_over(entries: Sequence[JournalEntry]) -> JournalEntry | None:
         if is_sent(entry) or is_silence(entry):
             continue
         if not gone and entry.outcome != "failed":
-            return entry if undo_of(entry, 0) is None else None
+            return None if is_undoable(entry) else entry
     return None
+
+
+def is_undoable(entry: JournalEntry) -> bool:
+    """Tell whether something takes an entry back: another change, or the value before of a key."""
+    if is_key(entry):
+        return entry.outcome == "done" and entry.action != "purge_key"
+    return undo_of(entry, 0) is not None
 
 
 def undo_of(entry: JournalEntry, command_id: int) -> Change | None:
@@ -183,7 +212,7 @@ def undo_text(entry: JournalEntry) -> str:
         return f"make {what} again, without its messages"
     if entry.action == "delete_consumer":
         return f"make {what} again, from its start and without what it knew"
-    if entry.action in ("create_stream", "create_consumer"):
+    if entry.action in ("create_stream", "restore_stream", "create_consumer"):
         return f"delete {what}"
     if entry.action == "pause_consumer":
         return f"resume {what}"
@@ -206,6 +235,10 @@ def entry_command(entry: JournalEntry) -> str:
         return f"# {silence_text(entry)}"
     if is_sent(entry):
         return sent_command(entry)
+    if is_key(entry):
+        return _key_command(entry)
+    if entry.action in get_args(ObjectAction):
+        return _object_command(entry)
     request = json.loads(entry.request_json)
     before = json.loads(entry.before_json) if entry.before_json else None
     if entry.action in ("create_stream", "edit_stream"):
@@ -213,7 +246,40 @@ def entry_command(entry: JournalEntry) -> str:
     if entry.action in ("create_consumer", "edit_consumer"):
         base = before if entry.action == "edit_consumer" else None
         return consumer_command(entry.stream, request, base)
+    if entry.action == "restore_stream":
+        return _restore_command(entry, request)
     return shlex.join(["nats", *_words(entry, request)])
+
+
+def _key_command(entry: JournalEntry) -> str:
+    """Return the command for a key; it reads the value from its stdin."""
+    verb = {"put_key": "put", "delete_key": "del"}.get(entry.action, "purge")
+    words = ["nats", "kv", verb, entry.stream.removeprefix(KV), entry.consumer or ""]
+    return shlex.join([*words, *(["--force"] if verb != "put" else [])])
+
+
+def _object_command(entry: JournalEntry) -> str:
+    """Return the command for an object; it reads what is put from its stdin."""
+    bucket, name = entry.stream.removeprefix(OBJECTS), entry.consumer or ""
+    words = ["put", bucket, f"--name={name}"] if entry.action == "put_object" else None
+    return shlex.join(["nats", "object", *(words or ["rm", bucket, name]), "--force"])
+
+
+def _restore_command(entry: JournalEntry, request: Config) -> str:
+    if text_at(request, "stream") != entry.stream:
+        return f"# restored as {entry.stream}: the NATS CLI keeps the name"
+    replicas = number_at(request, "replicas")
+    flags = [f"--replicas={replicas}"] if replicas else []
+    return shlex.join(["nats", "stream", "restore", text_at(request, "folder"), *flags])
+
+
+def _step_down(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
+    kind = entry.action.removeprefix("step_down_")
+    words = [entry.stream, entry.consumer or ""]
+    names = [word for word in words if word] if kind != "meta" else []
+    name = text_at(request, "preferred")
+    flags = [f"--preferred={name}"] if name else []
+    return ["server" if kind == "meta" else kind, "cluster", "step-down", *names, *flags]
 
 
 def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
@@ -225,17 +291,17 @@ def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
             return ["stream", "purge", stream, *_purge_flags(request), "--force"]
         case "delete_message":
             return ["stream", "rmm", stream, str(number_at(request, "seq")), "--force"]
-        case "step_down_stream":
-            return ["stream", "cluster", "step-down", stream]
-        case "step_down_consumer":
-            return ["consumer", "cluster", "step-down", stream, consumer]
+        case "step_down_stream" | "step_down_consumer" | "step_down_meta":
+            return _step_down(entry, request)
         case "delete_consumer":
             return ["consumer", "rm", stream, consumer, "--force"]
         case "pause_consumer":
-            return ["consumer", "pause", stream, consumer, text_at(request, "pause_until"), "-f"]
+            until = moment(text_at(request, "pause_until"))
+            return ["consumer", "pause", stream, consumer, until, "--force"]
         case "reset_consumer":
             sequence = number_at(request, "seq")
-            return ["consumer", "reset", stream, consumer, *([str(sequence)] if sequence else [])]
+            flags = [f"--sequence={sequence}"] if sequence else []
+            return ["consumer", "reset", stream, consumer, *flags, "--force"]
         case "unpin_consumer":
             return ["consumer", "unpin", stream, consumer, text_at(request, "group"), "--force"]
         case _:

@@ -19,6 +19,7 @@ from natstui.model.records.messages import (
     StopTail,
     Tailed,
 )
+from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap, Tapped
 
 Action = Literal[
@@ -29,7 +30,13 @@ Action = Literal[
 
 SilenceAction = Literal["silence", "lift_silence"]
 """Noted here, and nothing is sent to the server."""
-JournalAction = Literal[Action, "publish", "request", "pull", "answer", SilenceAction]
+KeyAction = Literal["put_key", "delete_key", "purge_key"]
+"""What is done to a key of a bucket."""
+ObjectAction = Literal["put_object", "delete_object"]
+JournalAction = Literal[
+    Action, KeyAction, ObjectAction, SilenceAction,
+    "restore_stream", "step_down_meta", "publish", "request", "reply", "pull", "answer",
+]  # fmt: skip
 """What the journal keeps: changes, messages sent and answered, and findings silenced."""
 
 
@@ -205,6 +212,7 @@ ManagingCommand = (
     | PreviewUndo
     | ReadJournal
     | ReadNamesInUse
+    | SystemCommand
     | SaveTemplate
     | SilenceFinding
     | BrowseMessages

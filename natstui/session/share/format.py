@@ -36,22 +36,51 @@ A session is a folder:
 - `index.jsonl`: what is where, one line per sealed segment. It may be deleted.
 - `recording.lock`: locked (flock) while somebody records here.
 
-Every line is one JSON object. Its first key is `kind`; then come the fields below, a time first.
-At its end, `line` is its place in the segment. Lines of a sealed segment are not in the order of
-time: sort by `line`, then by `part`. A poll of many rows is cut into parts, each a line with the
-same `line` and with `part` (from 0) and `parts_count`; the rows of all parts together, in order,
+Every line is one JSON object in UTF-8, without spaces between its parts, and ends with a line
+feed: readers look for its beginning and its end before they decode it. It begins with `kind`.
+Then comes its time, `at_us`; in a poll `taken_mono_us`, then `taken_at_us`. The other fields
+follow in any order. It ends with `line`, its number in the segment: 0 for the keyframe, then 1,
+2, 3 for the records as they happened. Lines of a sealed segment are not in the order of time:
+sort by `line`, then by `part`. A poll of many rows is cut into parts, each a line with the same
+`line`, and behind it `part` (from 0) and `parts_count`; the rows of all parts together, in order,
 are the poll, and everything else about it stands in part 0. A poll whose parts are not all there
 was being written when the recorder ended.
 
-The first line of a segment is its keyframe: everything that was known when it began. It is not
-news; whoever counts leaves it out. Integers beyond a signed 64-bit number are strings. Unknown is
-null. Times are UTC. Segments are in the order of their numbers; numbers that are missing at the
-beginning were deleted to keep within a limit, and `session.json` says so (`dropped`). Where the
-clock was set, a `clock_stepped` line begins a new segment.
+A writer writes every field. A reader takes one that is missing, because it came in a later
+version, as unknown: null, false, 0 or empty. It leaves out fields that it does not know. Unknown
+is null. Integers beyond a signed 64-bit number are strings of digits. No number is NaN or
+infinite.
 
-Five columns of the consumers of a poll are differences within the row, as `ConsumersAsDifferences`
-says below. Version 1 had the columns of `ConsumerColumns`, and so does a poll with a value that
-would not come back the same from a difference; the names of the columns tell which it is.
+The first line of a segment is its keyframe: everything that was known when it began. It is not
+news; whoever counts leaves it out. What a keyframe holds is inside it as in a line of its own,
+but without `kind` and `line`. Segments are in the order of their numbers; numbers that are
+missing at the beginning were deleted to keep within a limit, and `session.json` says so
+(`dropped`). Where the clock was set, a `clock_stepped` line begins a new segment, behind its
+keyframe. A `gap` that lost records begins one too: what was known then is in that keyframe.
+
+Times are UTC. Durations and order come from the times in `_mono_us`: they are of a clock that is
+never set and that counts on while the machine sleeps (CLOCK_BOOTTIME on Linux); its zero means
+nothing, and all times of a session in `_mono_us` are of the same one until the engine starts
+again. Recordings of before stood still in sleep: where the time in UTC runs ahead of it and no
+`clock_stepped` says so, the machine slept.
+
+Five columns of the consumers of a poll are differences within the row, as
+`ConsumersAsDifferences` says below: such a poll is packed. Version 1 had the columns of
+`ConsumerColumns`, and so do the poll in a keyframe and a poll with a value that would not come
+back the same from a difference; the names of the columns tell which it is, and it is the same in
+all parts of a poll. All columns of one table are of the same length. A time in
+`delivered_near_us` or `acked_near_us` is a difference when it is less than 1000000000, also when
+it is negative, and µs since 1970 otherwise.
+
+A histogram of times (`LatencyCounts`) has buckets of 1 ns up to bucket 255, then 128 for every
+power of two. The smallest time in bucket b is b ns below 256, and otherwise, with shift = b //
+128 - 1, (128 + b % 128) * 2**shift ns; the largest is 1 ns below the smallest of the next bucket.
+Buckets go from 0 to 8191; those without a count are left out.
+
+`session.json` is one JSON object; spaces do not matter there. `index.jsonl` and `recording.lock`
+need not be written: what is missing is found by reading the segments. A sealed segment is gzip of
+one or several members; natstui writes six, the keyframe in the first and events in the second, so
+that a reader can open what it needs.
 
 Payloads are in a session only when somebody asked for them; `session.json` says so (`payloads`).
 
@@ -136,6 +165,7 @@ def format_text() -> str:
         lines += _section(cls, f"## kind `{kind_of(cls)}`")
         _parts(cls, parts)
     parts[ConsumersAsDifferences.__name__] = ConsumersAsDifferences
+    _parts(SegmentIndex, parts)
     for name in sorted(parts):
         if parts[name] not in kinds:
             lines += _section(parts[name], f"## {name}")

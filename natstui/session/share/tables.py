@@ -36,7 +36,7 @@ from natstui.units import counted
 
 _UNITS = {
     "_at_us": "µs since 1970, UTC",
-    "_mono_us": "µs on the engine's monotonic clock",
+    "_mono_us": "µs on the engine's steady clock",
     "_us": "µs",
     "_ns": "ns",
     "_s": "s",
@@ -51,6 +51,21 @@ _UNITS = {
     "_level": "level",
     "_version": "version",
 }
+_UNITS_BY_NAME = {
+    "at_us": _UNITS["_at_us"],
+    "number": "number",
+    "max_msgs_per_subject": "messages",
+    "buckets": "number of a bucket",
+    "counts": "count",
+    "sequences": "sequence",
+    "recent": "s since 1970, count",
+    "numbers": "as the name says",
+    "members": "bytes",
+    "fan_out_ratio": "ratio, from 0",
+    "cpu_ratio": "ratio, from 0",
+    "server_cpu_ratio": "ratio, from 0",
+}
+"""Of columns whose name does not end with their unit, and of ratios that may exceed 1."""
 _LEFT_OUT = {"peers", "upstreams"}
 
 
@@ -79,10 +94,8 @@ class Table:
 
 def unit_of(name: str) -> str:
     """Return the unit a column's name ends with; `text` when it is no number."""
-    if name == "number":
-        return "number"
-    if name == "at_us":
-        return _UNITS["_at_us"]
+    if name in _UNITS_BY_NAME:
+        return _UNITS_BY_NAME[name]
     for suffix in sorted(_UNITS, key=len, reverse=True):
         if name.endswith(suffix):
             return _UNITS[suffix]

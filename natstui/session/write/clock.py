@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-_BOOT_CLOCK = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+from natstui.clock import steady_us, wall_us
+
 _STEP_US = 500_000
 """A smaller step is the usual slow correction of the clock."""
-
-
-def wall_us() -> int:
-    """Return UTC in microseconds since 1970."""
-    return time.time_ns() // 1000
-
-
-def steady_us() -> int:
-    """Return a clock that is never set, and that counts while the machine sleeps."""
-    return time.clock_gettime_ns(_BOOT_CLOCK) // 1000
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,6 +31,8 @@ _GIVES_WAY = (
 _NAMES = ("session", "stream", "consumer")
 _NAME_CELLS = 14
 """A name is at least this wide and takes what room is left."""
+_WORST = ("lost", "stuck")
+"""Harms that stand out; the verdict is sorted by harm."""
 _HIDDEN = ("series_id",)
 """Of use in a notebook only."""
 
@@ -131,19 +133,20 @@ def verdict_text(result: AnalysisResult, width: int) -> Content:
 
 
 def _finding(number: int, found: dict[str, Value], many: bool, width: int) -> Content:
-    weight = found.get("weight_count")
-    heavy = isinstance(weight, int | float) and weight >= 60
+    harm, code = found.get("harm"), found.get("code")
     subject = cell_text("subject", found.get("subject"))
     head = Content.assemble(
         safe(f"{number:2}  ", "dim"),
-        safe(subject, "bad" if heavy else "strong warn"),
-        safe(f"  {cell_text('kind', found.get('kind'))}", "dim"),
+        safe(subject, "bad" if harm in _WORST else "strong warn"),
+        safe(f"  {harm or ''}" + (f"  {code}" if code else ""), "dim"),
     )
     said = safe(cell_text("sentence", found.get("sentence")))
     details = [cell_text("evidence", found.get("evidence")), _when(found)]
     details += [cell_text("session", found.get("session"))] if many else []
     kept = "  ·  ".join(detail for detail in details if detail not in ("", UNKNOWN))
+    advice = found.get("advice")
     parts = [said, safe(kept, "dim")] if kept else [said]
+    parts += [safe(f"→ {advice}")] if advice else []
     room = max(width - len(_INDENT), 20)
     lines = [Content(_INDENT) + line for part in parts for line in part.wrap(room)]
     return Content("\n").join([head, *lines])

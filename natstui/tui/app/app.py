@@ -29,6 +29,7 @@ from natstui.tui.app.screens import (
     new_screen,
     run_scenario,
 )
+from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.events.screen import EventsScreen
 from natstui.tui.findings.screen import FindingsScreen
@@ -101,6 +102,7 @@ class NatstuiApp(GuardedApp):
         "events": EventsScreen,
         "server": ServerScreen,
         "findings": FindingsScreen,
+        "connections": ConnectionsScreen,
         "benchmark": benchmark_screen,
     }
     DEFAULT_MODE = "streams"
@@ -109,8 +111,9 @@ class NatstuiApp(GuardedApp):
         Binding("1", "switch_mode('streams')", "Streams", id="screen.streams"),
         Binding("2", "switch_mode('consumers')", "Consumers", id="screen.consumers"),
         Binding("3", "switch_mode('events')", "Events", id="screen.events"),
-        Binding("4", "switch_mode('server')", "Server", id="screen.server"),
+        Binding("4", "switch_mode('server')", "Servers", id="screen.server"),
         Binding("5", "switch_mode('findings')", "Findings", id="screen.findings"),
+        Binding("6", "switch_mode('connections')", "Connections", id="screen.connections"),
         # Tables have it for what is wrong among their own rows.
         Binding(
             "exclamation_mark",
@@ -129,16 +132,19 @@ class NatstuiApp(GuardedApp):
         connect: Callable[..., Link],
         link: Link,
         open_replay: Callable[[str], Link] | None = None,
+        *,
+        guided: bool = False,
     ) -> None:
         """`connect` starts another engine, `open_replay` one that replays the session in a folder.
 
-        `connect` takes words that are added to the command line.
+        `connect` takes words that are added to the command line. `guided` shows the guide.
         """
         super().__init__(ascii_only=started.ascii_only)
         self._started = started
         self.plotter = Plotter()
         self._updates = Updates(self, lambda: self.parts.newest())
-        self.parts = Parts.of(self, started, connect, link, open_replay, self._updates.soon)
+        show_soon = self._updates.soon
+        self.parts = Parts.of(self, started, connect, link, open_replay, show_soon, guided=guided)
 
     @property
     def state(self) -> State:
@@ -245,6 +251,7 @@ class NatstuiApp(GuardedApp):
     def action_help(self) -> None:
         """Show every key of this screen and what its columns mean."""
         self.push_screen(HelpScreen.of(self.screen))
+        self.parts.guide.look()
 
 
 def _freeze_memory() -> None:

@@ -136,6 +136,10 @@ def _analyze(app: App[int], parts: Parts, words: list[str]) -> None:
     app.push_screen(AnalysisScreen(words[0] if words else None))
 
 
+def _guide(_app: App[int], parts: Parts, _words: list[str]) -> None:
+    parts.guide.begin_or_end()
+
+
 def _manage(what: str) -> Run:
     def run(app: App[int], parts: Parts, _words: list[str]) -> None:
         app.post_message(Manage(what))
@@ -158,8 +162,14 @@ COMMANDS: tuple[Word, ...] = (
     Word(("streams", "str"), "", "every stream", _mode("streams")),
     Word(("consumers", "con"), "[STREAM]", "consumers of all streams, or of one", _consumers),
     Word(("events", "ev"), "", "advisories, changes and notes as they happen", _mode("events")),
-    Word(("server", "srv"), "", "server, account, permissions, cost", _mode("server")),
+    Word(
+        ("servers", "server", "srv"),
+        "",
+        "every server, its leaders; our account, permissions, cost",
+        _mode("server"),
+    ),
     Word(("findings", "fi"), "", "what is wrong now, worst first", _mode("findings")),
+    Word(("connections", "conn"), "", "who is connected, on every server", _mode("connections")),
     Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
     Word(("runs",), "", "saved benchmark runs, compared", _runs),
     Word(("stream",), "NAME", "describe one stream", _stream),
@@ -185,6 +195,7 @@ COMMANDS: tuple[Word, ...] = (
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
     Word(("theme",), "NAME", "another look", _theme),
     Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
+    Word(("guide",), "", "ten steps through natstui; again ends them", _guide),
     Word(("help",), "", "keys and columns of this screen", _action("help")),
     Word(("quit", "q"), "", "leave", _action("quit")),
 )

@@ -37,6 +37,7 @@ from natstui.model.records.recording import (
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
+from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.kit.text import safe_copy
 from natstui.units import counted
 
@@ -148,9 +149,7 @@ class Engines:
         if not self.replaying or isinstance(command, _REPLAY_COMMANDS):
             self.shown.link.send(command)
         elif not isinstance(command, Watch):
-            self._app.notify(
-                "this is a recording: there is no server behind it", severity="warning"
-            )
+            self._app.notify(NO_SERVER, severity="warning")
 
     def start(self) -> None:
         """Begin to read what the app was opened on."""

@@ -104,7 +104,7 @@ _SCREENS_BELOW = _ScreensBelow()
 for _module in (textual._compositor, textual.screen):
     _module.visible_screen_stack = _SCREENS_BELOW  # type: ignore[attr-defined]
 
-# A layout asks for hundreds of lengths; Textual keeps four thousand, of a kilobyte each.
+# A layout asks for hundreds of lengths; Textual keeps four thousand.
 Scalar.resolve = lru_cache(1024)(Scalar.resolve.__wrapped__)  # type: ignore[method-assign]
 
 _KNOWN = (*vars(Region).values(), Scalar.resolve, make_blank, Strip.blank, Strip.render_ansi)
@@ -114,7 +114,7 @@ _OF_ONE_SIZE = tuple(found for found in _KNOWN if hasattr(found, "cache_clear"))
 def _forget_sizes() -> None:
     """Let Textual forget what it knows of the old size: areas, lengths, lines and their styles.
 
-    It would keep up to thirty thousand of them, and they come no more.
+    It would keep tens of thousands of them, and they come no more.
     """
     for found in _OF_ONE_SIZE:
         found.cache_clear()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -13,7 +14,9 @@ from textual.widgets import Static
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
-from natstui.tui.frame.detail_screen import CHART_HELP, DetailScreen
+from natstui.tui.frame.detail_screen import ChartedScreen, DetailScreen
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.status_strip import STRIP_HELP
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.text import safe
@@ -30,33 +33,26 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         Binding("escape,q,question_mark,f1", "dismiss", "Close", id="help.close")
     ]
 
-    def __init__(self, keys: Pairs, columns: Pairs, charts: Pairs) -> None:
+    def __init__(self, keys: Mapping[str, Pairs], columns: Pairs, charts: Pairs) -> None:
         super().__init__()
         self._keys, self._columns, self._charts = keys, columns, charts
 
     @classmethod
     def of(cls, screen: Screen[object]) -> HelpScreen:
-        """Return the help of a screen."""
-        keys: dict[str, list[str]] = {}
-        for active in screen.active_bindings.values():
-            binding = active.binding
-            if binding.description and binding.id:
-                shown = binding.key_display or screen.app.get_key_display(binding)
-                keys.setdefault(binding.description, [])
-                if shown not in keys[binding.description]:
-                    keys[binding.description].append(shown)
+        """Return the help of a screen; its own keys come before those of others."""
         columns = (
             [(s.title, s.help) for s in screen.SPECS] if isinstance(screen, TableScreen) else []
         )
-        charts = list(CHART_HELP) if isinstance(screen, DetailScreen) else []
-        return cls([(" ".join(shown), text) for text, shown in keys.items()], columns, charts)
+        charts = list(screen.CHART_HELP) if isinstance(screen, ChartedScreen) else []
+        return cls(_keys_of(screen), columns, charts)
 
     def compose(self) -> ComposeResult:
         """Keys, columns, the figures of the top lines, commands, and what findings mean."""
         words = [(f":{w.names[0]} {w.usage}".strip(), w.help) for w in COMMANDS]
         found = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
         with VerticalScroll(id="help"):
-            yield Static(_section("KEYS", self._keys), markup=False)
+            for title, keys in self._keys.items():
+                yield Static(_section(title, keys), markup=False)
             if self._columns:
                 yield Static(_section("COLUMNS", self._columns), markup=False)
             if self._charts:
@@ -64,6 +60,38 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
             yield Static(_section("TOP LINES", list(STRIP_HELP)), markup=False)
             yield Static(_section("COMMANDS", words), markup=False)
             yield Static(_section("FINDINGS", found), markup=False)
+
+
+_SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
+"""What screens are made of: keys of these are alike on many of them."""
+_OWN, _ALIKE, _APP = "KEYS OF THIS SCREEN", "KEYS OF SCREENS LIKE THIS", "KEYS EVERYWHERE"
+
+
+def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
+    """Return the keys that are active, and what each does; those of the screen alone first."""
+    alike = {
+        binding.id
+        for base in _SHARED
+        if isinstance(screen, base)
+        for binding in base.BINDINGS
+        if isinstance(binding, Binding)
+    }
+    keys: dict[str, dict[str, list[str]]] = {_OWN: {}, _ALIKE: {}, _APP: {}}
+    for active in screen.active_bindings.values():
+        binding = active.binding
+        if not binding.description or not binding.id:
+            continue
+        shared = _ALIKE if binding.id in alike or active.node is not screen else _OWN
+        place = _APP if active.node is screen.app else shared
+        shown = binding.key_display or screen.app.get_key_display(binding)
+        texts = keys[place].setdefault(binding.description, [])
+        if shown not in texts:
+            texts.append(shown)
+    return {
+        title: [(" ".join(shown), text) for text, shown in found.items()]
+        for title, found in keys.items()
+        if found
+    }
 
 
 def _section(title: str, pairs: list[tuple[str, str]]) -> Content:

@@ -7,21 +7,23 @@ from dataclasses import dataclass
 
 from natstui.model.live.state import shown_at_us
 from natstui.model.records.record import EngineStarted
+from natstui.tui.app.controls.export import Exporter
+from natstui.tui.app.controls.guide import Guide
+from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.polling import Polling
+from natstui.tui.app.controls.recording import Recording
+from natstui.tui.app.controls.replay import ReplayControls
 from natstui.tui.app.engines import Announcements, Engines
-from natstui.tui.app.export import Exporter
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
-from natstui.tui.app.part import Part
-from natstui.tui.app.polling import Polling
-from natstui.tui.app.recording import Recording
-from natstui.tui.app.replay import ReplayControls
 from natstui.tui.frame.messages import StateChanged
 
 KEYS = [
     # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list
     # of a subclass would replace that of its base.
     *Exporter.BINDINGS,
+    *Guide.BINDINGS,
     *Polling.BINDINGS,
     *Recording.BINDINGS,
     *ReplayControls.BINDINGS,
@@ -35,6 +37,7 @@ class Parts:
     engines: Engines
     announcements: Announcements
     exporter: Exporter
+    guide: Guide
     polling: Polling
     recording: Recording
     replay: ReplayControls
@@ -48,6 +51,8 @@ class Parts:
         link: Link,
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
+        *,
+        guided: bool,
     ) -> Parts:
         """Return the parts of an app on an engine that has started."""
         announcements = Announcements(app)
@@ -57,16 +62,19 @@ class Parts:
             engines,
             announcements,
             Exporter(app, engines),
-            Polling(app, engines, started.interval_s),
+            Guide(app, lambda: engines.state, show_soon, is_on=guided),
+            Polling(app, engines, started.interval_s, show_soon),
             Recording(app, engines, announcements),
             ReplayControls(app, engines),
         )
 
     def newest(self) -> StateChanged:
-        """Return what the screen in view should show now."""
+        """Return what the screen in view should show now, the guide's next step as well."""
+        self.guide.look()
         marked_a, shown = self.replay.marked_a, self.engines.shown
         a_at_us = shown_at_us(marked_a) if marked_a and self.engines.replaying else None
-        return StateChanged(shown.state, shown.late_us, a_at_us)
+        paused = not self.polling.on and not self.engines.replaying
+        return StateChanged(shown.state, shown.late_us, a_at_us, paused, self.guide.text())
 
     def act(self, part: str, action: str, *arguments: object) -> None:
         """Do what a key of a part says."""

@@ -1,4 +1,4 @@
-"""A screen about one stream or consumer: text at the left, live charts at the right."""
+"""A screen about one thing: text at the left, live charts at the right."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 
 CHART_HELP = (
+    (" ".join(filter(None, MARKERS[:3])), "Stands on the second line and on the third one."),
+)
+"""What the marks on a chart mean: mark, explanation."""
+_EVENT_HELP = (
     (EVENT_MARK, "The server announced something in this second: a nak, a message given up or "
      "terminated, an election. The events (`3`) have each of them."),
-    (" ".join(filter(None, MARKERS[:3])), "Stands on the second line and on the third one."),
 )  # fmt: skip
-"""What the marks on a chart mean: mark, explanation."""
 _CHART_LINES = 8
 """Lines a chart needs to say something."""
 
 
-class DetailScreen(LiveScreen):
-    """Subclasses find the row and give its text and charts."""
+class ChartedScreen(LiveScreen):
+    """Text beside live charts of one thing; subclasses give both."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "window", "Window", id="chart.window"),
         Binding("z", "zoom", "Zoom chart", id="chart.zoom"),
-        Binding("y", "raw", "Raw", id="raw"),
-        Binding("E", "export", "Export", show=False, id="export"),
     ]
     CHARTS: ClassVar[int] = 3
+    CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = CHART_HELP
 
     caption = getters.query_one("#caption", Static)
     text = getters.query_one(SectionText)
 
-    def __init__(self, stream: str, consumer: str | None = None) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self.stream, self.consumer = stream, consumer
         self.window_s = WINDOWS_S[0]
         self._zoomed = -1
 
@@ -66,24 +66,10 @@ class DetailScreen(LiveScreen):
         assert isinstance(plotter, Plotter)
         return plotter
 
-    def asset(self) -> Target | None:
-        """Return the stream or consumer shown."""
-        return Target(self.stream, self.consumer)
-
-    def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
-        """Return text and charts of the present state; None when it is gone."""
-        raise TypeError(f"{type(self).__name__} shows nothing")
-
-    def refresh_state(self) -> None:
-        """Show the newer state; what is gone keeps its last text and says so."""
-        title = self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
-        found = self.content()
-        if found is None:
-            known = self.state.now_mono_us > 0
-            gone = "  ·  it does not exist (any more)" if known else "  ·  waiting for data"
-            self.caption.update(safe(title + gone, "error" if known else ""))
-            return
-        sections, charts = found
+    def show_detail(
+        self, title: str, sections: Sequence[Section], charts: Sequence[ChartData]
+    ) -> None:
+        """Show text and charts under a title."""
         self.caption.update(safe(f"{title}  ·  last {duration_text(self.window_s)}"))
         self.text.show(sections)
         for widget, data in zip(self.query(Chart), charts, strict=False):
@@ -111,6 +97,39 @@ class DetailScreen(LiveScreen):
         self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
         self.set_class(self._zoomed >= 0, "-zoomed")
         self._arrange_charts()
+
+
+class DetailScreen(ChartedScreen):
+    """A stream or consumer: subclasses find the row and give its text and charts."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("y", "raw", "Raw", id="raw"),
+        Binding("E", "export", "Export", show=False, id="export"),
+    ]
+    CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = (*_EVENT_HELP, *CHART_HELP)
+
+    def __init__(self, stream: str, consumer: str | None = None) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+
+    def asset(self) -> Target | None:
+        """Return the stream or consumer shown."""
+        return Target(self.stream, self.consumer)
+
+    def content(self) -> tuple[Sequence[Section], Sequence[ChartData]] | None:
+        """Return text and charts of the present state; None when it is gone."""
+        raise TypeError(f"{type(self).__name__} shows nothing")
+
+    def refresh_state(self) -> None:
+        """Show the newer state; what is gone keeps its last text and says so."""
+        title = self.stream + (f"  ›  {self.consumer}" if self.consumer else "")
+        found = self.content()
+        if found is None:
+            known = self.state.now_mono_us > 0
+            gone = "  ·  it does not exist (any more)" if known else "  ·  waiting for data"
+            self.caption.update(safe(title + gone, "error" if known else ""))
+            return
+        self.show_detail(title, *found)
 
     def action_raw(self) -> None:
         """Show the INFO as the server writes it."""

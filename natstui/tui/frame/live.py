@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from functools import partial
+from inspect import isawaitable
+from time import monotonic
 from typing import ClassVar
 
 from textual import getters, on
@@ -12,9 +14,11 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.screen import Screen
 from textual.widget import Widget
+from textual.widgets import Static
 
 from natstui.defects import contained
 from natstui.model.live.state import State
+from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, Watch
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.messages import (
@@ -24,6 +28,7 @@ from natstui.tui.frame.messages import (
     LeaveReplay,
     StateChanged,
     Typed,
+    answer_to,
     next_command_id,
 )
 from natstui.tui.frame.screen_part import part_of
@@ -33,7 +38,7 @@ from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.key_footer import KeyFooter
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.kit.text import safe_copy
+from natstui.tui.kit.text import safe, safe_copy
 from natstui.tui.kit.too_small import TerminalSized
 
 _TOLD_AGAIN_S = 60.0
@@ -44,7 +49,31 @@ _KEEP_OR_DROP = (
 )
 _ASKED_AGAIN_S = 0.25
 """How often it checks whether a question may be asked again."""
+_ANSWER_WITHIN_S = 60.0
+NO_SERVER = "this is a recording: there is no server behind it"
 _OF_A_SERVER = {"raw", "again"}
+
+
+class GuideLine(Static):
+    """What to try next, in a line or two; hidden where nobody wants to be guided."""
+
+    DEFAULT_CSS = """
+    GuideLine {
+        height: auto; max-height: 3; padding: 0 1; display: none;
+        background: $primary 20%; color: $foreground;
+    }
+    """
+
+    def __init__(self) -> None:
+        super().__init__(markup=False)
+        self._text = ""
+
+    def show(self, text: str) -> None:
+        """Show a sentence; hide the line for an empty one."""
+        if text != self._text:
+            self._text = text
+            self.display = bool(text)
+            self.update(safe(text))
 
 
 @dataclass(frozen=True)
@@ -89,8 +118,11 @@ class LiveScreen(TerminalSized, Screen[None]):
         super().__init__()
         self.state = State()
         self.late_us = 0
+        self.paused = False
+        """The user stopped polling: a screen that asks for more by itself rests too."""
         # Not by a query: a timer may ask it while the screen closes and has no widgets any more.
         self.note = AssetNote(self.asset, lambda: self.state)
+        self.guide = GuideLine()
 
     def compose(self) -> ComposeResult:
         """Lay out the frame around the body."""
@@ -98,6 +130,7 @@ class LiveScreen(TerminalSized, Screen[None]):
         yield self.note
         yield from self.body()
         yield Timeline()
+        yield self.guide
         yield CommandLine()
         yield KeyFooter()
 
@@ -119,20 +152,23 @@ class LiveScreen(TerminalSized, Screen[None]):
         if message.state.permitted is not self.state.permitted:
             self.refresh_bindings()
         before = (self.state, self.late_us)
+        rested, self.paused = self.paused, message.paused
         self.state, self.late_us = message.state, message.late_us
         if not self.is_mounted:
             return
         tell = partial(self.notify, severity="error", timeout=15)
         with contained("showing this", tell, again_s=_TOLD_AGAIN_S):
-            self._show_newer(message, before)
+            self._show_newer(message, before, rested)
 
-    def _show_newer(self, message: StateChanged, before: tuple[State, int]) -> None:
+    def _show_newer(self, message: StateChanged, before: tuple[State, int], rested: bool) -> None:
         """Show the newer state where it differs from the one `before`."""
         self.timeline.show(self.state, message.a_at_us)
+        self.guide.show(message.guide)
         if (self.state.replay is None) is not (before[0].replay is None):
             self.refresh_bindings()
         # While a replay plays, only its clock moves between two polls.
-        if self.late_us != before[1] or not only_moved(before[0], self.state):
+        moved = self.late_us == before[1] and only_moved(before[0], self.state)
+        if self.paused is not rested or not moved:
             self.strip.show(self.state, self.late_us)
             self.note.keep_up()
             self.refresh_state()
@@ -155,9 +191,11 @@ class LiveScreen(TerminalSized, Screen[None]):
             return False
         return super().check_action(action, parameters)
 
-    def action_part(self, part: str, action: str, *arguments: object) -> None:
+    async def action_part(self, part: str, action: str, *arguments: object) -> None:
         """Let a part of the screen do what one of its keys says."""
-        getattr(part_of(self, part), f"action_{action}")(*arguments)
+        done = getattr(part_of(self, part), f"action_{action}")(*arguments)
+        if isawaitable(done):
+            await done
 
     def action_command(self) -> None:
         """Open the command line."""
@@ -190,6 +228,46 @@ class LiveScreen(TerminalSized, Screen[None]):
     def _entered(self, message: CommandLine.Entered) -> None:
         if message.prefix == ":":
             self.app.post_message(Typed(message.text))
+
+
+class Renewing:
+    """A question that a screen asks again and again while it is in view and polling goes on."""
+
+    def __init__(
+        self, screen: LiveScreen, question: Callable[[int], Command], every_s: float
+    ) -> None:
+        """`question` makes the command from its number."""
+        self._screen, self._question, self._every_s = screen, question, every_s
+        self._asked_id = -1
+        self._asked_s = self._answered_s = float("-inf")
+
+    def begin(self) -> None:
+        """Look every second whether it is time to ask; call it when the screen is mounted."""
+        self._screen.set_interval(1.0, self.keep_up)
+
+    def keep_up(self) -> None:
+        """Ask when it is time to, and nothing is awaited; a first answer is always wanted."""
+        now_s = monotonic()
+        waiting = self._asked_id >= 0 and now_s - self._asked_s < _ANSWER_WITHIN_S
+        # A recording has no server to ask.
+        if waiting or self._screen.state.replay is not None:
+            return
+        if not self._screen.is_current or now_s - self._answered_s < self._every_s:
+            return
+        if not self._screen.paused or self._answered_s == float("-inf"):
+            self.ask()
+
+    def ask(self) -> None:
+        """Ask now; an answer that is still to come is no longer wanted."""
+        self._asked_id, self._asked_s = next_command_id(), monotonic()
+        self._screen.app.post_message(Asked(self._question(self._asked_id)))
+
+    def answer(self) -> Answered | None:
+        """Return the answer once, when it has come."""
+        found = answer_to(self._screen.state, self._asked_id)
+        if found is not None:
+            self._asked_id, self._answered_s = -1, monotonic()
+        return found
 
 
 def only_moved(before: State, after: State) -> bool:

@@ -23,6 +23,10 @@ class StateChanged(Message):
     """How long before the moment shown its newest poll came."""
     a_at_us: int | None = None
     """The moment marked to be compared with."""
+    paused: bool = False
+    """The user stopped polling: what a screen asks for itself rests too."""
+    guide: str = ""
+    """What the guide says; empty where nobody wants one."""
 
     def can_replace(self, message: Message) -> bool:
         """Supersede an older state that still waits in the queue."""

@@ -24,7 +24,7 @@ class Choice(Widget, can_focus=True):
     """Shows every word on one line, the chosen one marked."""
 
     DEFAULT_CSS = """
-    Choice { height: 1; width: 1fr; padding: 0 1; }
+    Choice { height: 1; width: 1fr; }
     Choice:focus { background: $primary 25%; }
     Choice:disabled { color: $text-disabled; }
     """
@@ -87,7 +87,7 @@ class FieldRow(Horizontal):
 
     DEFAULT_CSS = """
     FieldRow { height: 1; }
-    FieldRow > Label { width: 23; padding: 0 1; color: $text-muted; }
+    FieldRow > Label { width: 24; padding: 0 1; color: $text-muted; }
     FieldRow > Input { width: 1fr; }
     FieldRow.-changed > Label { color: $text-accent; text-style: bold; }
     FieldRow.-wrong > Label { color: $text-error; text-style: bold; }
@@ -118,6 +118,7 @@ class FieldRow(Horizontal):
         self._standing = text if text == UNLIMITED else ""
         """What an empty line means: shown in its place, for typing must not go on behind it."""
         self._start = "" if self._standing else text
+        self._empty = ""
         self.set_class(locked is not None, "-locked")
 
     def compose(self) -> ComposeResult:
@@ -132,8 +133,8 @@ class FieldRow(Horizontal):
             usual = "yes" if default is True else "no" if default is False else str(default or "")
             yield Choice(words, self._start or (usual if usual in words else words[-1]))
         else:
-            placeholder = UNLIMITED if self._standing or self.field.default in (-1, 0) else ""
-            yield Input(self._start, compact=True, select_on_focus=False, placeholder=placeholder)
+            empty = self._standing or self._empty
+            yield Input(self._start, compact=True, select_on_focus=False, placeholder=empty)
         if self.locked is not None and not (self._start or self._standing):
             why = self.locked.removeprefix(f"{self.field.label} ")
             yield Label(safe(why), classes="why", markup=False)
@@ -154,6 +155,10 @@ class FieldRow(Horizontal):
 
     def set_text(self, text: str) -> None:
         """Show another text as if it had been typed."""
+        if not self.children:
+            self._standing = text if text == UNLIMITED else ""
+            self._start = "" if self._standing else text
+            return
         editor = self.editor
         if isinstance(editor, Choice):
             editor.value = text
@@ -163,6 +168,12 @@ class FieldRow(Horizontal):
         editor.value = "" if self._standing else text
         if self._standing:
             editor.placeholder = UNLIMITED
+
+    def show_empty(self, text: str) -> None:
+        """Show, dimmed, what the field stands for while it is empty."""
+        self._empty = text
+        for editor in self.query(Input):
+            editor.placeholder = self._standing or text
 
     def mark(self, *, changed: bool, wrong: bool) -> None:
         """Colour the label."""
@@ -208,41 +219,42 @@ class SectionTitle(Widget, can_focus=True):
             f"{'▼' if self.open else '▶'} {self.title}", safe(self.note, "dim")
         )
 
-    def action_open_close(self) -> None:
+    async def action_open_close(self) -> None:
         """Open or close the section."""
         assert isinstance(self.parent, FormSection)
-        self.parent.set_open(not self.open)
+        await self.parent.set_open(not self.open)
 
 
 class FormSection(Vertical):
-    """Title and rows."""
+    """Title and rows, which are made when they are first seen: most sections stay closed."""
 
     DEFAULT_CSS = """
     FormSection { height: auto; }
-    FormSection > #rows { height: auto; }
+    FormSection > Vertical { height: auto; }
     """
 
     def __init__(self, title: str, rows: Sequence[FieldRow], *, open_at_start: bool) -> None:
         super().__init__()
         self._title = SectionTitle(title)
         self.rows = list(rows)
-        self._open = open_at_start
+        self._shown = Vertical(*self.rows)
+        self._open_at_start = open_at_start
 
     def compose(self) -> ComposeResult:
-        """Title, then rows."""
+        """Title, then rows if it begins open."""
         yield self._title
-        yield Vertical(*self.rows, id="rows")
+        if self._open_at_start:
+            self._title.open = True
+            yield self._shown
 
-    def on_mount(self) -> None:
-        """Open it if it shall be open."""
-        self.set_open(self._open)
-
-    def set_open(self, is_open: bool) -> None:
-        """Show or hide the rows."""
+    async def set_open(self, is_open: bool) -> None:
+        """Show or hide the rows; what is shown can take the keys at once."""
         self._title.open = is_open
         self._title.refresh()
-        # At once, not by a class: what is opened can take the keys without waiting for styles.
-        self.query_one("#rows").display = is_open
+        if is_open and not self._shown.is_attached:
+            await self.mount(self._shown)
+        # Not by a class: it would wait for styles.
+        self._shown.display = is_open
 
     def tell(self, changed_count: int, wrong_count: int) -> None:
         """Say in the title what is changed and wrong below it."""

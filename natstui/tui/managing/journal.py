@@ -13,7 +13,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
-from natstui.model.records.journal import entry_command, entry_text, last_undoable, undo_of
+from natstui.model.records.journal import entry_command, entry_text, is_undoable, last_undoable
 from natstui.model.records.managing import JournalEntry, Preview, PreviewUndo, ReadJournal, Undo
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
@@ -117,7 +117,7 @@ class JournalScreen(LiveScreen):
         entry = self.entry
         if entry is None:
             return
-        if undo_of(entry, 0) is None:
+        if not is_undoable(entry):
             self.notify("this change cannot be taken back", severity="warning")
             return
         self._undoing = entry.entry

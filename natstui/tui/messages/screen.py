@@ -91,7 +91,7 @@ class MessageJumps(Vertical):
         def go(number: int, text: str) -> BrowseMessages:
             return self.pages.reading(number, from_time=text.strip())
 
-        ask(self._live, Question("From which time on? As 2026-01-31T12:00:00Z", go))
+        ask(self._live, Question("From which time on? As 2026-01-31T12:00:00Z or 10m ago", go))
 
     def action_subject(self) -> None:
         """Show only messages of a subject or filter."""

@@ -1,30 +1,131 @@
-"""Connection, account, permissions, what is unavailable and why, and what monitoring costs."""
+"""The servers of the system; below them what we may ask of ours, and what that costs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
-from textual import getters
+import msgspec
+from textual import getters, on
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
-from natstui.tui.frame.live import LiveScreen
+from natstui.clean import clean_line
+from natstui.model.records.messages import Answered
+from natstui.model.records.system import ReadServers
+from natstui.model.servers.leaders import Leaders, leaders_of
+from natstui.model.servers.server import ServerRates, Servers, ServerSeen, rates_between
+from natstui.model.servers.words import summary
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.live import NO_SERVER, Renewing
+from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.sections import SectionText
+from natstui.tui.kit.table.view import RowHighlighted
+from natstui.tui.servers.around import around_sections
+from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.servers.text import monitor_sections, server_sections
 
+_decoder = msgspec.json.Decoder(Servers)
+_RENEWED_AFTER_S = 5.0
+_MOST_ROWS = 12
 
-class ServerScreen(LiveScreen):
-    """The server at the left, what we may and what we cost at the right."""
 
+class ServerScreen(TableScreen):
+    """A table of servers above; the one under the cursor, our connection and our cost below."""
+
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
+    NOUN = "servers"
+    START = Order("name")
+    DEFAULT_CSS = "ServerScreen #texts { height: 1fr; border-top: solid $panel; }"
+
+    around = getters.query_one("#around", SectionText)
     server = getters.query_one("#server", SectionText)
     monitor = getters.query_one("#monitor", SectionText)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: Servers | None = None
+        self._rates: Mapping[str, ServerRates] = {}
+        self._leaders = Leaders()
+        self._problem = ""
+        self._renewing = Renewing(self, ReadServers, _RENEWED_AFTER_S)
+
     def body(self) -> Iterable[Widget]:
-        """Two texts side by side, one under the other where it is narrow."""
-        texts = Horizontal(SectionText(id="server"), SectionText(id="monitor"), id="two-texts")
-        yield VerticalScroll(texts)
+        """The table, and three texts side by side, one under the other where it is narrow."""
+        yield from super().body()
+        texts = Horizontal(
+            SectionText(id="around"),
+            SectionText(id="server"),
+            SectionText(id="monitor"),
+            id="two-texts",
+        )
+        yield VerticalScroll(texts, id="texts")
+
+    def on_mount(self) -> None:
+        """Read them again and again."""
+        self._renewing.begin()
 
     def refresh_state(self) -> None:
-        """Show the newer state."""
+        """Take the answer when it has come, and show the newer state."""
+        if (answer := self._renewing.answer()) is not None:
+            self._take(answer)
+        elif self._seen is None:
+            self._renewing.keep_up()
+        super().refresh_state()
+        rows = 1 if self._shown is None else len(self._shown.rows)
+        self.table.styles.height = 1 + max(1, min(rows, _MOST_ROWS))
         self.server.show(server_sections(self.state))
         self.monitor.show(monitor_sections(self.state))
+        self._tell()
+
+    @property
+    def _shown(self) -> Servers | None:
+        """What is known of the server behind what is shown; a recording has none."""
+        return None if self.state.replay is not None else self._seen
+
+    def _take(self, answer: Answered) -> None:
+        """Show newer rows; what cannot be read leaves those that are known, and says why."""
+        if answer.status != "done" or answer.body_json is None:
+            self._problem = clean_line(answer.text)
+            return
+        before, self._seen = self._seen, _decoder.decode(answer.body_json)
+        self._problem = ""
+        self._rates = {} if before is None else rates_between(before, self._seen)
+        # Not with every poll: it looks at each replica of each row.
+        self._leaders = leaders_of(self.state.streams.columns, self.state.consumers.columns)
+
+    def view(self) -> ServerView:
+        """Return the servers, as far as they are known."""
+        return ServerView(self._shown, self._rates, self._leaders)
+
+    def empty_text(self, total: int) -> str:
+        """Return why there are no rows."""
+        if total:
+            return super().empty_text(total)
+        if self.state.replay is not None:
+            return NO_SERVER
+        return self._problem or ("asking every server …" if self._seen is None else "no servers")
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table: who told, and what is missing."""
+        rest = super().caption_text(shown, total)
+        if (seen := self._shown) is None:
+            return rest
+        parts = [clean_line(summary(seen)), rest.partition("  ·  ")[2]]
+        parts += ["paused (p)"] if self.paused else []
+        return "  ·  ".join([self._problem, *parts] if self._problem else parts)
+
+    def chosen(self) -> ServerSeen | None:
+        """Return the server under the cursor."""
+        rows, at = self.rows, self.table.cursor
+        if rows is None or at >= len(rows.order):
+            return None
+        found = rows.view.things[rows.order[at]]
+        assert isinstance(found, ServerSeen)
+        return found
+
+    @on(RowHighlighted)
+    def _tell(self) -> None:
+        """Show the server under the cursor in full."""
+        leaders = Leaders() if self._shown is None else self._leaders
+        self.around.show(around_sections(self._shown, self.chosen(), leaders))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 
+from natstui.clock import steady_s
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.units import bytes_text
 
@@ -30,7 +30,7 @@ class Allowance:
 
     def halved(self) -> Allowance:
         """Return the allowance for the first half of what a poll asks."""
-        now_s = time.monotonic()
+        now_s = steady_s()
         return replace(self, end_mono_s=now_s + max(0.0, self.end_mono_s - now_s) / 2)
 
     def as_long_again(self, began_mono_s: float) -> Allowance:
@@ -38,7 +38,7 @@ class Allowance:
 
         On a slow link that is later than the next poll was due.
         """
-        return replace(self, end_mono_s=max(self.end_mono_s, 2 * time.monotonic() - began_mono_s))
+        return replace(self, end_mono_s=max(self.end_mono_s, 2 * steady_s() - began_mono_s))
 
     @property
     def left_count(self) -> int:
@@ -48,7 +48,7 @@ class Allowance:
     @property
     def in_time(self) -> bool:
         """Tell whether the next poll is not due yet."""
-        return time.monotonic() < self.end_mono_s
+        return steady_s() < self.end_mono_s
 
     @property
     def has_room(self) -> bool:
@@ -61,7 +61,7 @@ class Allowance:
         return self._has_room(self.overdraft_s)
 
     def _has_room(self, overdraft_s: float) -> bool:
-        now_s = time.monotonic()
+        now_s = steady_s()
         if now_s >= self.end_mono_s or self.left_count <= 0:
             return False
         if self.api.work.left_s(now_s) <= -overdraft_s:
@@ -82,7 +82,7 @@ class Budget:
         most_count = _ALL_COUNT
         if self._requests_per_s:
             most_count = max(_FEWEST_COUNT, int(self._requests_per_s * self.interval_s))
-        end_mono_s = time.monotonic() + self.interval_s
+        end_mono_s = steady_s() + self.interval_s
         overdraft_s = api.work.share * self.interval_s / 2
         return Allowance(api, most_count, end_mono_s, overdraft_s)
 
@@ -91,7 +91,7 @@ class Budget:
         """Note that everything was seen once: from now on others have their part of the link."""
         if not api.spares_link:
             api.spares_link = True
-            api.link.forgive(time.monotonic())
+            api.link.forgive(steady_s())
 
     def forget(self) -> None:
         """Start again: the server is another one, or has recovered."""
@@ -104,7 +104,7 @@ class Budget:
 
         `at_once` asks for the next poll immediately: the first view is not complete.
         """
-        now_s = time.monotonic()
+        now_s = steady_s()
         work_s = min(_LONGEST_S, api.work.due_in_s(now_s))
         link_s = min(_LONGEST_LINK_S, api.link.due_in_s(now_s)) if api.spares_link else 0.0
         rest_s = max(work_s, link_s)

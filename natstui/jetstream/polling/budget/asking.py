@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections import OrderedDict, deque
 from collections.abc import Coroutine, Mapping
 from statistics import median_low
@@ -12,6 +11,7 @@ from typing import Any, TypeVar
 
 from nats.aio.msg import Msg
 
+from natstui.clock import steady_s, steady_us
 from natstui.jetstream.connection.client import Answer, Client
 from natstui.jetstream.connection.transport import own_us
 from natstui.jetstream.polling.budget.link_speed import LinkSpeed
@@ -51,10 +51,10 @@ class RequestLimiter:
         """Wait until one more request is within the limit."""
         async with self._turn:
             if len(self._passed_at_s) == self._passed_at_s.maxlen:
-                wait_s = self._passed_at_s[0] + 1.0 - time.monotonic()
+                wait_s = self._passed_at_s[0] + 1.0 - steady_s()
                 if wait_s > 0:
                     await asyncio.sleep(wait_s)
-            self._passed_at_s.append(time.monotonic())
+            self._passed_at_s.append(steady_s())
 
 
 class PollingApi:
@@ -76,7 +76,7 @@ class PollingApi:
         self.begin_poll()
 
     def _forget_costs(self) -> None:
-        now_s = time.monotonic()
+        now_s = steady_s()
         self.work = Share(SERVER_SHARE, FIRST_VIEW_WORK_S, now_s)
         self.link = Share(LINK_SHARE, 0.0, now_s)
         self.spares_link = False
@@ -106,7 +106,7 @@ class PollingApi:
         ahead = self._ahead.pop((verb, json.dumps(body)), None)
         if ahead is not None:
             answer = await ahead
-            if time.monotonic() - answer.arrival.began_mono_us / 1e6 < _AHEAD_S:
+            if steady_s() - answer.arrival.began_mono_us / 1e6 < _AHEAD_S:
                 return answer
         return await self._answer(verb, body, timeout_s)
 
@@ -170,7 +170,7 @@ class PollingApi:
         if self._limiter is not None:
             await self._limiter.pass_one()
         self.requests_count += 1
-        asked_us, asked_own_us = time.monotonic_ns() // 1000, own_us()
+        asked_us, asked_own_us = steady_us(), own_us()
         asked_bytes = self.arrived_bytes
         subject = f"{self._client.prefix}.{_DIRECT}.{stream}"
         msg = await self._client.ask(subject, json.dumps(body).encode(), timeout_s=timeout_s)
@@ -182,7 +182,7 @@ class PollingApi:
         """Learn from an answer what it cost, and how quick it was."""
         self.received_bytes += len(answer.data)
         self._speed.came(answer)
-        elapsed_s = time.monotonic() - answer.asked_mono_us / 1e6
+        elapsed_s = steady_s() - answer.asked_mono_us / 1e6
         self._speed.carried(self.arrived_bytes - asked_bytes, elapsed_s)
         wait_us, is_ours = self._wait_us(answer, asked_own_us)
         is_next = answer.arrival.began_mono_us == self._newest_began_us
@@ -213,7 +213,7 @@ class PollingApi:
 
     def _charge(self, kind: str, answer: Answer, measured_us: int | None) -> None:
         """Note what an answer cost the server and the link."""
-        size_bytes, now_s = len(answer.data), time.monotonic()
+        size_bytes, now_s = len(answer.data), steady_s()
         work_us = self._meter.work_us(kind, size_bytes, measured_us)
         self.work_us += work_us
         self.work.spend(work_us / 1e6, now_s)
@@ -224,7 +224,7 @@ class PollingApi:
 
     def _note_speed(self, answer: Answer, asked_own_us: int) -> None:
         """Have the window learn how long an answer took."""
-        came, now_s = answer.arrival, time.monotonic()
+        came, now_s = answer.arrival, steady_s()
         link_s = len(answer.data) / (self.bytes_per_s or float("inf"))
         own_s = max(0, came.began_own_us - asked_own_us) / 1e6
         waited_s = (came.began_mono_us - answer.asked_mono_us) / 1e6 - own_s
@@ -236,7 +236,7 @@ class PollingApi:
         work_us = self._charges.pop(answer.asked_mono_us, 0.0)
         self._meter.forget_newest()
         self.work_us -= work_us
-        self.work.spend(-work_us / 1e6, time.monotonic())
+        self.work.spend(-work_us / 1e6, steady_s())
 
     @property
     def bytes_per_s(self) -> float | None:
@@ -246,7 +246,7 @@ class PollingApi:
     @property
     def link_is_free(self) -> bool:
         """Tell whether the link may be used now."""
-        return not self.spares_link or self.link.left_s(time.monotonic()) > 0
+        return not self.spares_link or self.link.left_s(steady_s()) > 0
 
     @property
     def at_once_count(self) -> int:

@@ -238,6 +238,7 @@ Cause = Kind | Status
 STUCK_CAUSES: tuple[Cause, ...] = (
     NO_LEADER,
     PAUSED,
+    POISON,
     ACK_LIMIT,
     REDELIVERING,
     NO_SUBSCRIBER,

@@ -7,15 +7,39 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from natstui.model.assets.differences import normal
 from natstui.model.assets.fields import Field
+from natstui.model.assets.meaning.in_words import empty_text
 from natstui.tui.frame.form.entries import Entries
 from natstui.tui.frame.form.text import form_fields, locked, start_text
 from natstui.tui.kit.fields import FieldRow, FormSection
 from natstui.tui.kit.text import safe
 
 _ESTIMATE = Field(
-    "", "How much room for", "text", "Estimate", "Messages x size, as 1M x 1KB: the room it takes."
+    "",
+    "How much room for",
+    "text",
+    "Estimate",
+    "Messages x size, as 1M x 1KB: the room it takes.",
+    absent="as 1M x 1KB",
 )
+
+
+_AROUND_LINES = 7
+"""Of a screen with a form: status (2) and caption above, explanation (2) and keys below; and one
+to spare, for a caption of two lines."""
+
+
+def _that_fit(counts: dict[str, int], room_lines: int) -> set[str]:
+    """Return the sections to begin open, of how many fields each has: the first, and what fits."""
+    first = next(iter(counts))
+    left_lines = room_lines - len(counts) - counts[first]
+    opened = {first}
+    for title, count in counts.items():
+        if title != first and count <= left_lines:
+            opened.add(title)
+            left_lines -= count
+    return opened
 
 
 class FormFields(VerticalScroll):
@@ -37,9 +61,10 @@ class FormFields(VerticalScroll):
         if subject.kind == "stream":
             sections["Estimate"] = [FieldRow(_ESTIMATE, self._entries.estimate)]
         await self.remove_children()
-        first = next(iter(sections))
+        counts = {title: len(rows) for title, rows in sections.items()}
+        opened = _that_fit(counts, self.screen.size.height - _AROUND_LINES)
         await self.mount_all(
-            FormSection(title, rows, open_at_start=title == first)
+            FormSection(title, rows, open_at_start=title in opened)
             for title, rows in sections.items()
         )
 
@@ -51,9 +76,12 @@ class FormFields(VerticalScroll):
 
     def mark(self) -> None:
         """Show which fields are changed and which are wrong."""
-        wrong = {problem.path for problem in self._entries.draft.problems}
+        draft = self._entries.draft
+        wrong = {problem.path for problem in draft.problems}
+        completed = normal(self._entries.subject.kind, draft.config)
         for section in self.query(FormSection):
             for row in section.rows:
+                row.show_empty(empty_text(row.field, completed))
                 row.mark(
                     changed=self._entries.is_changed(row.field), wrong=row.field.path in wrong
                 )
@@ -65,19 +93,20 @@ class FormFields(VerticalScroll):
 
     def show_start(self) -> None:
         """Show what the form starts with now, in the fields where nothing was typed."""
-        for row in self.query(FieldRow):
-            if row.field.path and row.field.path not in self._entries.texts:
-                with row.prevent(Input.Changed):
-                    row.set_text(start_text(self._entries.subject, row.field))
+        for section in self.query(FormSection):
+            for row in section.rows:
+                if row.field.path and row.field.path not in self._entries.texts:
+                    with row.prevent(Input.Changed):
+                        row.set_text(start_text(self._entries.subject, row.field))
 
-    def open(self, path: str) -> Widget | None:
+    async def open(self, path: str) -> Widget | None:
         """Open the section of a field and explain the field; return where it is typed."""
         self._in_focus = path
         self._explain()
         for section in self.query(FormSection):
             for row in section.rows:
                 if row.field.path == path:
-                    section.set_open(True)
+                    await section.set_open(True)
                     return row.editor
         return None
 

@@ -194,7 +194,7 @@ class FormScreen(LiveScreen):
         await self.fields.build(self.state.link.api_level if self.state.link else None)
         self.redraft()
         wanted, self.begins_at = self.begins_at, ""
-        editor = self.fields.open(wanted) if wanted else self.fields.editor()
+        editor = await self.fields.open(wanted) if wanted else self.fields.editor()
         if editor is not None:
             # Not focus(), which waits its turn: the next key must already come here.
             self.set_focus(editor)
@@ -268,9 +268,9 @@ class FormScreen(LiveScreen):
         self.fields.show_start()
         self.redraft()
 
-    def _correct(self, path: str) -> None:
+    async def _correct(self, path: str) -> None:
         """Go to a field that is wrong."""
-        self.plan.go_back_to(self.fields.open(path))
+        self.plan.go_back_to(await self.fields.open(path))
 
     def on_key(self, event: events.Key) -> None:
         """Say how to get back to the fields when letters are typed while they are hidden."""

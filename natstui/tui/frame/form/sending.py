@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
 import msgspec
@@ -35,7 +35,7 @@ class Sending(ScreenPart):
         entries: Entries,
         redraft: Callable[[], None],
         say: Callable[[str, str], None],
-        correct: Callable[[str], None],
+        correct: Callable[[str], Awaitable[None]],
     ) -> None:
         """`redraft` shows what the form means, `say` a sentence, `correct` goes to a field."""
         self._screen, self._entries = screen, entries
@@ -53,10 +53,10 @@ class Sending(ScreenPart):
         """Whether nothing was typed since it was sent."""
         return self._entries.texts == self._sent_texts
 
-    def action_send(self) -> None:
+    async def action_send(self) -> None:
         """Send it, or go to the first field that is wrong."""
         if problems := self._entries.draft.problems:
-            self._correct(problems[0].path)
+            await self._correct(problems[0].path)
         elif self._entries.subject.editing:
             self._preview_loss(then_send=True)
         else:

@@ -20,11 +20,12 @@ from natstui.model.assets.fields import (
     text_at,
     with_thresholds_of,
 )
-from natstui.model.assets.nats_command import consumer_command, stream_command
+from natstui.model.assets.meaning.in_words import sentence
+from natstui.model.assets.meaning.store_size import size_estimate
 from natstui.model.assets.rules import NamesInUse, Problem, newer_server
-from natstui.model.assets.store_size import size_estimate
 from natstui.model.assets.stream_rules import stream_problems, stream_warnings
 from natstui.model.assets.text import parsed, shown
+from natstui.model.natscli.commands import consumer_command, stream_command
 from natstui.model.records.messages import DeliveryPreview
 from natstui.tui.kit.text import safe, safe_lines
 from natstui.units import parse_bytes, parse_count
@@ -238,7 +239,10 @@ def preview(subject: Subject, draft: Drafted, loses: Sequence[str] = ()) -> Cont
         parts += [safe(f"   refused: {refused}", "error")] if refused else []
     if subject.editing and not draft.changes:
         parts.append(safe("nothing is changed yet", "dim"))
+    meaning = sentence(subject.kind, subject.stream, draft.config)
     parts += [
+        *([Content()] if parts else []),
+        safe(meaning, "strong"),
         Content(),
         safe("The same with the nats command:", "dim"),
         safe(draft.command),

@@ -1,0 +1,179 @@
+"""The metrics of a session as one value per block of time, reduced by Spark to a few numbers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.bench import BEFORE_MEASURING
+from natstui.analysis.gold.comparing import statistics
+from natstui.analysis.gold.comparing.verdicts import (
+    ACK_TIME,
+    LAG,
+    PENDING,
+    PUBLISHED,
+    REPEATED,
+    THROUGHPUT,
+    UPSTREAM_LAG,
+    Reduced,
+)
+from natstui.analysis.silver.layer import Silver
+
+BLOCK_US = 10_000_000
+_MOST_ROWS = 1_000_000
+
+
+def block_values(silver: Silver, loads: DataFrame, slotted: DataFrame) -> DataFrame:
+    """Return one value per session, metric and block of time."""
+    polls = silver.poll.where(F.col("api_rtt_us").isNotNull())
+    rtt = polls.groupBy("session", _block()).agg(F.avg("api_rtt_us").alias("value"))
+    values = rtt.select("session", F.lit("api round trip (µs)").alias("metric"), "at_us", "value")
+    pairs = {
+        PUBLISHED: "published_per_s",
+        "delivered (msg/s)": "delivered_per_s",
+        PENDING: "pending_mean_msgs",
+    }
+    metrics = [F.struct(F.lit(m).alias("metric"), F.col(c).alias("value")) for m, c in
+               pairs.items()]  # fmt: skip
+    spread = loads.select("session", F.col("bucket_at_us").alias("at_us"),
+                          F.inline(F.array(*metrics)))  # fmt: skip
+    values = values.unionByName(spread)
+    values = values.unionByName(_bench_throughput(slotted)).unionByName(_bench_latency(silver))
+    for part in (_of_consumers(silver), _of_streams(silver), _ack_times(silver)):
+        values = values.unionByName(part, allowMissingColumns=True)
+    return values
+
+
+def _block() -> Column:
+    return (F.col("at_us") - F.pmod("at_us", F.lit(BLOCK_US))).alias("at_us")
+
+
+def _of_consumers(silver: Silver) -> DataFrame:
+    names = ("session", "stream", "consumer")
+    repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
+    blocks = silver.consumer_sample.groupBy(*names, _block()).agg(
+        (F.sum("elapsed_us") / 1e6).alias("covered_s"),
+        F.sum("delivered_msgs").alias("delivered"),
+        F.sum(repeated).alias("repeated"),
+        F.avg("pending_msgs").alias("pending"),
+        F.min("pending_msgs").alias("pending_min"),
+        F.avg((F.col("at_us") - F.col("next_at_us")) / 1e6).alias("lag"),
+    )
+    taken = (F.col("delivered") - F.col("repeated")) / F.nullif("covered_s", F.lit(0.0))
+    metrics = {
+        THROUGHPUT: taken,
+        PENDING: F.col("pending"),
+        LAG: F.col("lag"),
+        REPEATED: F.col("repeated") / F.nullif("delivered", F.lit(0)),
+    }
+    waiting = F.col("pending_min") > F.coalesce(taken, F.lit(0.0))
+    return blocks.select(*names, "at_us", waiting.alias("waiting"), _spread(metrics))
+
+
+def _spread(metrics: dict[str, Column]) -> Column:
+    pairs = [
+        F.struct(F.lit(metric).alias("metric"), value.cast("double").alias("value"))
+        for metric, value in metrics.items()
+    ]
+    return F.inline(F.array(*pairs))
+
+
+def _of_streams(silver: Silver) -> DataFrame:
+    names = ("session", "stream")
+    blocks = silver.stream_sample.groupBy(*names, _block()).agg(
+        (F.sum("published_msgs") / F.nullif(F.sum("elapsed_us") / 1e6, F.lit(0.0))).alias("per_s"),
+        F.avg("upstream_lag_msgs").alias("lag"),
+    )
+    metrics = {PUBLISHED: F.col("per_s"), UPSTREAM_LAG: F.col("lag")}
+    return blocks.select(*names, "at_us", _spread(metrics))
+
+
+def _ack_times(silver: Silver) -> DataFrame:
+    names, weight = ("session", "stream", "consumer"), F.col("latencies_count")
+    rows = silver.ack_time.where(weight > 0).groupBy(*names, _block())
+    mean = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
+    return rows.agg(F.lit(ACK_TIME).alias("metric"), mean.alias("value"))
+
+
+def _bench_throughput(slotted: DataFrame) -> DataFrame:
+    metric = F.concat(F.lit("bench "), "counter", F.lit(" (msg/s)")).alias("metric")
+    rows = slotted.groupBy("session", metric, F.col("slot_at_us").alias("at_us"))
+    sums = rows.agg(F.sum("msgs").cast("double").alias("value")).where(F.col("value") > 0)
+    # Warm-up and drain are no seconds of the load; half of the median separates them.
+    usual = F.median("value").over(Window.partitionBy("session", "metric"))
+    return (
+        sums.withColumn("usual", usual).where(F.col("value") >= F.col("usual") / 2).drop("usual")
+    )
+
+
+def _bench_latency(silver: Silver) -> DataFrame:
+    early = F.coalesce(F.col("phase").isin(*BEFORE_MEASURING), F.lit(False))
+    rows = silver.bench_latency.where(F.col("corrected") & ~early)
+    metric = F.concat(F.lit("bench "), "metric", F.lit(" latency (µs)")).alias("metric")
+    second = (F.col("at_us") - F.pmod("at_us", F.lit(1_000_000))).alias("at_us")
+    weight = F.col("latencies_count")
+    mean = F.sum(F.col("latency_ns") / 1e3 * weight) / F.sum(weight)
+    return rows.groupBy("session", metric, second).agg(mean.alias("value"))
+
+
+def reduce(values: DataFrame) -> list[Reduced]:
+    """Reduce the values of each metric to what the test needs, as `statistics.series_of` does."""
+    of = ["session", "metric", "stream", "consumer"]
+    order = Window.partitionBy(*of).orderBy("at_us")
+    rows = values.where(F.col("value").isNotNull())
+    n, place = F.count("*").over(Window.partitionBy(*of)), F.row_number().over(order) - 1
+    rows = rows.withColumns({"before": F.lag("value").over(order), "n": n, "place": place})
+    length = F.ceil(F.col("n") / statistics.MOST_STRETCHES)
+    stretch = F.floor(F.col("place") / length)
+    in_one = stretch < F.floor(F.col("n") / length)
+    rows = rows.withColumn("stretch", F.when(in_one, stretch))
+    mean = F.avg("value").over(Window.partitionBy(*of, "stretch"))
+    rows = rows.withColumn("stretch_mean", mean)
+    begins = in_one & (F.col("place") % length == 0)
+    rows = rows.withColumns({"begins": begins, "mean_before": F.lag("stretch_mean").over(order)})
+    stretch = F.when(F.col("begins"), F.col("stretch_mean"))
+    before = F.when(F.col("begins"), F.col("mean_before"))
+    rows = rows.withColumns({"stretch_value": stretch, "stretch_before": before})
+    # The step before lies a whole stretch back: among the rows that begin one, it is the last.
+    step = F.col("stretch_value") - F.col("stretch_before")
+    so_far = order.rowsBetween(Window.unboundedPreceding, -1)
+    rows = rows.withColumn("step", step)
+    rows = rows.withColumn("step_before", F.last("step", ignorenulls=True).over(so_far))
+    sums = rows.groupBy(*of).agg(
+        F.min("at_us"),
+        F.avg(F.col("waiting").cast("int")),
+        F.count("*").cast("int"),
+        F.avg("value"),
+        _zero(F.var_samp("value")),
+        _no_nan(F.corr("value", "before")),
+        _zero(F.var_samp("stretch_value")),
+        _no_nan(F.corr("stretch_value", "stretch_before")),
+        _zero(F.var_samp("step")),
+        _no_nan(F.corr("step", "step_before")),
+    )
+    rows = sums.orderBy(*of).take(_MOST_ROWS)
+    return [_reduced(*row) for row in rows]
+
+
+def _reduced(
+    session: str,
+    metric: str,
+    stream: str | None,
+    consumer: str | None,
+    first_at_us: int,
+    waiting_share: float | None,
+    *numbers: Any,
+) -> Reduced:
+    series = statistics.Series(*numbers)
+    return Reduced(session, metric, stream, consumer, first_at_us, waiting_share, series)
+
+
+def _zero(variance: Column) -> Column:
+    return F.coalesce(variance, F.lit(0.0))
+
+
+def _no_nan(correlation: Column) -> Column:
+    """Return a correlation; of a constant it is NaN in Spark."""
+    return F.nanvl(correlation, F.lit(None))

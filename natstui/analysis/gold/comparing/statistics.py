@@ -1,0 +1,214 @@
+"""Is one group of values larger than another? Welch's test, in plain Python.
+
+Neighbouring values of a recording resemble each other, so they count for fewer than they are. How
+many is judged twice, and the smaller number holds: n (1 - r) / (1 + r), with r the correlation of
+a value with the one before it, and the same of the means of a few stretches, which see what
+changes slowly below the noise. A series that only drifts, as a backlog does that grows, is worth
+hardly any value by both: it is taken for the sum of its steps instead, of which each one counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+
+SIGNIFICANCE = 0.002
+"""Chance of calling equal sessions different, over all metrics of one comparison."""
+LEAST_CHANGE = 0.02
+"""A smaller change is not reported, however certain it is."""
+LEAST_VALUES = 5
+NOISE = 1e-9
+"""Values that differ by less than this part of themselves are the same, rounded."""
+MOST_STRETCHES = 24
+"""A series is cut into at most so many stretches of equal length; a rest is in none."""
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """What a test needs of values in order of time."""
+
+    n: int
+    mean: float
+    variance: float
+    neighbours: float | None = None
+    """Correlation of a value with the one before it; None where there is none."""
+    stretches_variance: float = 0.0
+    """Of the means of the stretches."""
+    stretches_neighbours: float | None = None
+    steps_variance: float = 0.0
+    """Of the differences between the mean of a stretch and the one before it."""
+    steps_neighbours: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is known of one group of values."""
+
+    n: float
+    """Independent values it is worth."""
+    mean: float
+    variance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """How much larger the mean of a second group is than that of a first."""
+
+    gap: float
+    error: float
+    """Standard error of the gap."""
+    freedom: float
+    p_value: float
+
+    def interval(self, significance: float) -> tuple[float, float]:
+        """Return what the true gap is above and below, but for this chance."""
+        if self.error == 0:
+            return self.gap, self.gap
+        reach = t_quantile(1 - significance / 2, self.freedom) * self.error
+        return self.gap - reach, self.gap + reach
+
+
+def series_of(values: Sequence[float]) -> Series:
+    """Return what a test needs of values in order of time: in Spark, `blocks.reduce` does."""
+    length = stretch_length(len(values))
+    ends = range(0, len(values) + 1, length)
+    means = [_mean(values[start:end]) for start, end in pairwise(ends)]
+    steps = [now - before for before, now in pairwise(means)]
+    return Series(
+        len(values),
+        _mean(values),
+        _variance(values),
+        _neighbours(values),
+        _variance(means),
+        _neighbours(means),
+        _variance(steps),
+        _neighbours(steps),
+    )
+
+
+def stretch_length(n: int) -> int:
+    """Return how many of n values a stretch has."""
+    return -(-n // MOST_STRETCHES)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return math.fsum(values) / len(values)
+
+
+def _variance(values: Sequence[float]) -> float:
+    if len(values) < 2:
+        return 0.0
+    mean = _mean(values)
+    return math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1)
+
+
+def _neighbours(values: Sequence[float]) -> float | None:
+    if len(values) < 3:
+        return None
+    before, now = values[:-1], values[1:]
+    means = _mean(before), _mean(now)
+    pairs = [(a - means[0], b - means[1]) for a, b in zip(before, now, strict=True)]
+    spread = math.sqrt(math.fsum(a * a for a, _ in pairs) * math.fsum(b * b for _, b in pairs))
+    return math.fsum(a * b for a, b in pairs) / spread if spread else None
+
+
+def group(series: Series) -> Group:
+    """Return how many independent values a series is worth, and of what variance."""
+    if series.variance <= (NOISE * series.mean) ** 2:
+        return Group(series.n, series.mean, 0.0)
+    count = series.n // stretch_length(series.n)
+    n = series.n * _share(series.neighbours)
+    if series.stretches_variance:
+        share = _share(series.stretches_neighbours)
+        n = min(n, count * share * series.variance / series.stretches_variance)
+    if n >= LEAST_VALUES:
+        return Group(n, series.mean, series.variance)
+    # The mean of a sum of independent steps has a third of the variance of its last value, and
+    # the means of stretches differ by two thirds of what the sum itself moves between them.
+    share = _share(series.steps_neighbours)
+    n = (count - 1) * share
+    return Group(n, series.mean, series.steps_variance / share * count / 2 * n)
+
+
+def _share(neighbours: float | None) -> float:
+    """Return how many independent values a value with this correlation is worth."""
+    correlation = min(max(neighbours or 0.0, 0.0), 0.99)
+    return (1 - correlation) / (1 + correlation)
+
+
+def difference(first: Group, second: Group) -> Difference | None:
+    """Return how much larger the second is; None with too few values."""
+    if min(first.n, second.n) < LEAST_VALUES:
+        return None
+    parts = (first.variance / first.n, second.variance / second.n)
+    error, gap = math.sqrt(sum(parts)), second.mean - first.mean
+    if error == 0:
+        same = abs(gap) <= NOISE * abs(first.mean)
+        return Difference(gap, 0.0, math.inf, 1.0 if same else 0.0)
+    below = parts[0] ** 2 / (first.n - 1) + parts[1] ** 2 / (second.n - 1)
+    freedom = sum(parts) ** 2 / below
+    return Difference(gap, error, freedom, two_sided_p(gap / error, freedom))
+
+
+def two_sided_p(t: float, freedom: float) -> float:
+    """Return the chance of a value of Student's t at least this far from zero."""
+    return incomplete_beta(freedom / 2, 0.5, freedom / (freedom + t * t))
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(probability: float, freedom: float) -> float:
+    """Return the value of Student's t that is not exceeded with this probability (> 0.5)."""
+    low, high = 0.0, 1e6
+    while high - low > 1e-12 * high:
+        middle = (low + high) / 2
+        if 1 - two_sided_p(middle, freedom) / 2 < probability:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+def incomplete_beta(a: float, b: float, x: float) -> float:
+    """Return the regularised incomplete beta function I_x(a, b), by its continued fraction."""
+    if x <= 0 or x >= 1:
+        return 0.0 if x <= 0 else 1.0
+    if x > (a + 1) / (a + b + 2):
+        return 1 - incomplete_beta(b, a, 1 - x)
+    log_front = math.lgamma(a + b) - math.lgamma(a) - math.lgamma(b)
+    front = math.exp(log_front + a * math.log(x) + b * math.log1p(-x)) / a
+    return front * _fraction(a, b, x)
+
+
+def _fraction(a: float, b: float, x: float) -> float:
+    """Evaluate the fraction from the front (Lentz's method)."""
+    tiny = 1e-300
+    c, d = 1.0, 1 / _safe(1 - (a + b) * x / (a + 1), tiny)
+    value = d
+    for m in range(1, 300):
+        even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m))
+        odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1))
+        for step in (even, odd):
+            d = 1 / _safe(1 + step * d, tiny)
+            c = _safe(1 + step / c, tiny)
+            value *= c * d
+        if abs(c * d - 1) < 1e-14:
+            break
+    return value
+
+
+def _safe(value: float, tiny: float) -> float:
+    return value if abs(value) > tiny else tiny
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """Return p-values corrected for having asked several questions at once."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(order):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = largest
+    return corrected

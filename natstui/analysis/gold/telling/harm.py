@@ -1,0 +1,95 @@
+"""What a finding of an analysis does to people, its code in the catalogue, and what to do then.
+
+One home for the screen, the text and the page. Imports no pyspark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from natstui.model.findings.catalogue import account, consumers, status, streams
+from natstui.model.findings.catalogue.consumers import STUCK_CAUSES
+from natstui.model.findings.catalogue.kind import Kind
+
+HARMS = {
+    "lost": "messages were lost, or will be refused",
+    "stuck": "nothing went on",
+    "late": "messages came later than they should",
+    "wasteful": "work was done in vain",
+    "blind": "something was not seen, so that more may have happened",
+    "none": "worth knowing",
+}
+"""Every harm, the worst first, and what it means."""
+
+
+@dataclass(frozen=True, slots=True)
+class Advised:
+    """What is told with a finding beside its own words."""
+
+    harm: str
+    code: str
+    """Of the catalogue; empty for what only an analysis finds."""
+    advice: str
+
+
+def advice_of(kind: Kind) -> str:
+    """Return what to look at and what to do, as sentences."""
+    stop = "" if kind.check.endswith("?") else "."
+    return f"Check {kind.check}{stop} {kind.act[:1].upper()}{kind.act[1:]}."
+
+
+def _of(harm: str, kind: Kind) -> Advised:
+    return Advised(harm, kind.code, advice_of(kind))
+
+
+_UNEXPLAINED = Advised("stuck", "", "Check the log of its client and of the server at that time.")
+
+ADVISED: dict[tuple[str, str], Advised] = {
+    **{
+        ("stuck", cause.word): _of("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED
+        for cause in STUCK_CAUSES
+    },
+    ("stuck", status.UNEXPLAINED.word): _UNEXPLAINED,
+    ("lag", "lag"): _of("late", consumers.FALLING_BEHIND),
+    ("identity", "began anew"): _of("lost", streams.S_ROLLED_BACK),
+    ("identity", "identity"): Advised(
+        "lost", streams.S_GONE.code,
+        "Check who deletes it: what it had stored is gone with it. Keep the stream, and purge it "
+        "where only its messages shall go.",
+    ),
+    ("identity", "made again"): Advised(
+        "wasteful", consumers.GONE.code,
+        "Check who deletes it: another one begins anew, and delivers again or leaves out. Use a "
+        "durable consumer with a fixed name.",
+    ),
+    ("redelivery", "redelivery"): _of("wasteful", consumers.REDELIVERING),
+    ("redelivery", "terminated"): _of("wasteful", consumers.TERMINATED),
+    ("poison", "was given up"): _of("lost", consumers.GAVE_UP),
+    ("poison", "comes back again and again"): _of("wasteful", consumers.POISON),
+    ("recording", "recording"): Advised(
+        "blind", "",
+        "Check the disk that it was recorded to. `natstui sessions verify` says what is missing.",
+    ),
+    ("comparison", "slower"): Advised(
+        "late", "",
+        "Check what was changed between the two: the client, its configuration, the server.",
+    ),
+    ("comparison", "faster"): Advised("none", "", "Nothing is to be done."),
+    ("availability", "leader_absent"): _of("stuck", streams.S_NO_LEADER),
+    ("availability", "unreachable"): _of("stuck", streams.S_UNREACHABLE),
+    ("availability", "leader_change"): _of("late", streams.S_LEADER_FLAPS),
+    ("availability", "replica_lag"): _of("late", streams.S_PEER_LAGS),
+    ("availability", "api_slow"): _of("late", account.A_API_SLOW),
+    ("availability", "disconnected"): _of("blind", account.M_NO_LINK),
+    ("availability", "unavailable"): _of("blind", account.M_UNAVAILABLE),
+    ("availability", "clock_step"): _of("blind", account.M_CLOCK),
+    ("availability", "gap"): Advised(
+        "blind", "", "Check whether the machine that recorded slept, or had too much to do."
+    ),
+    ("capacity", "capacity"): _of("lost", streams.S_NEAR),
+    ("benchmark", "benchmark"): Advised(
+        "lost", "",
+        "Check the errors of its workers, and whether the stream had room for its messages.",
+    ),
+}  # fmt: skip
+"""By the kind and the cause of a finding; a test finds one for each that there can be."""

@@ -1,0 +1,135 @@
+"""What a report draws: everything together and the worst consumers, in buckets of fitting width.
+
+A session of 40 seconds is drawn by the second, one of a day by the quarter of an hour.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, Given
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+
+WIDTHS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 14400, 43200, 86400)
+MOST_POINTS = 120
+"""A session is drawn with at most so many points."""
+MOST_DRAWN = 24
+"""Consumers drawn, over all sessions; at least one of each."""
+
+PICTURE = Table(
+    "picture",
+    "What is drawn of a session: everything together (rank 0), and its worst consumers.",
+    columns(
+        SESSION,
+        ("rank_count", "bigint", "0 for everything together, 1 for the worst consumer"),
+        ("stream", "string", "Name of the stream; null for everything together"),
+        ("consumer", "string", "Name of the consumer; null for everything together"),
+        ("bucket_at_us", "bigint", "Start of the bucket"),
+        ("width_s", "bigint", "Length of the bucket, by the length of the session"),
+        ("published_per_s", "double", "Messages stored, of everything together"),
+        ("delivered_per_s", "double", "Deliveries; null when nothing is known"),
+        ("pending_msgs", "double", "Unprocessed on average"),
+        ("repeated_msgs", "bigint", "Deliveries beyond the advance of the sequence: at least"),
+        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
+    ),
+)
+_BUCKET = ("session", "rank_count", "bucket_at_us", "width_s")
+
+
+def picture(given: Given) -> DataFrame:
+    """Return the table `picture`."""
+    widths = widths_of(given.silver)
+    drawn = _worst(given)
+    samples = given.silver.consumer_sample
+    alone = samples.join(F.broadcast(drawn), "series_id").withColumn("members", F.lit(1))
+    counts = given.gold("lag").groupBy("session").agg(F.count("*").alias("members"))
+    together = samples.join(F.broadcast(counts), "session").withColumn("rank_count", F.lit(0))
+    rows = _consumers(together, widths).unionAll(_consumers(alone, widths))
+    rows = rows.join(_published(given.silver, widths), [*_BUCKET], "full")
+    names = drawn.join(F.broadcast(_identities(given)), "series_id").select(
+        "session", "rank_count", "stream", "consumer"
+    )
+    return PICTURE.contract(rows.join(F.broadcast(names), ["session", "rank_count"], "left"))
+
+
+def widths_of(silver: Silver) -> DataFrame:
+    """Return session and width_s: the narrowest buckets of which there are not too many."""
+    lasted_s = (F.max("at_us") - F.min("at_us")) / 1e6
+    fitting = reduce(
+        lambda otherwise, width: F.when(F.col("lasted_s") <= width * MOST_POINTS, width).otherwise(
+            otherwise
+        ),
+        reversed(WIDTHS_S[:-1]),
+        F.lit(WIDTHS_S[-1]),
+    )
+    polls = silver.poll.groupBy("session").agg(lasted_s.alias("lasted_s"))
+    return polls.select("session", fitting.cast("bigint").alias("width_s"))
+
+
+def _identities(given: Given) -> DataFrame:
+    rates = given.gold("consumer_rate")
+    return rates.select("series_id", "session", "stream", "consumer", "created_at_us").distinct()
+
+
+def _worst(given: Given) -> DataFrame:
+    """Return series_id and rank_count of the consumers drawn: lost > stuck > late > wasteful."""
+    one = ["session", "stream", "consumer", "created_at_us"]
+    stuck = given.gold("stuck").groupBy(*one).agg(F.sum("duration_s").alias("stuck_s"))
+    wasted = given.gold("redelivery").select(*one, "given_up_count", "repeated_msgs")
+    rows = given.gold("lag").join(stuck, one, "left").join(wasted, one, "left")
+    worst_first = (
+        F.col("given_up_count").desc_nulls_last(),
+        F.col("stuck_s").desc_nulls_last(),
+        F.col("pending_max_msgs").desc(),
+        F.col("repeated_msgs").desc_nulls_last(),
+        "stream", "consumer", "created_at_us",
+    )  # fmt: skip
+    order = Window.partitionBy("session").orderBy(*worst_first)
+    rows = rows.withColumn("rank_count", F.row_number().over(order))
+    most = max(1, MOST_DRAWN // max(len(given.sessions), 1))
+    rows = rows.where(F.col("rank_count") <= most).join(_identities(given), one)
+    return rows.select("series_id", "rank_count")
+
+
+def _bucket() -> Column:
+    return F.col("at_us") - F.pmod(F.col("at_us"), F.col("width_s") * 1_000_000)
+
+
+def _per_s(name: str) -> Column:
+    """Return a rate of all series together; null where no change is known."""
+    watched_s = F.sum("elapsed_us") / 1e6
+    return F.when(watched_s > 0, F.max("members") * F.sum(name) / watched_s)
+
+
+def _consumers(samples: DataFrame, widths: DataFrame) -> DataFrame:
+    rows = samples.join(F.broadcast(widths), "session").withColumn("bucket_at_us", _bucket())
+    repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
+    return rows.groupBy(*_BUCKET).agg(
+        _per_s("delivered_msgs").alias("delivered_per_s"),
+        (F.max("members") * F.avg("pending_msgs")).alias("pending_msgs"),
+        F.sum(repeated).alias("repeated_msgs"),
+        (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
+    )
+
+
+def _published(silver: Silver, widths: DataFrame) -> DataFrame:
+    samples = silver.stream_sample
+    counts = samples.groupBy("session").agg(F.count_distinct("series_id").alias("members"))
+    rows = samples.join(F.broadcast(counts), "session").join(F.broadcast(widths), "session")
+    rows = rows.withColumns({"bucket_at_us": _bucket(), "rank_count": F.lit(0)})
+    return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
+
+
+ANSWERS = (
+    Answer(
+        PICTURE,
+        picture,
+        needs=("consumer_rate", "lag", "stuck", "redelivery"),
+        sorted_by=("session", "rank_count", "bucket_at_us"),
+        least_rows_count=(MOST_DRAWN + 1) * (MOST_POINTS + 2),
+    ),
+)

@@ -1,0 +1,65 @@
+"""Charts of lines over time: the load of a session, and its worst consumers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text
+from natstui.units import rate_text
+
+_HEIGHT = 100
+
+Line = tuple[str, Sequence[int], Sequence[float | None]]
+
+
+def chart(
+    title: str, lines: Sequence[Line], axis: Axis, *, small: bool = False, ticks: bool = True
+) -> str:
+    """Return a chart of lines: each a name, moments (µs) and values; None leaves a hole."""
+    known = [value for _, _, values in lines for value in values if value is not None]
+    if not known:
+        return ""
+    top = max(known) or 1.0
+    keys = "".join(
+        f'<span class="key key{number}">{text(name)}</span>'
+        for number, (name, _, _) in enumerate(lines)
+    )
+    grid = f'<path class="rail" d="M0 0H{PLOT}M0 {_HEIGHT // 2}H{PLOT}M0 {_HEIGHT}H{PLOT}"/>'
+    paths = [
+        f'<path class="line line{number}" d="{_path(ats, values, axis, top)}"/>'
+        for number, (_, ats, values) in enumerate(lines)
+    ]
+    heights = "".join(f"<span>{rate_text(top * share)}</span>" for share in (1.0, 0.5, 0.0))
+    inside = (
+        f'<div class="keys">{keys}<span class="value"></span></div>'
+        f'<div class="with"><div class="ys">{heights}</div>'
+        f"{plot('small' if small else 'large', _HEIGHT, [grid, *paths])}</div>"
+        f"{axis.ticks() if ticks else ''}"
+    )
+    return chart_of("lines", title, _described(lines), inside, top)
+
+
+def _described(lines: Sequence[Line]) -> str:
+    told = []
+    for name, _, values in lines:
+        known = [value for value in values if value is not None]
+        if known:
+            told.append(
+                f"{name}: from {rate_text(min(known))} to {rate_text(max(known))}, "
+                f"at the end {rate_text(known[-1])}"
+            )
+    return "; ".join(told)
+
+
+def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: float) -> str:
+    steps, pen = [], "M"
+    for at, value in zip(ats, values, strict=True):
+        if value is None:
+            pen = "M"
+            continue
+        steps.append(f"{pen}{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
+        pen = "L"
+    if len(steps) == 1:
+        # A single point has no length; a short stroke makes it visible.
+        steps.append("h4")
+    return "".join(steps)

@@ -1,0 +1,186 @@
+"""The timeline of a session: a lane per consumer and stream, and one for everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text
+from natstui.analysis.report.sections import Result, rows_of
+from natstui.model.findings.catalogue import account, consumers, streams
+from natstui.units import duration_text, moment_text
+
+LOOKS = {
+    "stuck": "stuck",
+    "unreachable": "unreachable or without a leader",
+    "redelivering": "redelivering",
+    "lagging": "lagging",
+    "paused": "paused",
+    "other": "other findings",
+    "leader": "leader changed",
+    "benchmark": "benchmark",
+    "recorder": "not recorded",
+    "note": "note",
+}
+"""How what happened looks, the worst first, and what it is called."""
+MOST_LANES = 30
+_EVERYTHING = "Everything"
+_HEIGHT = 10
+
+_LOOK_OF_CODE: dict[str, str] = {
+    **{
+        kind.code: "unreachable"
+        for kind in (consumers.UNREACHABLE, consumers.NO_LEADER, consumers.NO_QUORUM,
+                     streams.S_UNREACHABLE, streams.S_NO_LEADER, streams.S_NO_QUORUM)
+    },
+    **{
+        kind.code: "stuck"
+        for kind in (consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.ACK_LIMIT,
+                     consumers.STALLED, consumers.FLOW_STALL, consumers.NOT_ACKNOWLEDGED)
+    },
+    **{
+        kind.code: "redelivering"
+        for kind in (consumers.REDELIVERING, consumers.ONLY_REPEATS, consumers.POISON,
+                     consumers.ALL_NAKED, consumers.GAVE_UP)
+    },
+    **{kind.code: "lagging" for kind in (consumers.FALLING_BEHIND, consumers.LATE)},
+    **{kind.code: "recorder" for kind in (account.M_NO_LINK, account.M_STALE)},
+    consumers.PAUSED.code: "paused",
+    streams.S_LEADER_FLAPS.code: "leader",
+    consumers.LEADER_FLAPS.code: "leader",
+}  # fmt: skip
+_LOOK_OF_KIND = {
+    "gap": "recorder", "clock_step": "recorder", "disconnected": "recorder",
+    "unavailable": "recorder", "unreachable": "unreachable", "leader_absent": "unreachable",
+    "leader_change": "leader",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Something that held for a while; at one moment when both ends are the same."""
+
+    lane: str
+    look: str
+    words: str
+    start_us: int
+    end_us: int
+
+    @property
+    def told(self) -> str:
+        """What a pointer or a reader is told."""
+        lasted = (self.end_us - self.start_us) / 1e6
+        long = f" for {duration_text(lasted)}" if lasted > 0 else ""
+        return f"{self.words}: {moment_text(self.start_us)} UTC{long}"
+
+
+def timeline(result: Result, session: str, axis: Axis) -> str:
+    """Return the chart; empty when nothing happened."""
+    lanes = lanes_of(result, session, axis)
+    if not lanes:
+        return ""
+    shown = list(lanes.items())[:MOST_LANES]
+    rail = f'<path class="rail" d="M0 {_HEIGHT}H{PLOT}"/>'
+    drawn = "".join(
+        f'<div class="lane">{text(name)}</div>'
+        + plot("thin", _HEIGHT, [rail, *_bars(spans, axis)])
+        for name, spans in shown
+    )
+    told = "; ".join(
+        f"{name}: {', '.join(s.told for s in spans[:3])}" for name, spans in shown[:5]
+    )
+    left = len(lanes) - len(shown)
+    more = f"<p>{left} more had something too: the tables below name them.</p>" if left else ""
+    return (
+        chart_of("lanes", "What happened when", told, drawn + axis.ticks())
+        + _legend({span.look for _, spans in shown for span in spans})
+        + more
+    )
+
+
+def _legend(used: set[str]) -> str:
+    items = "".join(
+        f'<li class="look {look}">{words}</li>' for look, words in LOOKS.items() if look in used
+    )
+    return f'<ul class="legend">{items}</ul>'
+
+
+def _bars(spans: list[Span], axis: Axis) -> list[str]:
+    """Return the spans of a lane; what is worse lies above."""
+    order = list(LOOKS)
+    return [_bar(span, axis) for span in sorted(spans, key=lambda span: -order.index(span.look))]
+
+
+def _bar(span: Span, axis: Axis) -> str:
+    x, end = axis.x(span.start_us), axis.x(span.end_us)
+    title = f"<title>{text(span.told)}</title>"
+    if end - x < 1:
+        return f'<path class="moment {span.look}" d="M{x:.1f} 0v{_HEIGHT}">{title}</path>'
+    y = _HEIGHT // 2 if span.look in ("redelivering", "benchmark") else 0
+    outline = f"M{x:.1f} {y}H{end:.1f}V{_HEIGHT}H{x:.1f}z"
+    return f'<path class="bar {span.look}" d="{outline}">{title}</path>'
+
+
+def lanes_of(result: Result, session: str, axis: Axis) -> dict[str, list[Span]]:
+    """Return the spans by lane: everything first, then the worst consumers and streams."""
+    lanes: dict[str, list[Span]] = {}
+    for span in _spans(result, session, axis):
+        lanes.setdefault(span.lane, []).append(span)
+    order = list(LOOKS)
+
+    def badness(name: str) -> tuple[object, ...]:
+        spans = lanes[name]
+        worst = min(order.index(span.look) for span in spans)
+        return (name != _EVERYTHING, worst, -sum(s.end_us - s.start_us for s in spans), name)
+
+    return {name: lanes[name] for name in sorted(lanes, key=badness)}
+
+
+def _lane(row: Result) -> str:
+    names = [str(row[name]) for name in ("stream", "consumer") if row.get(name)]
+    return " > ".join(names) or _EVERYTHING
+
+
+def _spans(result: Result, session: str, axis: Axis) -> Iterator[Span]:
+    for row in rows_of(result, "findings", session):
+        look = _LOOK_OF_CODE.get(row["code"], "other")
+        if row["severity"] != "info" or look != "other":
+            words = f"{row['word']} ({row['code']}), {row['evidence']}"
+            end_us = axis.last_us if row["end_at_us"] is None else row["end_at_us"]
+            yield Span(_lane(row), look, words, row["start_at_us"], end_us)
+    for row in rows_of(result, "stuck", session):
+        look = "paused" if row["cause"] == consumers.PAUSED.word else "stuck"
+        yield Span(
+            _lane(row), look, f"stuck, {row['cause']}", row["start_at_us"], row["end_at_us"]
+        )
+    for row in rows_of(result, "lag_period", session):
+        words = f"lagging, up to {row['pending_max_msgs']} pending"
+        yield Span(_lane(row), "lagging", words, row["start_at_us"], row["end_at_us"])
+    for row in rows_of(result, "availability", session):
+        look, end_us = _LOOK_OF_KIND.get(row["kind"], "other"), row["end_at_us"]
+        words = f"{row['kind'].replace('_', ' ')} {row['detail'] or ''}"
+        yield Span(_lane(row), look, words, row["start_at_us"], end_us or row["start_at_us"])
+    yield from _repeats(result, session)
+    for row in rows_of(result, "bench_steady", session):
+        words = f"benchmark {row['run_id']}, {row['role']}"
+        yield Span(_EVERYTHING, "benchmark", words, row["start_at_us"], row["end_at_us"])
+    for row in rows_of(result, "note", session):
+        yield Span(_EVERYTHING, "note", row["text"], row["at_us"], row["at_us"])
+
+
+def _repeats(result: Result, session: str) -> Iterator[Span]:
+    """Yield the buckets in which messages came again, neighbours as one."""
+    open_: Span | None = None
+    for row in rows_of(result, "picture", session):
+        if not row["rank_count"] or not row["repeated_msgs"]:
+            continue
+        start, lane = row["bucket_at_us"], _lane(row)
+        end = start + row["width_s"] * 1_000_000
+        if open_ and open_.lane == lane and open_.end_us == start:
+            open_ = Span(lane, "redelivering", open_.words, open_.start_us, end)
+            continue
+        if open_:
+            yield open_
+        open_ = Span(lane, "redelivering", "messages came again", start, end)
+    if open_:
+        yield open_

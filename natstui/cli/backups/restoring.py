@@ -1,0 +1,136 @@
+"""`natstui restore` and `natstui stream restore`: make streams of backups."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.backups.options import (
+    Progress,
+    folder_of,
+    pace_of,
+    print_state,
+    rate_option,
+    stoppable,
+)
+from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.errors import BackupError, NatstuiError, NotConfirmed
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
+from natstui.jetstream.managing.restore import Restored, Wanted, refuse_present, restore_stream
+from natstui.jetstream.managing.snapshot import Pace
+from natstui.units import counted
+
+_REPLICAS = click.option(
+    "--replicas", type=click.IntRange(min=1, max=5), help="So many instead of those before."
+)
+
+
+@click.command("restore")
+@click.argument("folder", metavar="DIR")
+@click.option("--as", "name", metavar="NAME", help="Under another name.")
+@click.option(
+    "--subjects", "--subject", "subjects", metavar="SUBJECT", multiple=True,
+    help="Other subjects; stored messages keep theirs. Give it again for more.",
+)  # fmt: skip
+@_REPLICAS
+@rate_option
+@change_flags
+@connection_options
+def stream_restore(
+    connection: Connection,
+    folder: str,
+    name: str | None,
+    subjects: tuple[str, ...],
+    replicas: int | None,
+    rate: str | None,
+    **words: Any,
+) -> None:
+    """Make a stream of the backup in DIR, and compare both; never over one that exists."""
+    kept = read_backup(folder_of(folder))
+    wanted = Wanted(kept, given_name(name or kept.stream), replicas, subjects)
+    _restore(connection, [wanted], pace_of(rate), words)
+
+
+@click.command()
+@click.argument("folder", metavar="DIR")
+@_REPLICAS
+@rate_option
+@change_flags
+@connection_options
+def restore(
+    connection: Connection, folder: str, replicas: int | None, rate: str | None, **words: Any
+) -> None:
+    """Make every stream of the backup of an account in DIR, and compare them.
+
+    Nothing is done when one of them exists already.
+    """
+    place = folder_of(folder)
+    if not place.is_dir() or not is_account(place):
+        raise BackupError(f"{place} is no backup of an account; of a stream: stream restore")
+    backups = [read_backup(one) for one in streams_of(place)]
+    # A mirror or a stream with sources wants to see what it copies from.
+    backups.sort(key=lambda one: bool(one.config.get("mirror") or one.config.get("sources")))
+    every = [Wanted(one, given_name(one.stream), replicas) for one in backups]
+    _restore(connection, every, pace_of(rate), words)
+
+
+def _restore(
+    connection: Connection, every: Sequence[Wanted], pace: Pace, words: dict[str, Any]
+) -> None:
+    refuse_read_only(connection, words["read_only"])
+    for one in every:
+        _ = one.config  # what cannot work is said before there is a connection
+    confirmed = _confirmed(connection, every, words)
+    done, shown = list[Restored](), Progress()
+
+    async def work(writer: Writer) -> None:
+        for one in every:
+            await refuse_present(writer.client, one.name)
+        for one in every:
+            sure = dataclasses.replace(one, confirmed=one.name if confirmed else None)
+            told = functools.partial(shown.tell, one.name, whole_bytes=one.backup.data_bytes)
+            done.append(await restore_stream(writer, sure, pace, told))
+
+    try:
+        stoppable(connection, words["read_only"], "the restore", work)
+    except NatstuiError:
+        if done:
+            names = ", ".join(one.name for one in done)
+            click.echo(clean_line(f"natstui: restored before this: {names}"), err=True)
+        raise
+    finally:
+        shown.end()
+    _print(done, as_json=words["as_json"])
+
+
+def _confirmed(connection: Connection, every: Sequence[Wanted], words: dict[str, Any]) -> bool:
+    """Ask in production; the name to type is that of the stream, or of the account's folder."""
+    name = every[0].name if len(every) == 1 else every[0].backup.folder.parent.name
+    if not connection.production and words["confirm"] is None:
+        return False
+    what = every[0].name if len(every) == 1 else counted(len(every), "stream")
+    question = f"This is production: {what} would be made" if connection.production else what
+    typed = confirmation(connection, name, question, yes=words["yes"], confirm=words["confirm"])
+    if typed != name:
+        raise NotConfirmed(f"not confirmed: {typed!r} is not {name!r}", name)
+    return True
+
+
+def _print(done: Sequence[Restored], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"streams": [dataclasses.asdict(one) for one in done]}))
+        return
+    for one in done:
+        consumers = counted(one.consumers_count, "consumer")
+        text = f"{one.name} restored, as in its backup: {print_state(one.state)}, {consumers}"
+        click.echo(clean_line("; ".join((text, *one.remarks))))

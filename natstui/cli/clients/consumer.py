@@ -1,0 +1,147 @@
+"""`natstui consumer clients`: who holds a consumer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.clients.askers import COST, asker_json, asker_lines, cost_text
+from natstui.cli.clients.options import seconds
+from natstui.cli.clients.rows import connection_json, place_cells, place_columns
+from natstui.cli.complete import consumer_name, on_stream
+from natstui.cli.manage.assets import given_name
+from natstui.cli.options import connection_options
+from natstui.cli.text_table import Column, stdout_width, table
+from natstui.engine.stopping import stopped_by_signal
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.pulls import (
+    ConsumerToHold,
+    pull_clients,
+    push_clients,
+    read_consumer,
+)
+from natstui.model.clients.matching import Listener
+from natstui.model.clients.requests import Heard
+from natstui.units import count_text, counted, duration_text
+
+if TYPE_CHECKING:
+    from natstui.config import Connection
+
+_ONLY_ASKING = "clients of a pull consumer are known only by their pulls: --for 30s reads them"
+_IDLE = "an idle client appears only when its pull expires"
+
+
+@click.command()
+@on_stream
+@consumer_name
+@click.option(
+    "--for", "for_text", metavar="TIME",
+    help="Of a pull consumer: read its pulls for so long. Each pull is read once more; it "
+    "ends when the consumer is deleted, because a pull would wait for nothing then.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@connection_options
+def clients(
+    connection: Connection, stream: str, name: str, for_text: str | None, as_json: bool,
+    **_words: Any,
+) -> None:  # fmt: skip
+    """Name the clients that hold the consumer NAME on STREAM, with their connections.
+
+    Of a push consumer: who subscribes to where it delivers. Of a pull consumer: who pulls while
+    --for reads, how often and how much; an idle client appears only when its pull expires.
+    DELIVERED is what was sent to it since it was found.
+    """
+    for_s = None if for_text is None else seconds(for_text, "--for")
+    names = given_name(stream), given_name(name)
+    consumer, found = asyncio.run(_look(connection, names, for_s))
+    if as_json:
+        click.echo(_json(names, consumer, found))
+        return
+    for line in _lines(consumer, found):
+        click.echo(line)
+
+
+Found = list[Listener] | Heard | None
+"""Of a push consumer, of a pull consumer that was read, and of one that was not."""
+
+
+async def _look(
+    connection: Connection, names: tuple[str, str], for_s: float | None
+) -> tuple[ConsumerToHold, Found]:
+    client = await connect(connection)
+    try:
+        consumer = await read_consumer(client, *names)
+        servers = Servers(client)
+        if consumer.deliver_subject is not None:
+            subject, group = consumer.deliver_subject, consumer.deliver_group
+            return consumer, await push_clients(servers, subject, group)
+        if for_s is None:
+            return consumer, None
+        heard = await pull_clients(client, servers, *names, for_s, stopped_by_signal())
+        # Who is pinned may have changed meanwhile.
+        return await read_consumer(client, *names), heard
+    finally:
+        await client.close()
+
+
+def _lines(consumer: ConsumerToHold, found: Found) -> list[str]:
+    if isinstance(found, list):
+        return _push_lines(consumer, found)
+    waiting = f"{counted(consumer.waiting_count, 'pull')} waiting in the server"
+    pinned = [clean_line(f"pinned: {pin}") for pin in consumer.pins]
+    if found is None:
+        return ["; ".join([waiting, *pinned, _ONLY_ASKING])]
+    waits = [one.longest_wait_s for one in found.askers if one.longest_wait_s is not None]
+    longest = f", here after {duration_text(max(waits))} at most" if waits else ""
+    lines = ["; ".join([waiting, f"{_IDLE}{longest}"])]
+    lines += asker_lines(found, "PULLS", "BATCH", pins=consumer.pins)
+    seen = {pin for one in found.askers for pin in one.pins}
+    lines += [
+        f"{text}: it sent no pull while this read"
+        for pin, text in zip(consumer.pins, pinned, strict=True)
+        if pin not in seen
+    ]
+    return [*lines, cost_text(found, "pull")]
+
+
+def _push_lines(consumer: ConsumerToHold, found: list[Listener]) -> list[str]:
+    group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
+    where = clean_line(f'"{consumer.deliver_subject}"{group}')
+    if not found:
+        return [f"nobody in this account listens to {where}"]
+    columns = (*place_columns(), Column("DELIVERED"), Column("IDLE"))
+    rows = [
+        (
+            *place_cells(one.connection),
+            count_text(one.by.delivered_msgs),
+            duration_text(one.connection.idle_s),
+        )
+        for one in found
+    ]
+    head = f"{counted(len(found), 'client')} of {where}"
+    return [head, *table(columns, rows, stdout_width())]
+
+
+def _json(names: tuple[str, str], consumer: ConsumerToHold, found: Found) -> str:
+    whole: dict[str, object] = {"schema": 1, "stream": names[0], "consumer": names[1]}
+    whole |= asdict(consumer)
+    if isinstance(found, list):
+        whole["clients"] = [
+            {
+                "connection": connection_json(one.connection),
+                "delivered_msgs": one.by.delivered_msgs,
+            }
+            for one in found
+        ]
+    elif found is None:
+        whole |= {"clients": None, "note": _ONLY_ASKING}
+    else:
+        whole["clients"] = [asker_json(one, "pulls_count", "batches") for one in found.askers]
+        whole |= {name: getattr(found, name) for name in COST} | {"note": _IDLE}
+    return json.dumps(whole).replace("\x7f", "\\u007f")

@@ -1,0 +1,82 @@
+"""`natstui stream publishers`: who publishes to a stream."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.cli.clients.askers import COST, asker_json, asker_lines, cost_text
+from natstui.cli.clients.options import seconds
+from natstui.cli.complete import stream_name
+from natstui.cli.manage.assets import given_name
+from natstui.cli.options import connection_options
+from natstui.engine.stopping import stopped_by_signal
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.publishers import publishers as read_publishers
+from natstui.jetstream.system.publishers import read_subjects
+from natstui.jetstream.system.reply_tap import MOST_MSGS
+from natstui.units import counted
+
+if TYPE_CHECKING:
+    from natstui.config import Connection
+    from natstui.model.clients.requests import Heard
+
+_ANONYMOUS = "without a reply subject, as plain publishes are: nobody can say whose they are"
+
+
+@click.command()
+@stream_name
+@click.option(
+    "--for", "for_text", metavar="TIME", default="10s", show_default=True,
+    help="Read what is published for so long: every message is read once more.",
+)  # fmt: skip
+@click.option(
+    "--most", "most_msgs", type=click.IntRange(1, MOST_MSGS), default=10_000, show_default=True,
+    help="Stop after so many messages.",
+)  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Answer in JSON.")
+@connection_options
+def publishers(
+    connection: Connection, name: str, for_text: str, most_msgs: int, as_json: bool,
+    **_words: Any,
+) -> None:  # fmt: skip
+    """Name the clients that publish to the stream NAME, with their connections.
+
+    Known are those that wait for the stream's answer, as publishers of JetStream do; plain
+    publishes are anonymous and only counted. Who publishes nothing meanwhile is not seen.
+    """
+    stream, for_s = given_name(name), seconds(for_text, "--for")
+    subjects, heard = asyncio.run(_look(connection, stream, for_s, most_msgs))
+    if as_json:
+        click.echo(_json(stream, subjects, heard))
+        return
+    for line in asker_lines(heard, "MESSAGES", "SUBJECTS", published=True):
+        click.echo(line)
+    if heard.anonymous_msgs:
+        click.echo(f"{counted(f'{heard.anonymous_msgs:,}', 'message')} {_ANONYMOUS}")
+    click.echo(cost_text(heard, "message"))
+
+
+async def _look(
+    connection: Connection, stream: str, for_s: float, most_msgs: int
+) -> tuple[list[str], Heard]:
+    client = await connect(connection)
+    try:
+        subjects = await read_subjects(client, stream)
+        heard = await read_publishers(
+            client, Servers(client), stream, subjects, for_s, most_msgs, stopped_by_signal()
+        )
+        return subjects, heard
+    finally:
+        await client.close()
+
+
+def _json(stream: str, subjects: list[str], heard: Heard) -> str:
+    whole: dict[str, object] = {"schema": 1, "stream": stream, "subjects": subjects}
+    whole["publishers"] = [asker_json(one, "published_msgs", "subjects") for one in heard.askers]
+    whole |= {name: getattr(heard, name) for name in COST}
+    return json.dumps(whole).replace("\x7f", "\\u007f")

@@ -1,0 +1,181 @@
+"""`natstui context`: the contexts of the NATS CLI, listed, made, selected, changed and removed."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.offering import contexts
+from natstui.cli.text_table import Column, stdout_width, table
+from natstui.errors import NatstuiError, Refused, UsageError
+
+_FLAGS = (
+    ("description", ("--description",), "What it is."),
+    ("url", ("--server",), "Addresses, separated by commas."),
+    ("user", ("--user",), "User name."),
+    ("password", ("--password",), "Password, or a reference as env://NAME; - asks for it."),
+    ("token", ("--token",), "Token instead of a user; - asks for it."),
+    ("creds", ("--creds",), "Creds file."),
+    ("nkey", ("--nkey",), "File with the seed of an nkey."),
+    ("user_jwt", ("--user-jwt",), "A user JWT, or a reference; - asks for it."),
+    ("user_seed", ("--user-seed",), "The seed that belongs to it; - asks for it."),
+    ("nsc", ("--nsc",), "A user in nsc, as nsc://operator/account/user."),
+    ("ca", ("--tlsca", "--ca"), "File with certificate authorities."),
+    ("cert", ("--tlscert", "--cert"), "File with our certificate."),
+    ("key", ("--tlskey", "--key"), "File with its key."),
+    ("inbox_prefix", ("--inbox-prefix",), "Where answers come back to."),
+    ("jetstream_domain", ("--js-domain", "--domain"), "JetStream domain."),
+    ("jetstream_api_prefix", ("--js-api-prefix",), "Where the JetStream API listens."),
+    ("jetstream_event_prefix", ("--js-event-prefix",), "Where advisories come from."),
+    ("color_scheme", ("--colour", "--colors"), "Colour of tables and of the screen."),
+)
+"""Field of the file, its flags, what it is."""
+_NAME = click.argument("name", shell_complete=contexts)
+
+
+@click.group()
+def context() -> None:
+    """List, make, select, change and remove contexts of the NATS CLI."""
+
+
+def _field_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a flag for each field; it gets them as `field_NAME`, None without one."""
+    switch = click.option("--tlsfirst/--no-tlsfirst", "field_tls_first", default=None,
+                          help="Begin with the TLS handshake.")  # fmt: skip
+    command = switch(command)
+    for field, names, text in reversed(_FLAGS):
+        command = click.option(*names, f"field_{field}", metavar="TEXT", help=text)(command)
+    return command
+
+
+@context.command("ls")
+@click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per context.")
+def list_contexts(as_json: bool) -> None:
+    """List the contexts; * is the one that is selected."""
+    from natstui.config.contexts import known_contexts, selected_context
+
+    chosen = selected_context()
+    rows = [_row(name, selected=name == chosen) for name in known_contexts()]
+    if as_json:
+        for row in rows:
+            click.echo(json.dumps(row))
+        return
+    columns = [Column("", numeric=False), Column("NAME", numeric=False),
+               Column("SERVERS", numeric=False, shrinks=True), Column("AS", numeric=False),
+               Column("DESCRIPTION", numeric=False, shrinks=True, drop_order=1)]  # fmt: skip
+    cells = [
+        ["*" if it["selected"] else "", *(str(it[key] or "") for key in _SHOWN)] for it in rows
+    ]
+    for line in table(columns, cells, stdout_width()):
+        click.echo(line)
+
+
+_SHOWN = ("name", "servers", "identity", "description")
+
+
+def _row(name: str, *, selected: bool) -> dict[str, object]:
+    """Return what may be shown of a context: no secret, and not what an address hides."""
+    from natstui.config.context_files import read_fields
+
+    try:
+        fields = read_fields(name)
+    except NatstuiError as error:
+        return {"name": name, "selected": selected, "servers": None, "identity": None,
+                "description": str(error)}  # fmt: skip
+    servers = [one.rpartition("://") for one in str(fields.get("url") or "").split(",")]
+    places = [f"{scheme}{mark}{rest.rpartition('@')[2]}" for scheme, mark, rest in servers]
+    identity = next((it for it in ("creds", "nkey", "user_jwt", "nsc") if fields.get(it)), None)
+    if fields.get("user"):
+        identity = f"user {fields['user']}"
+    elif fields.get("token"):
+        identity = "token"
+    return {"name": name, "selected": selected, "servers": ",".join(places), "identity": identity,
+            "description": fields.get("description") or ""}  # fmt: skip
+
+
+@context.command()
+@click.argument("name")
+@_field_options
+@click.option("--select", is_flag=True, help="Select it too.")
+def add(name: str, select: bool, **words: Any) -> None:
+    """Make the context NAME; a secret is best a reference, or -: then it is asked for."""
+    from natstui.config.context_files import select_context, write_context
+
+    fields = _given(words)
+    if not fields.get("url") and not fields.get("nsc"):
+        raise UsageError("a context needs --server")
+    path = write_context(name, fields, new=True)
+    click.echo(clean_line(f"made {path}"))
+    if select:
+        select_context(name)
+
+
+@context.command()
+@_NAME
+@_field_options
+def edit(name: str, **words: Any) -> None:
+    """Change fields of the context NAME; an empty text takes one away."""
+    from natstui.config.context_files import write_context
+
+    fields = _given(words)
+    if not fields:
+        raise UsageError("nothing to change: say what, as --description")
+    click.echo(clean_line(f"changed {write_context(name, fields, new=False)}"))
+
+
+@context.command()
+@_NAME
+def select(name: str) -> None:
+    """Select the context NAME for the NATS CLI and natstui."""
+    from natstui.config.context_files import select_context
+
+    before = select_context(name)
+    click.echo(clean_line(f"{name} is selected; before, {before or 'none'} was"))
+
+
+@context.command()
+@_NAME
+@click.option("--force", "-f", "--yes", "force", is_flag=True, help="Do not ask.")
+def rm(name: str, force: bool) -> None:
+    """Remove the context NAME; not the one that is selected."""
+    from natstui.config.context_files import remove_context
+
+    if not force:
+        if not sys.stdin.isatty():
+            raise Refused(f"not confirmed: this will remove the context {clean_line(name)}; -f")
+        asked = f"Type {clean_line(name)} to remove it"
+        if click.prompt(asked, err=True, default="", show_default=False) != name:
+            raise Refused("not confirmed: nothing was done")
+    remove_context(name)
+    click.echo(clean_line(f"removed {name}"))
+
+
+def _given(words: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields that were said; a secret of - is asked for, and never shown."""
+    from natstui.config.context_files import SECRET_FIELDS
+
+    fields = {
+        name.removeprefix("field_"): value for name, value in words.items() if value is not None
+    }
+    for name in SECRET_FIELDS:
+        if fields.get(name) == "-":
+            fields[name] = _secret(name)
+    return fields
+
+
+def _secret(name: str) -> str:
+    if sys.stdin.isatty():
+        typed: str = click.prompt(name.replace("_", " "), hide_input=True, err=True)
+        return typed
+    try:
+        line = sys.stdin.readline().rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: what stdin holds is not UTF-8") from error
+    if not line:
+        raise UsageError(f"{name}: nothing on stdin")
+    return line

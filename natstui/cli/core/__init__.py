@@ -1,0 +1,1 @@
+"""Messages of any subject, with or without JetStream: publish, subscribe, request, reply."""

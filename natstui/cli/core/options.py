@@ -1,0 +1,95 @@
+"""Flags that commands about messages share, and how what they send is confirmed."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Awaitable, Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.core.payload import filled, given_headers, given_payload
+from natstui.cli.manage.writing import confirmation, run_with_writer
+from natstui.config import Connection
+from natstui.errors import NotConfirmed, UsageError
+from natstui.jetstream.connection.writer import Writer
+from natstui.units import parse_duration_ns
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """The message of a command line."""
+
+    payload: bytes
+    headers: tuple[tuple[str, str], ...]
+    has_templates: bool
+
+    def payloads(self, count: int) -> Iterator[bytes]:
+        """Return the payload so many times, filled in; raises UsageError."""
+        if self.has_templates:
+            return filled(self.payload, count)
+        return iter([self.payload] * count)
+
+
+def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command a payload, `--file`, `--header` and `--templates` as `given: Given`."""
+
+    @click.argument("payload", required=False)
+    @click.option("--file", metavar="FILE", help="The payload is in a file; - is stdin.")
+    @click.option(
+        "--header",
+        "-H",
+        "headers",
+        metavar="NAME:VALUE",
+        multiple=True,
+        help="A header. Give it again for more.",
+    )
+    @click.option(
+        "--templates/--no-templates",
+        default=True,
+        help="Fill in {{Count}}, {{Time}}, {{TimeStamp}}, {{Unix}}, {{UnixNano}}, {{ID}} and "
+        "{{Random 10 20}}: letters, the least and the most.",
+    )
+    @functools.wraps(command)
+    def with_given(
+        *, payload: str | None, file: str | None, headers: tuple[str, ...], templates: bool,
+        **others: Any,
+    ) -> Any:  # fmt: skip
+        pairs = given_headers(headers)
+        given = Given(given_payload(payload, file), pairs, templates)
+        return command(given=given, **others)
+
+    return with_given
+
+
+def seconds_of(text: str | None, option: str) -> float | None:
+    """Return seconds of `500ms`, `2s`; raises UsageError."""
+    try:
+        return None if text is None else parse_duration_ns(text) / 1e9
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def written(
+    connection: Connection,
+    words: dict[str, Any],
+    work: Callable[[Writer, str | None], Awaitable[T]],
+) -> T:
+    """Do what writes; where it has to be confirmed, ask for the name and do it then.
+
+    `work` gets the name as it was typed, None when it was not. Raises Refused.
+    """
+    confirm: str | None = words["confirm"]
+    read_only: bool = words["read_only"]
+    try:
+        return run_with_writer(connection, read_only, lambda writer: work(writer, confirm))
+    except NotConfirmed as error:
+        if confirm is not None:
+            raise
+        name, question = error.name, clean_line(error.why)
+        typed = confirmation(connection, name, question, yes=words["yes"], confirm=None)
+    return run_with_writer(connection, read_only, lambda writer: work(writer, typed))

@@ -1,0 +1,133 @@
+"""`natstui pub` and `natstui request`: send messages from the command line."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.core.arrived import Printer, form_of
+from natstui.cli.core.options import Given, message_options, seconds_of, written
+from natstui.cli.manage.writing import change_flags
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.errors import NatstuiError, UsageError
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.messages.publish import Batch, publish_batch, request_replies
+from natstui.units import bytes_text, counted
+
+
+@click.command()
+@click.argument("subject")
+@message_options
+@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
+@click.option("--sleep", metavar="TIME", help="Wait so long between two of them: 100ms, 2s.")
+@click.option("--reply", metavar="SUBJECT", default="", help="Where answers shall go.")
+@click.option(
+    "--jetstream", "-J", "stored", is_flag=True, help="Wait until a stream has stored each."
+)
+@change_flags
+@connection_options
+def pub(
+    connection: Connection,
+    subject: str,
+    given: Given,
+    count: int,
+    sleep: str | None,
+    reply: str,
+    stored: bool,
+    **words: Any,
+) -> None:
+    """Publish PAYLOAD to SUBJECT; without PAYLOAD it is read from a pipe.
+
+    The server has taken everything when the command ends; with -J a stream has stored it.
+    """
+    if stored and reply:
+        raise UsageError("--reply and --jetstream: the stream's acknowledgement is the reply")
+    sleep_s = seconds_of(sleep, "--sleep") or 0.0
+
+    def batch(confirmed: str | None) -> Batch:
+        return Batch(
+            subject, given.payloads(count), count, len(given.payload), given.headers,
+            reply, sleep_s, stored, confirmed,
+        )  # fmt: skip
+
+    batch(None)  # what is wrong with it is said before there is a connection
+    sent: list[Batch] = []
+
+    async def send(writer: Writer, confirmed: str | None) -> None:
+        sent[:] = [batch(confirmed)]
+        await publish_batch(writer, sent[0])
+
+    try:
+        written(connection, words, send)
+    except NatstuiError:
+        if sent and sent[0].sent_count:
+            click.echo(f"natstui: {_sent_text(sent[0])} before this:", err=True)
+        raise
+    _print(sent[0], as_json=words["as_json"])
+
+
+def _print(batch: Batch, *, as_json: bool) -> None:
+    last = batch.acks[-1] if batch.acks else None
+    if as_json:
+        told: dict[str, Any] = {
+            "subject": batch.subject,
+            "sent_msgs": batch.sent_count,
+            "payload_bytes": batch.payload_bytes,
+        }
+        if last is not None:
+            told |= {
+                "stream": last.stream,
+                "first_seq": batch.acks[0].stored_seq,
+                "last_seq": last.stored_seq,
+                "duplicate_msgs": batch.duplicates_count,
+            }
+        click.echo(json.dumps(told))
+        return
+    text = _sent_text(batch)
+    if last is not None:
+        text += f", stored in {last.stream} up to sequence {last.stored_seq}"
+        if batch.duplicates_count:
+            text += f"; {batch.duplicates_count:,} of them it already had"
+    click.echo(clean_line(f"{text}."))
+
+
+def _sent_text(batch: Batch) -> str:
+    what = counted(batch.sent_count, "message")
+    return f"{what}, {bytes_text(batch.payload_bytes)}, sent to {batch.subject}"
+
+
+@click.command()
+@click.argument("subject")
+@message_options
+@click.option("--timeout", metavar="TIME", default="5s", help="How long to wait: 500ms, 2s.")
+@click.option(
+    "--replies", metavar="NUMBER", type=click.IntRange(min=0), default=1,
+    help="Wait for so many; 0 takes all that come in time.",
+)  # fmt: skip
+@click.option("--raw", "-r", is_flag=True, help="Only the payload, as it is.")
+@change_flags
+@connection_options
+def request(
+    connection: Connection,
+    subject: str,
+    given: Given,
+    timeout: str,
+    replies: int,
+    raw: bool,
+    **words: Any,
+) -> None:
+    """Send PAYLOAD to SUBJECT and print what is answered."""
+    timeout_s = seconds_of(timeout, "--timeout") or 0.0
+    payloads = tuple(given.payloads(1))
+    printer = Printer(form_of({**words, "raw": raw}))
+
+    async def ask(writer: Writer, confirmed: str | None) -> None:
+        length_bytes = len(given.payload)
+        asked = Batch(subject, payloads, 1, length_bytes, given.headers, confirmed=confirmed)
+        await request_replies(writer, asked, replies, timeout_s, printer.write)
+
+    written(connection, words, ask)

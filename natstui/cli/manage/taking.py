@@ -1,0 +1,72 @@
+"""`natstui consumer next`: take messages of a pull consumer, and say what becomes of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from natstui.cli.complete import consumer_name, on_stream
+from natstui.cli.core.arrived import Printer, form_of
+from natstui.cli.core.options import seconds_of, written
+from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.writing import change_flags
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.errors import UsageError
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.messages.pull import answer, pull_next
+from natstui.model.records.messages import AnswerMessage, PulledMessage, PullNext
+
+
+@click.command("next")
+@on_stream
+@consumer_name
+@click.option("--ack/--no-ack", default=None, help="Whether they are done with; has to be said.")
+@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), default=1, help="How many.")
+@click.option("--wait", metavar="TIME", default="5s", help="For each, so long at most: 500ms, 2s.")
+@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@change_flags
+@connection_options
+def take_next(
+    connection: Connection,
+    stream: str,
+    name: str,
+    ack: bool | None,
+    count: int,
+    wait: str,
+    **words: Any,
+) -> None:
+    """Take the next message of the pull consumer NAME on STREAM, and print it.
+
+    Nobody else gets it meanwhile: with --ack never, with --no-ack it comes again after the ack
+    wait.
+    """
+    if ack is None:
+        raise UsageError(
+            "say --ack, and nobody else gets the message, or --no-ack, and it is delivered again "
+            "when the ack wait is over"
+        )
+    wait_s = seconds_of(wait, "--wait") or 0.0
+    stream, name = given_name(stream), given_name(name)
+    printer = Printer(form_of(words))
+
+    async def take(writer: Writer, confirmed: str | None) -> None:
+        for _ in range(count):
+            asked = PullNext(0, stream, name, wait_s, confirmed=confirmed)
+            pulled = await pull_next(writer, asked)
+            printer.show(pulled.message, _more(pulled))
+            if ack:
+                reply = pulled.reply
+                done = AnswerMessage(0, name, reply, "double_ack", confirmed=confirmed)
+                await answer(writer, done)
+
+    written(connection, words, take)
+
+
+def _more(pulled: PulledMessage) -> dict[str, object]:
+    return {
+        "deliveries_count": pulled.deliveries_count,
+        "pending_msgs": pulled.pending_msgs,
+        "reply": pulled.reply,
+    }

@@ -1,0 +1,130 @@
+"""`natstui stream view|subjects`: what a stream holds, read without a consumer."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.complete import stream_name
+from natstui.cli.core.arrived import Printer, form_of
+from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.options import as_json as json_flag
+from natstui.cli.manage.writing import print_rows, run_with_writer
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.errors import UsageError
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.messages.browse import browse, count_subjects
+from natstui.model.assets.subjects import is_subject
+from natstui.model.records.messages import BrowseMessages
+from natstui.units import counted, parse_duration_ns
+
+_WHOLE_BYTES = 2**31
+"""A payload is never longer."""
+
+
+@click.command()
+@stream_name
+@click.argument("size", type=click.IntRange(min=1), default=10)
+@click.option("--id", "from_seq", type=click.IntRange(min=1), help="From this sequence on.")
+@click.option("--since", metavar="TIME", help="Stored since then: 10m, 2m ago, a time.")
+@click.option("--before", type=click.IntRange(min=1), help="The newest before this sequence.")
+@click.option("--subject", metavar="SUBJECT", help="Only of this subject; it may have wildcards.")
+@click.option("--last-per-subject", is_flag=True, help="The newest message of each subject.")
+@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@click.option("--headers-only", is_flag=True, help="No payloads.")
+@click.option("--subjects-only", is_flag=True, help="Only subjects.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object a line.")
+@connection_options
+def view(
+    connection: Connection,
+    name: str,
+    size: int,
+    from_seq: int | None,
+    since: str | None,
+    before: int | None,
+    **words: Any,
+) -> None:
+    """Print SIZE messages of the stream NAME, the newest; no consumer is made for it."""
+    if sum(one is not None for one in (from_seq, since, before)) > 1:
+        raise UsageError("give one of --id, --since and --before")
+    subject = _subject(words["subject"])
+    asked = BrowseMessages(
+        0,
+        given_name(name),
+        newer=from_seq is not None,
+        from_seq=from_seq or before,
+        from_time=_moment(since),
+        filter_subject=subject,
+        last_per_subject=words["last_per_subject"],
+        preview_bytes=_WHOLE_BYTES,
+    )
+    printer = Printer(form_of(words))
+    try:
+        left = run_with_writer(connection, True, lambda w: _print(w.client, asked, size, printer))
+    except BrokenPipeError:
+        # The reader has closed the pipe; what Python still flushes is thrown away.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return
+    text = f"natstui: {counted(printer.printed_count, 'message')}{left}"
+    click.echo(clean_line(text), err=True)
+
+
+def _subject(text: str | None) -> str | None:
+    if text is not None and not is_subject(text):
+        raise UsageError(f"--subject: {text!r} is not a valid subject")
+    return text
+
+
+def _moment(since: str | None) -> str | None:
+    """Return a time; a duration alone is so long ago, as in the NATS CLI."""
+    if since is None:
+        return None
+    try:
+        parse_duration_ns(since)
+    except ValueError:
+        return since
+    return f"{since} ago"
+
+
+async def _print(client: Client, asked: BrowseMessages, size: int, printer: Printer) -> str:
+    """Print pages until there are enough; return what there is beyond, in words."""
+    while True:
+        page = await browse(client, replace(asked, page_msgs=size - printer.printed_count))
+        for message in page.messages[: size - printer.printed_count]:
+            printer.show(message, {})
+        forwards = asked.newer or asked.from_time is not None
+        if not forwards:
+            return f"; the ones before: --before {page.older_seq}" if page.older_seq else ""
+        if page.newer_seq is None or not page.messages:
+            return ""
+        if printer.printed_count >= size:
+            return f"; the ones after: --id {page.newer_seq}"
+        asked = replace(asked, newer=True, from_seq=page.newer_seq, from_time=None)
+
+
+@click.command()
+@stream_name
+@click.argument("wanted", metavar="[SUBJECT]", default=">")
+@click.option("--sort", type=click.Choice(("messages", "name")), default="messages")
+@json_flag
+@connection_options
+def subjects(
+    connection: Connection, name: str, wanted: str, sort: str, as_json: bool, **_words: Any
+) -> None:
+    """Count the messages of each subject in the stream NAME."""
+    stream, subject = given_name(name), _subject(wanted) or ">"
+    found = run_with_writer(connection, True, lambda w: count_subjects(w.client, stream, subject))
+    rows = sorted(found.items(), key=lambda row: (-row[1], row[0]) if sort == "messages" else row)
+    if as_json:
+        click.echo(json.dumps(dict(rows)))
+        return
+    print_rows(
+        ("SUBJECT", "MESSAGES"), [(one, f"{count:,}") for one, count in rows], words_count=1
+    )

@@ -1,0 +1,1 @@
+"""Commands on the servers of the system."""

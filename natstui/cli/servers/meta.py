@@ -1,0 +1,57 @@
+"""`natstui meta`: the group that decides which streams and consumers there are."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.manage.options import argument_options
+from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.system.meta import Stepping, read_meta, step_down_meta
+from natstui.jetstream.system.source import System
+
+
+@click.group()
+def meta() -> None:
+    """Change who leads the meta group."""
+
+
+@meta.command("step-down")
+@argument_options("step_down_meta")
+@change_flags
+@connection_options
+def step_down(connection: Connection, asked: dict[str, Any], **words: Any) -> None:
+    """Let another server lead the meta group; only the system account may.
+
+    Meanwhile streams and consumers cannot be made or changed; messages flow on.
+    """
+    refuse_read_only(connection, words["read_only"])
+    text = asyncio.run(_step_down(connection, asked.get("preferred"), words))
+    click.echo(clean_line(text))
+
+
+async def _step_down(connection: Connection, preferred: str | None, words: dict[str, Any]) -> str:
+    system = System(connection)
+    try:
+        # Who may not ask the system account is told so before anything is asked of him.
+        await system.client()
+        found = await read_meta(system)
+        where = f" to {preferred}" if preferred else ""
+        question = f"this will step down {found.leader or 'nobody'} from {found.cluster}{where}"
+        confirmed = words["confirm"]
+        if connection.production:
+            confirmed = await asyncio.to_thread(
+                confirmation, connection, found.cluster, clean_line(question),
+                yes=words["yes"], confirm=confirmed,
+            )  # fmt: skip
+        writer = Writer(await system.client(), Journal())
+        return await step_down_meta(writer, system, Stepping(found, preferred, confirmed))
+    finally:
+        await system.close()

@@ -1,0 +1,299 @@
+"""`natstui object …`: files in object stores."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import click
+
+from natstui.clean import clean_json, clean_line
+from natstui.cli.backups.options import Progress, stoppable
+from natstui.cli.complete import stores as store_names
+from natstui.cli.core.options import written
+from natstui.cli.manage.options import as_json as json_flag
+from natstui.cli.manage.writing import (
+    change_flags,
+    done_when_confirmed,
+    print_changed,
+    print_fields,
+    print_rows,
+    run_with_writer,
+)
+from natstui.cli.options import connection_options
+from natstui.cli.stores.options import bucket_options, given_bucket, make_bucket
+from natstui.config import Connection
+from natstui.engine.stopping import cancelled_by_signal
+from natstui.errors import UsageError
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.configure import Changed
+from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
+from natstui.jetstream.messages.objects import (
+    StoredObject,
+    copy_object,
+    list_objects,
+    read_object,
+    stores,
+)
+from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
+from natstui.model.records.managing import PreviewChange
+from natstui.paths import user_path
+from natstui.units import bytes_text, count_text, counted, local_text
+
+_in_store = click.argument("bucket", shell_complete=store_names)
+
+
+@click.command()
+@click.argument("bucket")
+@functools.partial(bucket_options, of_keys=False)
+@change_flags
+@connection_options
+def add(connection: Connection, bucket: str, options: BucketOptions, **words: Any) -> None:
+    """Make the object store BUCKET."""
+    make_bucket(connection, store_config(given_bucket(bucket), options), words)
+
+
+@click.command()
+@click.argument("bucket", required=False, shell_complete=store_names)
+@json_flag
+@connection_options
+def ls(connection: Connection, bucket: str | None, as_json: bool, **_words: Any) -> None:
+    """List the object stores, or the files in BUCKET."""
+    if bucket is not None:
+        _print_objects(connection, given_bucket(bucket), as_json=as_json)
+        return
+    rows = run_with_writer(connection, True, lambda writer: stores(writer.client))
+    if as_json:
+        click.echo(clean_json(json.dumps(rows)))
+        return
+    print_rows(
+        ("BUCKET", "DESCRIPTION", "SIZE", "REPLICAS", "SEALED"),
+        [
+            (
+                row["config"]["name"].removeprefix(OBJECTS),
+                row["config"].get("description", ""),
+                bytes_text(row["state"]["bytes"]),
+                str(row["config"].get("num_replicas", 1)),
+                "yes" if row["config"].get("sealed") else "no",
+            )
+            for row in rows
+        ],
+        words_count=2,
+    )
+
+
+def _print_objects(connection: Connection, bucket: str, *, as_json: bool) -> None:
+    found = run_with_writer(connection, True, lambda writer: list_objects(writer.client, bucket))
+    if as_json:
+        rows = [dataclasses.asdict(one) for one in found]
+        click.echo(clean_json(json.dumps(rows)))
+        return
+    print_rows(
+        ("NAME", "STORED", "SIZE", "CHUNKS"),
+        [
+            (
+                one.name + (f" → {one.link_bucket}/{one.link_name}" if one.link_bucket else ""),
+                local_text(one.stored_at_us, "%Y-%m-%d %H:%M:%S"),
+                bytes_text(one.size_bytes),
+                count_text(one.chunks_count),
+            )
+            for one in found
+        ],
+        words_count=2,
+    )
+
+
+@click.command()
+@_in_store
+@click.argument("name", required=False)
+@json_flag
+@connection_options
+def info(
+    connection: Connection, bucket: str, name: str | None, as_json: bool, **_words: Any
+) -> None:
+    """Show what is known of the file NAME in BUCKET; without NAME, of BUCKET."""
+    bucket = given_bucket(bucket)
+    if name is None:
+        verb = f"STREAM.INFO.{OBJECTS}{bucket}"
+        reply = run_with_writer(connection, True, lambda w: w.client.request(verb))
+        if as_json:
+            click.echo(clean_json(reply.decode()))
+            return
+        found = json.loads(reply)
+        state, config = found["state"], found["config"]
+        sealed = "yes" if config.get("sealed") else "no"
+        print_fields({"Bucket": bucket, "Size": bytes_text(state["bytes"]), "Sealed": sealed})
+        return
+    one = run_with_writer(connection, True, lambda w: read_object(w.client, bucket, name))
+    if as_json:
+        click.echo(clean_json(json.dumps(dataclasses.asdict(one))))
+        return
+    fields = {"Name": one.name, "Bucket": one.bucket, "Description": one.description,
+              "Size": bytes_text(one.size_bytes), "Chunks": str(one.chunks_count),
+              "Digest": one.digest, "Stored": local_text(one.stored_at_us, "%Y-%m-%d %H:%M:%S"),
+              "Link to": f"{one.link_bucket}/{one.link_name}".strip("/")}  # fmt: skip
+    print_fields({label: text for label, text in fields.items() if text})
+
+
+@click.command()
+@_in_store
+@click.argument("file", metavar="[FILE]", default="-")
+@click.option("--name", metavar="NAME", help="What it is called there; without it, as here.")
+@click.option("--description", metavar="TEXT", default="", help="For people.")
+@change_flags
+@connection_options
+def put(
+    connection: Connection,
+    bucket: str,
+    file: str,
+    name: str | None,
+    description: str,
+    **words: Any,
+) -> None:
+    """Store FILE in BUCKET; without FILE, or as -, it is read from a pipe.
+
+    It is there when all of it is; one of that name is removed then.
+    """
+    if file == "-" and name is None:
+        raise UsageError("what is read from a pipe needs a --name")
+    asked = ObjectChange(given_bucket(bucket), name or Path(file).name, description)
+    shown = Progress()
+    source = _source(file)
+
+    async def work(writer: Writer, confirmed: str | None) -> Changed:
+        sure = dataclasses.replace(asked, confirmed=confirmed)
+        with cancelled_by_signal("putting"):
+            return await put_object(
+                writer, sure, source, functools.partial(shown.tell, asked.name)
+            )
+
+    try:
+        changed = written(connection, words, work)
+    finally:
+        shown.end()
+        source.close()
+    print_changed(changed, words["as_json"])
+
+
+def _source(file: str) -> BinaryIO:
+    if file == "-":
+        return sys.stdin.buffer
+    try:
+        return user_path(file).open("rb")
+    except OSError as error:
+        raise UsageError(f"{file} cannot be read: {error.strerror}") from error
+
+
+@click.command()
+@_in_store
+@click.argument("name")
+@click.option("--output", "-O", metavar="FILE", help="Where to; - is stdout.")
+@click.option("--force", "-f", is_flag=True, help="Over a file that exists.")
+@json_flag
+@connection_options
+def get(
+    connection: Connection,
+    bucket: str,
+    name: str,
+    output: str | None,
+    force: bool,
+    as_json: bool,
+    **_words: Any,
+) -> None:
+    """Write the file NAME of BUCKET here, under its own name or --output.
+
+    It has another name until it is whole and its digest was checked.
+    """
+    bucket, target = given_bucket(bucket), _target(name, output)
+    if target is not None and target.exists() and not force:
+        raise UsageError(f"{target} exists already: say --force, or --output FILE")
+    shown = Progress()
+    try:
+        if target is None:
+            stoppable(
+                connection, True, "getting",
+                lambda w: _copied(w.client, bucket, name, sys.stdout.buffer, shown),
+            )  # fmt: skip
+            return
+        found = _into(connection, bucket, name, target, shown)
+    finally:
+        shown.end()
+    if as_json:
+        click.echo(clean_json(json.dumps({**dataclasses.asdict(found), "file": str(target)})))
+        return
+    size = f"{bytes_text(found.size_bytes)}, {counted(found.chunks_count, 'chunk')}"
+    click.echo(clean_line(f"{found.name}: {size}, digest checked, in {target}"))
+
+
+def _target(name: str, output: str | None) -> Path | None:
+    """Return the file to write, None for stdout; raises UsageError without a usable name."""
+    if output == "-":
+        return None
+    if output is not None:
+        return user_path(output)
+    own = Path(name).name
+    if not own or own in (".", "..") or clean_line(own) != own:
+        raise UsageError(f"{name!r} is no name of a file here: say --output FILE")
+    return Path(own)
+
+
+def _into(
+    connection: Connection, bucket: str, name: str, target: Path, shown: Progress
+) -> StoredObject:
+    part = target.absolute().parent / f".{target.name}.part"
+    try:
+        with part.open("wb") as file:
+            found = stoppable(
+                connection, True, "getting",
+                lambda w: _copied(w.client, bucket, name, file, shown),
+            )  # fmt: skip
+            file.flush()
+            os.fsync(file.fileno())
+        part.replace(target)
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return found
+
+
+async def _copied(
+    client: Client, bucket: str, name: str, file: BinaryIO, shown: Progress
+) -> StoredObject:
+    wanted = await read_object(client, bucket, name)
+    told = functools.partial(shown.tell, name, whole_bytes=wanted.size_bytes)
+    return await copy_object(client, wanted, file, told)
+
+
+@click.command()
+@_in_store
+@click.argument("name", required=False)
+@change_flags
+@connection_options
+def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> None:
+    """Delete the file NAME of BUCKET; without NAME, BUCKET with all that is in it."""
+    bucket = given_bucket(bucket)
+    if name is None:
+        change = PreviewChange(0, "delete_stream", f"{OBJECTS}{bucket}")
+        print_changed(done_when_confirmed(connection, change, words), words["as_json"])
+        return
+
+    async def work(writer: Writer, confirmed: str | None) -> Changed:
+        return await delete_object(writer, ObjectChange(bucket, name, confirmed=confirmed))
+
+    print_changed(written(connection, words, work), words["as_json"])
+
+
+@click.group("object")
+def object_store() -> None:
+    """Store and fetch files in object stores."""
+
+
+for _command in (add, get, info, ls, put, rm):
+    object_store.add_command(_command)

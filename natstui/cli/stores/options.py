@@ -1,0 +1,122 @@
+"""Names of buckets and keys on the command line, and the options of a new one."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from natstui.cli.complete import buckets, keys
+from natstui.cli.manage.writing import confirmation, print_changed, refuse_read_only
+from natstui.cli.manage.writing import run_with_writer as run
+from natstui.config import Connection
+from natstui.errors import UsageError
+from natstui.jetstream.managing.apply import apply
+from natstui.model.assets.buckets import (
+    MOST_HISTORY,
+    BucketOptions,
+    is_bucket,
+    is_key,
+    is_key_filter,
+)
+from natstui.model.assets.fields import Config
+from natstui.model.records.managing import Change
+from natstui.units import parse_bytes, parse_duration_ns
+
+in_bucket = click.argument("bucket", shell_complete=buckets)
+"""The argument BUCKET of a command about keys."""
+key_name = click.argument("key", shell_complete=keys)
+"""The argument KEY of a command about a key of BUCKET."""
+
+
+def given_bucket(name: str) -> str:
+    """Return a name that a bucket may have; raises UsageError."""
+    if not is_bucket(name):
+        raise UsageError(f"{name!r} is no name of a bucket: letters, digits, - and _")
+    return name
+
+
+def given_key(key: str) -> str:
+    """Return a key that may be; raises UsageError."""
+    if not is_key(key):
+        raise UsageError(f"{key!r} is no key: letters, digits, - _ = / and dots between words")
+    return key
+
+
+def given_filter(text: str) -> str:
+    """Return a key, or one with wildcards; raises UsageError."""
+    if not is_key_filter(text):
+        raise UsageError(f"{text!r} is neither a key nor one with * and > as words")
+    return text
+
+
+def _size(text: str | None, option: str) -> int:
+    try:
+        return -1 if text is None else parse_bytes(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def _duration(text: str | None, option: str) -> int:
+    try:
+        return 0 if text is None else parse_duration_ns(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
+
+
+def bucket_options(command: Callable[..., Any], *, of_keys: bool) -> Callable[..., Any]:
+    """Give a command that makes a bucket or store its options as `options: BucketOptions`."""
+
+    @functools.wraps(command)
+    def with_options(**words: Any) -> Any:
+        options = BucketOptions(
+            words.pop("description"),
+            words.pop("history", 1),
+            _duration(words.pop("ttl"), "--ttl"),
+            _duration(words.pop("marker_ttl", None), "--marker-ttl"),
+            words.pop("replicas"),
+            {"f": "file", "m": "memory"}.get(given := words.pop("storage"), given),
+            _size(words.pop("max_value_size", None), "--max-value-size"),
+            _size(words.pop("max_bucket_size"), "--max-bucket-size"),
+            words.pop("compress"),
+        )
+        return command(options=options, **words)
+
+    decorated: Callable[..., Any] = with_options
+    for option in reversed([*(_OF_KEYS if of_keys else ()), *_OF_BOTH]):
+        decorated = option(decorated)
+    return decorated
+
+
+_OF_KEYS = (
+    click.option(
+        "--history", type=click.IntRange(1, MOST_HISTORY), default=1,
+        help="So many values of each key; with 1 nothing overwritten can be put back.",
+    ),
+    click.option("--max-value-size", metavar="SIZE", help="Of one value."),
+    click.option("--marker-ttl", metavar="TIME", help="How long markers of what expired stay."),
+)  # fmt: skip
+_OF_BOTH = (
+    click.option("--ttl", metavar="TIME", help="How long everything is kept: 1d, 2M."),
+    click.option("--replicas", type=click.IntRange(1, 5), default=1, help="On so many servers."),
+    click.option("--storage", type=click.Choice(("file", "memory", "f", "m")), default="file"),
+    click.option("--max-bucket-size", metavar="SIZE", help="Of all together."),
+    click.option("--compress/--no-compress", default=False, help="Whether the server compresses."),
+    click.option("--description", metavar="TEXT", help="For people."),
+)
+
+
+def make_bucket(connection: Connection, config: Config, words: dict[str, Any]) -> None:
+    """Make the stream of a bucket or a store, and print it."""
+    refuse_read_only(connection, words["read_only"])
+    name, confirm = str(config["name"]), words["confirm"]
+    if connection.production:
+        question = f"This is production: this makes stream {name}"
+        confirm = confirmation(connection, name, question, yes=words["yes"], confirm=confirm)
+    change = Change(0, "create_stream", name, None, json.dumps(config), confirmed=confirm)
+    print_changed(
+        run(connection, words["read_only"], lambda w: apply(w, change)), words["as_json"]
+    )

@@ -1,0 +1,173 @@
+"""`natstui stream find|report` and `consumer find|report`: one look at all, and those wanted."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import fields
+from typing import Any, TypeVar
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.complete import on_stream
+from natstui.cli.health.look import look_at
+from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.options import as_json as json_flag
+from natstui.cli.options import connection_options
+from natstui.cli.text_table import stdout_width
+from natstui.cli.watch.conditions import Condition, parse_condition
+from natstui.cli.watch.consumers import (
+    ConsumerRow,
+    active_at_us,
+    consumer_rows,
+    consumer_table,
+)
+from natstui.cli.watch.json_lines import json_line
+from natstui.cli.watch.streams import StreamRow, stream_rows, stream_table
+from natstui.cli.watch.values import values
+from natstui.config import Connection
+from natstui.errors import RequestFailed, UsageError
+from natstui.model.assets.subjects import is_subject, overlap
+from natstui.model.live.state import State
+
+Found = TypeVar("Found", bound=StreamRow | ConsumerRow)
+Wanted = Callable[[Any], bool]
+
+_INTERVAL_S, _FOR_S = 0.3, 0.5
+
+_where = click.option(
+    "--where", "conditions", metavar="CONDITION", multiple=True,
+    help="As 'stored_msgs > 10k', over the fields of watch --json. Again: all must hold.",
+)  # fmt: skip
+_invert = click.option("--invert", is_flag=True, help="Those for which it does not hold.")
+_created = click.option("--created", metavar="TIME", help="Made longer ago than this: 2d.")
+_idle = click.option("--idle", metavar="TIME", help="Nothing happened for longer than this: 1h.")
+_names_only = click.option("--names", is_flag=True, help="Names alone, one a line.")
+
+
+def _seen(connection: Connection) -> State:
+    """Look at the server for a moment; raises RequestFailed when not everything was seen."""
+    state, problem, _ = asyncio.run(look_at(connection, _INTERVAL_S, _FOR_S, None))
+    if problem is not None:
+        raise RequestFailed(f"not all could be seen: {problem}")
+    return state
+
+
+def _conditions(kind: type[Found], words: dict[str, Any]) -> list[Condition]:
+    known = [field.name for field in fields(kind)]
+    texts = list(words["conditions"])
+    if words["created"]:
+        texts.append(f"created_at_us < {words['created']} ago")
+    return [parse_condition(text, known) for text in texts]
+
+
+def _matching(rows: Iterable[Found], wanted: Sequence[Wanted], *, invert: bool) -> list[Found]:
+    return [row for row in rows if all(one(row) for one in wanted) != invert]
+
+
+def _all_hold(conditions: Sequence[Condition]) -> Wanted:
+    return lambda row: all(one.holds(values(row)) for one in conditions)
+
+
+def _before(text: str | None, at_us: Callable[[Any], int | None]) -> list[Wanted]:
+    """Return what tells whether the last thing happened before a time, or never."""
+    if text is None:
+        return []
+    limit = parse_condition(f"at_us < {text} ago", ("at_us",))
+    return [lambda row: (found := at_us(row)) is None or limit.holds({"at_us": found})]
+
+
+@click.command("find")
+@_where
+@click.option("--subject", metavar="SUBJECT", help="Those that store some of this.")
+@click.option("--empty", is_flag=True, help="Without a message.")
+@click.option("--mirrored", is_flag=True, help="Mirrors.")
+@click.option("--sourced", is_flag=True, help="Those with sources.")
+@_idle
+@_created
+@_invert
+@_names_only
+@json_flag
+@connection_options
+def find_streams(connection: Connection, **words: Any) -> None:
+    """Find the streams that meet every condition."""
+    subject = words["subject"]
+    if subject is not None and not is_subject(subject):
+        raise UsageError(f"--subject: {subject!r} is not a valid subject")
+    wanted: list[Wanted] = [_all_hold(_conditions(StreamRow, words))]
+    wanted += [lambda row: not row.stored_msgs] if words["empty"] else []
+    wanted += [lambda row: row.mirror is not None] if words["mirrored"] else []
+    wanted += [lambda row: bool(row.sources)] if words["sourced"] else []
+    if subject is not None:
+        wanted.append(lambda row: any(overlap(subject, one) for one in row.subjects or ()))
+    wanted += _before(words["idle"], lambda row: row.last_at_us)
+    found = _matching(stream_rows(_seen(connection)), wanted, invert=words["invert"])
+    _print(found, [row.name for row in found], stream_table, words)
+
+
+@click.command("report")
+@json_flag
+@connection_options
+def report_streams(connection: Connection, as_json: bool, **_words: Any) -> None:
+    """Print what every stream holds and what flows, once."""
+    rows = sorted(stream_rows(_seen(connection)), key=lambda row: -row.stored_bytes)
+    _print(rows, [], stream_table, {"as_json": as_json, "names": False})
+
+
+@click.command("find")
+@click.argument("stream", required=False)
+@_where
+@click.option("--pull", is_flag=True, help="Those that clients ask for messages.")
+@click.option("--push", is_flag=True, help="Those that deliver to a subject.")
+@click.option("--bound", is_flag=True, help="Push consumers that somebody listens to.")
+@click.option("--pinned", is_flag=True, help="With a pinned client.")
+@_idle
+@_created
+@_invert
+@_names_only
+@json_flag
+@connection_options
+def find_consumers(connection: Connection, stream: str | None, **words: Any) -> None:
+    """Find the consumers, of STREAM or of all, that meet every condition."""
+    name = None if stream is None else given_name(stream)
+    wanted: list[Wanted] = [_all_hold(_conditions(ConsumerRow, words))]
+    wanted += [lambda row: row.pull is True] if words["pull"] else []
+    wanted += [lambda row: row.pull is False] if words["push"] else []
+    wanted += [lambda row: row.push_bound is True] if words["bound"] else []
+    wanted += [lambda row: row.pinned_client is not None] if words["pinned"] else []
+    wanted += _before(words["idle"], active_at_us)
+    every = [row for row in consumer_rows(_seen(connection)) if name in (None, row.stream)]
+    found = _matching(every, wanted, invert=words["invert"])
+    _print(found, [f"{row.stream} {row.name}" for row in found], consumer_table, words)
+
+
+@click.command("report")
+@on_stream
+@json_flag
+@connection_options
+def report_consumers(connection: Connection, stream: str, as_json: bool, **_words: Any) -> None:
+    """Print how far every consumer of STREAM is, once."""
+    name = given_name(stream)
+    state = _seen(connection)
+    if name not in state.streams.columns.name:
+        raise UsageError(f"there is no stream {name}")
+    rows = [row for row in consumer_rows(state) if row.stream == name]
+    _print(rows, [], consumer_table, {"as_json": as_json, "names": False})
+
+
+def _print(
+    rows: Sequence[Found],
+    names: Sequence[str],
+    table: Callable[[Sequence[Found], int | None], list[str]],
+    words: dict[str, Any],
+) -> None:
+    if words["as_json"]:
+        for row in rows:
+            click.echo(json_line(row))
+    elif words["names"]:
+        for name in names:
+            click.echo(clean_line(name))
+    else:
+        for line in table(rows, stdout_width()):
+            click.echo(line)

@@ -1,0 +1,55 @@
+"""Answers questions about the system around the account."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.connections import read_connection, read_connections
+from natstui.jetstream.system.servers import read_servers
+from natstui.jetstream.system.source import System
+from natstui.model.clients.connection import busiest
+from natstui.model.records.system import (
+    ReadConnection,
+    ReadConnections,
+    ReadServers,
+    SystemCommand,
+)
+
+
+class SystemCommands:
+    """Asks all servers, and the system account where there is one; both are kept."""
+
+    def __init__(self) -> None:
+        self._client: Client | None = None
+        self._system: System | None = None
+        self._servers: Servers | None = None
+
+    def _of(self, client: Client) -> tuple[Servers, System]:
+        if self._servers is None or self._system is None or self._client is not client:
+            self._client = client
+            # It knows who answered before, and waits no longer for the next answers.
+            self._servers = Servers(client)
+            self._system = System(client.connection)
+        return self._servers, self._system
+
+    async def answer(self, client: Client, command: SystemCommand) -> tuple[str, object]:
+        """Return a sentence and the answer; raises the request errors."""
+        servers, system = self._of(client)
+        match command:
+            case ReadConnections():
+                every = await read_connections(client, Servers(client), closed=command.closed)
+                return "connections of the account", busiest(every, command.rows_count)
+            case ReadConnection():
+                place = command.server_id, command.connection_id
+                return "the connection", await read_connection(client, Servers(client), *place)
+            case ReadServers():
+                return "the servers", await read_servers(servers, system)
+            case _:
+                assert_never(command)
+
+    async def close(self) -> None:
+        """End what was opened beside the connection."""
+        if self._system is not None:
+            await self._system.close()

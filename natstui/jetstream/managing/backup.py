@@ -1,0 +1,132 @@
+"""Backups: streams with their configuration, consumers and data, written into a folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from natstui import __version__
+from natstui.errors import NotFound, PermissionDenied
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.writer import Config
+from natstui.jetstream.managing.backup_folder import (
+    ABOUT_FILE,
+    CONFIG_FILE,
+    DATA_FILE,
+    FORMAT,
+    new_folder,
+    write_json,
+)
+from natstui.jetstream.managing.snapshot import Pace, take
+from natstui.units import moment_text
+
+OnProgress = Callable[[str, int, int], None]
+"""Called with the stream, the bytes written so far and those the stream takes on the server."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """The backup of one stream as it was written."""
+
+    stream: str
+    state: Config
+    consumers_count: int
+    data_bytes: int
+
+
+async def back_up_stream(
+    client: Client, stream: str, target: Path, pace: Pace, progress: OnProgress, *, consumers: bool
+) -> Written:
+    """Write a stream into a folder that does not exist yet.
+
+    Raises BackupError and the request errors; then there is no folder.
+    """
+    with new_folder(target) as folder:
+        return await _write(client, stream, folder, pace, progress, consumers=consumers)
+
+
+async def back_up_account(
+    client: Client, target: Path, pace: Pace, progress: OnProgress, *, consumers: bool
+) -> Sequence[Written]:
+    """Write every stream of the account into a folder; raises what `back_up_stream` raises.
+
+    A stream that is deleted meanwhile is left out.
+    """
+    names = sorted([name async for name in _names(client, "STREAM.NAMES", "streams")])
+    with new_folder(target) as folder:
+        written = []
+        for name in names:
+            own = folder / name
+            own.mkdir(mode=0o700)
+            try:
+                written.append(
+                    await _write(client, name, own, pace, progress, consumers=consumers)
+                )
+            except NotFound:
+                for left in own.iterdir():
+                    left.unlink()
+                own.rmdir()
+        write_json(
+            folder / ABOUT_FILE,
+            {**_made(client), "streams": [one.stream for one in written]},
+        )
+        return written
+
+
+async def _write(
+    client: Client, stream: str, folder: Path, pace: Pace, progress: OnProgress, *, consumers: bool
+) -> Written:
+    kept = await _consumers(client, stream) if consumers else []
+    info = json.loads(await client.request(f"STREAM.INFO.{stream}"))
+    whole_bytes = int(info["state"]["bytes"])
+    with (folder / DATA_FILE).open("wb") as file:
+        taken = await take(
+            client, stream, file, pace, lambda size: progress(stream, size, whole_bytes),
+            consumers=consumers,
+        )  # fmt: skip
+    about: dict[str, Any] = {
+        **_made(client),
+        "stream": stream,
+        "created": info["created"],
+        "files": {
+            CONFIG_FILE: {"sha256": write_json(folder / CONFIG_FILE, taken.answer)},
+            DATA_FILE: {"sha256": taken.sha256, "bytes": taken.data_bytes},
+        },
+        "consumers": kept,
+    }
+    write_json(folder / ABOUT_FILE, about)
+    return Written(stream, taken.answer["state"], len(kept or ()), taken.data_bytes)
+
+
+def _made(client: Client) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "natstui": __version__,
+        "made": moment_text(time.time_ns() // 1000) + "Z",
+        "server": client.link.server_name,
+        "account": client.link.account,
+    }
+
+
+async def _consumers(client: Client, stream: str) -> list[dict[str, Any]] | None:
+    """Return the durable consumers and how far they are; None when the user may not ask."""
+    try:
+        pages = [json.loads(page) async for page in client.pages(f"CONSUMER.LIST.{stream}")]
+    except PermissionDenied:
+        return None
+    return [
+        {key: row.get(key) for key in ("name", "config", "delivered", "ack_floor", "num_pending")}
+        for page in pages
+        for row in page.get("consumers") or ()
+        if row["config"].get("durable_name")
+    ]
+
+
+async def _names(client: Client, verb: str, of: str) -> Any:
+    async for page in client.pages(verb):
+        for name in json.loads(page).get(of) or ():
+            yield name

@@ -1,0 +1,229 @@
+"""Keys of a bucket: put, create, delete, purge, and the value before put back."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from natstui.errors import Conflict, NotFound, RequestFailed, UsageError
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import store
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
+from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.model.assets.buckets import (
+    KV,
+    OPERATION,
+    ROLLUP,
+    is_bucket,
+    is_key,
+    key_subject,
+    operation_of,
+)
+from natstui.model.assets.loss import Loss
+from natstui.model.records.managing import JournalEntry, KeyAction, Preview
+from natstui.units import bytes_text, counted
+
+_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_CHANGED = {10071, 10164}
+_TRIES_COUNT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChange:
+    """What shall be done to one key."""
+
+    action: KeyAction
+    bucket: str
+    key: str
+    value: bytes = b""
+    if_revision: int | None = None
+    """Only while this is the newest revision; 0: only while there is no value."""
+    ttl: str | None = None
+    confirmed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """What is stored under a key."""
+
+    revision: int
+    operation: str
+    value_bytes: int
+
+    @property
+    def has_value(self) -> bool:
+        return self.operation == "PUT"
+
+
+async def change_key(writer: Writer, asked: KeyChange, undoes: str | None = None) -> Changed:
+    """Change a key; raises Conflict when it is not at the revision that was asked for.
+
+    NotFound is raised for a bucket, or for a key that shall be deleted, that does not exist.
+    """
+    check_names(asked.bucket, asked.key)
+    for _ in range(_TRIES_COUNT):
+        bucket = await _bucket(writer, asked.bucket)
+        present = await _present(writer.client, asked.bucket, asked.key)
+        _check_revision(asked, present)
+        try:
+            return await _write(writer, asked, bucket, present, undoes)
+        except RequestFailed as error:
+            if error.err_code not in _CHANGED or asked.if_revision is not None:
+                raise
+            # Somebody was faster. What is overwritten has to be known, or it cannot be put back.
+    raise Conflict(f"key {asked.key} of {asked.bucket} changes too fast: nothing was written")
+
+
+def check_names(bucket: str, key: str) -> None:
+    """Raise UsageError for what cannot be a bucket or a key."""
+    if not is_bucket(bucket):
+        raise UsageError(f"{bucket!r} is no name of a bucket: letters, digits, - and _")
+    if not is_key(key):
+        raise UsageError(f"{key!r} is no key: letters, digits, - _ = / and dots between words")
+
+
+async def _bucket(writer: Writer, bucket: str) -> Asset:
+    try:
+        found = await read_asset(writer, "stream", f"{KV}{bucket}")
+    except NotFound as error:
+        raise NotFound(f"there is no bucket {bucket}", err_code=error.err_code) from error
+    if found.config.get("mirror"):
+        raise UsageError(f"{bucket} is a mirror of {found.config['mirror']['name']}: write there")
+    return found
+
+
+async def _present(client: Client, bucket: str, key: str) -> _Present:
+    """Return what is stored last under a key; revision 0 when nothing is."""
+    body = {"last_by_subj": key_subject(bucket, key)}
+    try:
+        reply = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))
+    except NotFound:
+        return _Present(0, "", 0)
+    message = reply["message"]
+    size_bytes = len(base64.b64decode(message.get("data") or ""))
+    return _Present(message["seq"], operation_of(_headers(message)), size_bytes)
+
+
+def _headers(message: Mapping[str, Any]) -> dict[str, str]:
+    lines = base64.b64decode(message.get("hdrs") or "").decode(errors="replace").split("\r\n")
+    pairs = (line.partition(":") for line in lines[1:] if line)
+    return {name: text.strip() for name, _, text in pairs}
+
+
+def _check_revision(asked: KeyChange, present: _Present) -> None:
+    what = f"key {asked.key} of {asked.bucket}"
+    if asked.if_revision == 0 and present.has_value:
+        raise Conflict(f"{what} exists already, at revision {present.revision}")
+    if asked.if_revision and asked.if_revision != present.revision:
+        raise Conflict(
+            f"{what} is at revision {present.revision}, not {asked.if_revision}: "
+            "nothing was written"
+        )
+    if asked.action == "delete_key" and not present.has_value:
+        raise NotFound(f"{asked.bucket} has no key {asked.key}")
+    if asked.action == "purge_key" and not present.revision:
+        raise NotFound(f"{asked.bucket} has no key {asked.key}")
+
+
+async def _write(
+    writer: Writer,
+    asked: KeyChange,
+    bucket: Asset,
+    present: _Present,
+    undoes: str | None,
+) -> Changed:
+    subject = key_subject(asked.bucket, asked.key)
+    if writer.client.prefix != "$JS.API":
+        subject = f"{writer.client.prefix}.{subject}"
+    headers = {_EXPECTED: str(present.revision)}
+    if asked.action != "put_key":
+        headers[OPERATION] = "DEL" if asked.action == "delete_key" else "PURGE"
+    if asked.action == "purge_key":
+        headers[ROLLUP] = "sub"
+    if asked.ttl:
+        headers["Nats-TTL"] = asked.ttl
+    kept = {"subject": subject, "payload_bytes": len(asked.value)}
+    before = {"revision": present.revision, "operation": present.operation}
+    loses = await _loses(writer.client, asked, bucket.config, present)
+    draft = JournalDraft(
+        asked.action, f"{KV}{asked.bucket}", asked.key, kept,
+        before if present.revision else None, undoes,
+        replace(bucket, loss=Loss((loses,) if loses else ())),
+    )  # fmt: skip
+    ack = await writer.send(
+        draft,
+        (asked.key, asked.confirmed),
+        lambda: store(writer.client, subject, asked.value, headers),
+        lambda found: {"revision": found.stored_seq},
+        loses,
+    )
+    done = {"put_key": "put", "delete_key": "deleted", "purge_key": "purged"}[asked.action]
+    text = f"key {asked.key} of {asked.bucket} {done}, revision {ack.stored_seq}"
+    return Changed(text, before if present.revision else None, {"revision": ack.stored_seq})
+
+
+async def _loses(
+    client: Client, asked: KeyChange, config: Mapping[str, Any], present: _Present
+) -> str | None:
+    """Return what is gone for good, None when nothing is that could be wanted back."""
+    if asked.action == "purge_key":
+        body = {"subjects_filter": key_subject(asked.bucket, asked.key)}
+        info = json.loads(await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body))
+        count = sum((info["state"].get("subjects") or {}).values())
+        return f"all {counted(count, 'revision')} of {asked.key} are removed for good"
+    if not present.has_value or config.get("max_msgs_per_subject") != 1:
+        return None
+    value = f"revision {present.revision} of {asked.key}, {bytes_text(present.value_bytes)}"
+    return f"{value}, is removed for good: {asked.bucket} keeps 1 value of a key"
+
+
+async def preview_put_back(writer: Writer, entry: JournalEntry) -> Preview:
+    """Return what taking a change of a key back would do; raises what `put_back` raises."""
+    asked = await _taking_back(writer, entry)
+    present = await _present(writer.client, asked.bucket, asked.key)
+    bucket = await _bucket(writer, asked.bucket)
+    loses = await _loses(writer.client, asked, bucket.config, present)
+    what = f"key {asked.key} of {asked.bucket}"
+    text = f"this will delete {what}, which had no value before"
+    if asked.action == "put_key":
+        text = f"this will give {what} its value before back, {bytes_text(len(asked.value))}"
+    question = f"{text}: {loses}" if loses else text
+    lines = (loses,) if loses else ()
+    return Preview(question, asked.key, loses is not None, lines, None, None)
+
+
+async def put_back(writer: Writer, entry: JournalEntry, confirmed: str | None) -> Changed:
+    """Take a change of a key back: the value before is put again, or the key deleted.
+
+    Raises Conflict when the key was changed since, or when the value before is gone.
+    """
+    asked = await _taking_back(writer, entry)
+    return await change_key(writer, replace(asked, confirmed=confirmed), entry.entry)
+
+
+async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
+    client = writer.client
+    bucket, key = entry.stream.removeprefix(KV), entry.consumer or ""
+    check_names(bucket, key)
+    after = json.loads(entry.after_json or "{}").get("revision")
+    before = json.loads(entry.before_json or "{}")
+    if (await _bucket(writer, bucket)).created_at_us != entry.created_at_us:
+        raise Conflict(f"{bucket} was made again since: nothing was done")
+    present = await _present(client, bucket, key)
+    if present.revision != after:
+        raise Conflict(f"key {key} of {bucket} was changed again since: nothing was done")
+    if before.get("operation") != "PUT":
+        return KeyChange("delete_key", bucket, key, if_revision=after)
+    try:
+        body = {"seq": before["revision"]}
+        message = json.loads(await client.request(f"STREAM.MSG.GET.{KV}{bucket}", body))["message"]
+    except NotFound as error:
+        raise Conflict(
+            f"the value of {key} at revision {before['revision']} is gone: {bucket} does not keep "
+            "enough of its history"
+        ) from error
+    value = base64.b64decode(message.get("data") or "")
+    return KeyChange("put_key", bucket, key, value, if_revision=after)

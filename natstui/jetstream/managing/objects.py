@@ -1,0 +1,182 @@
+"""Files in an object store: put and delete; what is half-made is taken away again."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from nats.nuid import NUID
+
+from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.storing import store
+from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
+from natstui.jetstream.managing.configure import Changed, read_asset
+from natstui.model.assets.buckets import (
+    CHUNK_BYTES,
+    OBJECTS,
+    ROLLUP,
+    chunk_subject,
+    digest_text,
+    info_subject,
+)
+from natstui.model.assets.loss import Loss
+from natstui.units import bytes_text
+
+_EXPECTED = "Nats-Expected-Last-Subject-Sequence"
+_CHANGED = {10071, 10164}
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectChange:
+    """A file to put, or to delete."""
+
+    bucket: str
+    name: str
+    description: str = ""
+    confirmed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """What a store knows of a file under its name."""
+
+    seq: int = 0
+    info: dict[str, Any] | None = None
+
+    @property
+    def is_there(self) -> bool:
+        return self.info is not None and not self.info.get("deleted")
+
+
+async def put_object(
+    writer: Writer, asked: ObjectChange, file: BinaryIO, progress: Callable[[int], None]
+) -> Changed:
+    """Store a file under a name; what was there is removed once the new one is whole.
+
+    Raises Conflict when somebody else stored one meanwhile: then nothing of this one stays.
+    """
+    store_found, present = await _found(writer, asked)
+    loss = _loss(asked, present, "is overwritten")
+    nuid = NUID().next().decode()
+
+    async def work() -> dict[str, Any]:
+        try:
+            return await _put(writer.client, asked, file, nuid, present, progress)
+        except (NatstuiError, asyncio.CancelledError) as error:
+            await _purge(writer.client, asked.bucket, nuid)
+            if isinstance(error, RequestFailed) and error.err_code in _CHANGED:
+                text = f"{asked.name} of {asked.bucket} was changed meanwhile: nothing was stored"
+                raise Conflict(text) from error
+            raise
+
+    draft = _draft("put_object", asked, replace(store_found, loss=loss))
+    info = await writer.send(
+        draft, (asked.name, asked.confirmed), work,
+        lambda made: {key: made[key] for key in ("size", "chunks", "digest")},
+        loss.text or None,
+    )  # fmt: skip
+    if present.is_there and present.info is not None and present.info.get("nuid"):
+        await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
+    text = f"{asked.name} stored in {asked.bucket}, {bytes_text(info['size'])}"
+    return Changed(text, present.info, info)
+
+
+async def _put(
+    client: Client,
+    asked: ObjectChange,
+    file: BinaryIO,
+    nuid: str,
+    present: _Present,
+    progress: Callable[[int], None],
+) -> dict[str, Any]:
+    digest, size_bytes, count = hashlib.sha256(), 0, 0
+    subject = chunk_subject(asked.bucket, nuid)
+    while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
+        await store(client, subject, chunk)
+        digest.update(chunk)
+        size_bytes, count = size_bytes + len(chunk), count + 1
+        progress(size_bytes)
+    info = {
+        "name": asked.name,
+        **({"description": asked.description} if asked.description else {}),
+        "options": {"max_chunk_size": CHUNK_BYTES},
+        "bucket": asked.bucket,
+        "nuid": nuid,
+        "size": size_bytes,
+        "mtime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "chunks": count,
+        "digest": digest_text(digest.digest()),
+    }
+    await _tell(client, asked, info, present)
+    return info
+
+
+async def _tell(
+    client: Client, asked: ObjectChange, info: dict[str, Any], present: _Present
+) -> None:
+    headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
+    subject = info_subject(asked.bucket, asked.name)
+    await store(client, subject, json.dumps(info).encode(), headers)
+
+
+async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
+    """Delete a file; raises NotFound when there is none."""
+    store_found, present = await _found(writer, asked)
+    if not present.is_there or present.info is None:
+        raise NotFound(f"{asked.bucket} has no object {asked.name}")
+    loss = _loss(asked, present, "is removed for good")
+    gone = {**present.info, "deleted": True, "size": 0, "chunks": 0, "digest": ""}
+
+    async def work() -> dict[str, Any]:
+        await _tell(writer.client, asked, gone, present)
+        return gone
+
+    draft = _draft("delete_object", asked, replace(store_found, loss=loss))
+    await writer.send(
+        draft, (asked.name, asked.confirmed), work, lambda _: {"deleted": True}, loss.text
+    )
+    if present.info.get("nuid"):
+        await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
+    return Changed(f"{asked.name} of {asked.bucket} deleted", present.info, None)
+
+
+def _draft(action: Any, asked: ObjectChange, found: Asset) -> JournalDraft:
+    kept = {"description": asked.description} if asked.description else {}
+    return JournalDraft(action, f"{OBJECTS}{asked.bucket}", asked.name, kept, found=found)
+
+
+def _loss(asked: ObjectChange, present: _Present, what: str) -> Loss:
+    if not present.is_there or present.info is None:
+        return Loss()
+    size = bytes_text(int(present.info.get("size") or 0))
+    return Loss((f"{asked.name}, {size}, {what}",))
+
+
+async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
+    """Return the store, and what it knows of the name; raises NotFound without a store."""
+    stream = f"{OBJECTS}{asked.bucket}"
+    try:
+        found = await read_asset(writer, "stream", stream)
+    except NotFound as error:
+        raise NotFound(f"there is no object store {asked.bucket}", err_code=10059) from error
+    body = {"last_by_subj": info_subject(asked.bucket, asked.name)}
+    try:
+        reply = json.loads(await writer.client.request(f"STREAM.MSG.GET.{stream}", body))
+    except NotFound:
+        return found, _Present()
+    message = reply["message"]
+    info: dict[str, Any] = json.loads(base64.b64decode(message.get("data") or ""))
+    return found, _Present(message["seq"], info)
+
+
+async def _purge(client: Client, bucket: str, nuid: str) -> None:
+    """Remove the parts of a file that nothing names any more."""
+    filter_subject = chunk_subject(bucket, nuid)
+    await client.request(f"STREAM.PURGE.{OBJECTS}{bucket}", {"filter": filter_subject})

@@ -1,0 +1,256 @@
+"""Restoring a stream from a backup: never over one that exists, and compared when it is there.
+
+The server shows a stream while it is still being restored, and keeps what it has of one that broke
+off. Until it was compared, it therefore has `MARK` in its metadata.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from natstui.errors import (
+    Conflict,
+    NatstuiError,
+    NotFound,
+    PermissionDenied,
+    RequestFailed,
+    UsageError,
+)
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import NEVER, time_us
+from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
+from natstui.jetstream.managing.backup_folder import DATA_FILE, Backup
+from natstui.jetstream.managing.snapshot import Pace, Progress, give
+from natstui.model.assets.fields import number_at, without_server_metadata
+from natstui.units import counted, moment_text
+
+MARK = "io.natstui.restoring"
+_CONSUMERS_S = 20.0
+_LOOK_AGAIN_S = 0.2
+_TAKEN = {10058, 10065, 10130}
+"""The name, or one of the subjects, is somebody else's."""
+_BUCKETS = {"KV_": "key-value bucket", "OBJ_": "object store"}
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How a stream shall be restored."""
+
+    backup: Backup
+    name: str
+    replicas: int | None = None
+    subjects: tuple[str, ...] = ()
+    """Other subjects than before; messages keep theirs."""
+    confirmed: str | None = None
+
+    @property
+    def config(self) -> Config:
+        """Return the configuration it is to have; raises UsageError for one that cannot work."""
+        config = {**without_server_metadata(self.backup.config), "name": self.name}
+        kind = next((word for start, word in _BUCKETS.items()
+                     if self.backup.stream.startswith(start)), None)  # fmt: skip
+        if kind and (self.name != self.backup.stream or self.subjects):
+            raise UsageError(
+                f"{self.backup.stream} is a {kind}: its name is in the subject of every message, "
+                "so that it cannot have another one"
+            )
+        if self.replicas is not None:
+            config["num_replicas"] = self.replicas
+        if self.subjects:
+            config["subjects"] = list(self.subjects)
+        return config
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """A stream as it is on the server, compared with its backup."""
+
+    name: str
+    state: Config
+    consumers_count: int
+    remarks: tuple[str, ...] = ()
+    """What is otherwise than in the backup, and may be."""
+
+
+async def refuse_present(client: Client, name: str) -> None:
+    """Raise Conflict when there is a stream of that name already."""
+    try:
+        info = json.loads(await client.request(f"STREAM.INFO.{name}"))
+    except NotFound:
+        return
+    since = (info["config"].get("metadata") or {}).get(MARK)
+    if since is not None:
+        raise Conflict(
+            f"stream {name} was left by a restore that began at {since} and did not end: it may "
+            f"be a part only; natstui stream rm {name} removes it"
+        )
+    raise Conflict(f"stream {name} exists already: nothing is restored over it; say --as NAME")
+
+
+async def restore_stream(
+    writer: Writer, wanted: Wanted, pace: Pace, progress: Progress
+) -> Restored:
+    """Make a stream of a backup and compare both.
+
+    Raises Conflict when there is one of that name, RequestFailed when it is not as it was or the
+    data is not whole: of such a one nothing stays on the server.
+    """
+    config = wanted.config
+    await refuse_present(writer.client, wanted.name)
+    asked = {
+        "folder": str(wanted.backup.folder),
+        "stream": wanted.backup.stream,
+        "messages": wanted.backup.state.get("messages"),
+        **({"replicas": wanted.replicas} if wanted.replicas is not None else {}),
+    }
+
+    async def work() -> Config:
+        return await _given(writer.client, wanted.backup, config, pace, progress)
+
+    draft = JournalDraft(
+        "restore_stream", wanted.name, None, asked,
+        doubt=f"a part of {wanted.name} may be on the server, marked as {MARK}",
+    )  # fmt: skip
+    await writer.send(draft, (wanted.name, wanted.confirmed), work, lambda reply: reply["config"])
+    restored = await _compared(writer.client, wanted)
+    if _can_be_marked(config):
+        await _unmark(writer, wanted, config)
+    return restored
+
+
+async def _given(
+    client: Client, backup: Backup, config: Config, pace: Pace, progress: Progress
+) -> Config:
+    marked = config
+    if _can_be_marked(config):
+        since = moment_text(time.time_ns() // 1000) + "Z"
+        marked = {**config, "metadata": {**(config.get("metadata") or {}), MARK: since}}
+    try:
+        with (backup.folder / DATA_FILE).open("rb") as file:
+            return await give(client, marked, backup.state, file, pace, progress)
+    except (NatstuiError, asyncio.CancelledError) as error:
+        if isinstance(error, RequestFailed) and error.err_code in _TAKEN:
+            raise  # somebody made one meanwhile, and that one is not ours
+        left = await _removed(client, config["name"], marked)
+        if left and isinstance(error, NatstuiError):
+            raise RequestFailed(f"{error}; {left}") from error
+        raise
+
+
+def _can_be_marked(config: Config) -> bool:
+    """Tell whether the mark could be taken away again: not of what is sealed."""
+    return not config.get("sealed")
+
+
+async def _removed(client: Client, name: str, marked: Config) -> str:
+    """Remove what a restore left, and say it; nothing when nothing was left."""
+    try:
+        info = json.loads(await client.request(f"STREAM.INFO.{name}"))
+        mark = (marked.get("metadata") or {}).get(MARK)
+        if mark is None or (info["config"].get("metadata") or {}).get(MARK) != mark:
+            return f"a stream {name} is on the server, and may be a part of it"
+        await client.request(f"STREAM.DELETE.{name}")
+    except NotFound:
+        return ""
+    except NatstuiError as error:
+        return f"a part of {name} may be on the server and could not be removed ({error})"
+    return "what was restored until then was removed"
+
+
+async def _unmark(writer: Writer, wanted: Wanted, config: Config) -> None:
+    """Take the mark away: from now on it is a stream as every other."""
+    found = json.loads(await writer.client.request(f"STREAM.INFO.{wanted.name}"))["config"]
+    metadata = {key: text for key, text in (found.get("metadata") or {}).items() if key != MARK}
+    plain = {**found, "metadata": metadata}
+    try:
+        await writer.client.request(f"STREAM.UPDATE.{wanted.name}", plain)
+    except NatstuiError as error:
+        raise RequestFailed(
+            f"{wanted.name} is restored and as it was, but its mark {MARK} could not be taken "
+            f"away ({error})"
+        ) from error
+
+
+async def _compared(client: Client, wanted: Wanted) -> Restored:
+    """Read a restored stream again; raises RequestFailed when it is not as in its backup."""
+    backup = wanted.backup
+    names = await _consumers(client, wanted)
+    state = json.loads(await client.request(f"STREAM.INFO.{wanted.name}"))["state"]
+    wrong, remarks = differences_of(backup, state)
+    missing = set(backup.consumers or ()) - set(names)
+    if missing:
+        wrong.append(f"without {counted(len(missing), 'consumer')}: {', '.join(sorted(missing))}")
+    if wrong:
+        raise RequestFailed(
+            f"{wanted.name} is restored, but not as it was: {'; '.join(wrong)}; it is "
+            f"still marked as {MARK}, and natstui stream rm {wanted.name} removes it"
+        )
+    remarks += await _read_again(client, backup)
+    return Restored(wanted.name, state, len(names), tuple(remarks))
+
+
+async def _read_again(client: Client, backup: Backup) -> list[str]:
+    """Return which sources were made again since the backup.
+
+    The server takes such a one for another stream than the one it has read, and begins anew.
+    """
+    found, last = list[str](), str(backup.state.get("last_ts") or NEVER)
+    for source in backup.config.get("sources") or ():
+        if source.get("external") or not backup.state.get("messages"):
+            continue
+        try:
+            info = json.loads(await client.request(f"STREAM.INFO.{source['name']}"))
+        except (NotFound, PermissionDenied):
+            continue
+        if time_us(info["created"]) > time_us(last):
+            name = source["name"]
+            found.append(f"its source {name} was made again: what {name} holds comes once more")
+    return found
+
+
+def differences_of(backup: Backup, state: Config) -> tuple[list[str], list[str]]:
+    """Return what is wrong with a restored stream, and what is otherwise but may be."""
+    was, remarks = backup.state, list[str]()
+    newer = number_at(state, "last_seq") - number_at(was, "last_seq")
+    gone = number_at(was, "messages") + max(0, newer) - number_at(state, "messages")
+    if newer > 0:
+        remarks.append(f"{counted(newer, 'message')} stored meanwhile")
+    config = backup.config
+    if gone > 0 and (config.get("max_age") or config.get("allow_msg_ttl")):
+        remarks.append(f"{counted(gone, 'message')} expired since the backup")
+        return ([] if newer >= 0 else [_other("last sequence", was, state, "last_seq")]), remarks
+    exact = {"messages": "messages", "first sequence": "first_seq"}
+    exact |= {"bytes": "bytes", "last sequence": "last_seq", "subjects": "num_subjects"}
+    if not was.get("messages"):
+        del exact["first sequence"]  # an empty one may say 0, or the next
+    if newer > 0:
+        exact = {"first sequence": "first_seq"} if was.get("messages") else {}
+    wrong = [
+        _other(label, was, state, key)
+        for label, key in exact.items()
+        if number_at(was, key) != number_at(state, key)
+    ]
+    if newer > 0 and gone:
+        wrong.append(f"{counted(abs(gone), 'message')} {'less' if gone > 0 else 'more'}")
+    return wrong, remarks
+
+
+def _other(label: str, was: Config, state: Config, key: str) -> str:
+    return f"{label} {number_at(state, key):,} instead of {number_at(was, key):,}"
+
+
+async def _consumers(client: Client, wanted: Wanted) -> Sequence[str]:
+    """Return the names of the consumers; those of a replicated stream come a moment later."""
+    until_s = time.monotonic() + _CONSUMERS_S
+    while True:
+        names: list[Any] = []
+        async for page in client.pages(f"CONSUMER.NAMES.{wanted.name}"):
+            names += json.loads(page).get("consumers") or ()
+        if set(wanted.backup.consumers or ()) <= set(names) or time.monotonic() > until_s:
+            return names
+        await asyncio.sleep(_LOOK_AGAIN_S)

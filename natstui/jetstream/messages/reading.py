@@ -1,0 +1,152 @@
+"""Stored messages in their order as fast as they come, and new ones as they are stored.
+
+A consumer without acknowledgements reads them. Nothing is delivered to anybody else for it, and
+the server removes it when it is left.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import uuid
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.errors import NotFound, PermissionDenied, ServerGone
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.messages.decode import pairs_of
+from natstui.jetstream.messages.pull import answered_place
+from natstui.model.assets.defaults import consumer_request
+
+Policy = Literal["all", "last_per_subject", "new"]
+
+_HEARTBEAT_S = 5
+_SILENT_S = 15.0
+_UNUSED_S = 60
+_AGAIN_S = 1.0
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """One message, and how many follow it at this moment."""
+
+    subject: str
+    stream_seq: int
+    stored_at_us: int
+    headers: tuple[tuple[str, str], ...]
+    payload: bytes
+    left_msgs: int
+
+
+@dataclass
+class Reader:
+    """Reads a stream from a moment on; use it with `async with`, then `async for`.
+
+    After a lost connection it goes on with the message after the last one it read.
+    """
+
+    client: Client
+    stream: str
+    filter_subjects: tuple[str, ...] = ()
+    policy: Policy = "all"
+    from_seq: int | None = None
+    headers_only: bool = False
+    waiting_msgs: int = 0
+    """How many there were to read when it began."""
+    _name: str = ""
+    _consumer_seq: int = 0
+    _last_seq: int = 0
+    _arrived: asyncio.Queue[Msg] = field(default_factory=asyncio.Queue)
+    _subscription: Subscription | None = None
+
+    async def __aenter__(self) -> Self:
+        self.waiting_msgs = await self._begin(self.policy, self.from_seq)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._leave()
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Read:
+        while True:
+            msg = await self._next()
+            if msg is None:
+                await self._go_on()
+                continue
+            if (msg.headers or {}).get("Status"):
+                if msg.reply:  # the server waits until we are so far
+                    await self.client.publish(msg.reply)
+                continue
+            _, _, numbers = answered_place(msg.reply)
+            _, stream_seq, consumer_seq, at_ns, left = map(int, numbers)
+            if consumer_seq != self._consumer_seq + 1:
+                await self._go_on()
+                continue
+            self._consumer_seq, self._last_seq = consumer_seq, stream_seq
+            return Read(
+                msg.subject, stream_seq, at_ns // 1000, pairs_of(msg.headers), msg.data, left
+            )
+
+    async def _next(self) -> Msg | None:
+        """Return the next message; None when the server is silent, which it never is for long."""
+        if not self._arrived.empty():
+            return self._arrived.get_nowait()
+        try:
+            async with asyncio.timeout(_SILENT_S):
+                return await self._arrived.get()
+        except TimeoutError:
+            return None
+
+    async def _begin(self, policy: str, from_seq: int | None) -> int:
+        self._arrived, self._consumer_seq = asyncio.Queue(), 0
+        self._name = f"natstui-{uuid.uuid4().hex[:12]}"
+        inbox = self.client.nc.new_inbox()
+        self._subscription = await self.client.subscribe(inbox, self._arrived.put)
+        config: dict[str, Any] = {
+            "name": self._name,
+            "deliver_subject": inbox,
+            "deliver_policy": policy,
+            "filter_subjects": list(self.filter_subjects),
+            "ack_policy": "none",
+            "max_deliver": 1,
+            "mem_storage": True,
+            "num_replicas": 1,
+            "inactive_threshold": _UNUSED_S * _NS,
+            "headers_only": self.headers_only,
+            "flow_control": True,
+            "idle_heartbeat": _HEARTBEAT_S * _NS,
+        }
+        if from_seq is not None:
+            config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
+        verb, body = consumer_request(self.stream, self._name, config, "create")
+        made = json.loads(await self.client.request(verb, body))
+        return int(made.get("num_pending") or 0)
+
+    async def _go_on(self) -> None:
+        """Begin again after the last message that was read, as soon as there is a connection."""
+        await self._leave()
+        policy = self.policy if not self._last_seq else "all"
+        from_seq = self._last_seq + 1 if self._last_seq else self.from_seq
+        while True:
+            try:
+                await self._begin(policy, from_seq)
+                return
+            except ServerGone:
+                await asyncio.sleep(_AGAIN_S)
+
+    async def _leave(self) -> None:
+        """Remove the consumer; without a connection the server does it soon."""
+        if self.client.link.state != "connected":
+            return
+        if self._subscription is not None:
+            await self._subscription.unsubscribe()
+        try:
+            await self.client.request(f"CONSUMER.DELETE.{self.stream}.{self._name}")
+        except (NotFound, PermissionDenied, ServerGone):
+            return  # the server removes it itself when nobody listens

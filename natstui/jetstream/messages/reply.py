@@ -1,0 +1,129 @@
+"""Answering requests on a subject, each once, until it is stopped or enough came."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from nats.aio.msg import Msg
+
+from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.writer import JournalDraft, Writer
+from natstui.jetstream.messages.decode import pairs_of
+from natstui.model.assets.subjects import overlap
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What is sent back."""
+
+    payload: bytes
+    headers: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that came."""
+
+    number: int
+    subject: str
+    headers: tuple[tuple[str, str], ...]
+    payload: bytes
+
+
+Answering = Callable[[Asked], Awaitable[Reply]]
+
+
+@dataclass
+class Responder:
+    """Answers on one subject; `told` is called with a sentence for what is not answered."""
+
+    subject: str
+    queue: str
+    most_count: int | None
+    answering: Answering
+    told: Callable[[str], None]
+    listening: Callable[[], None]
+    confirmed: str | None = None
+    replies_count: int = 0
+    stopped: asyncio.Event = field(default_factory=asyncio.Event)
+    _busy: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _asked_count: int = 0
+    _failed: BaseException | None = None
+
+    async def serve(self, writer: Writer) -> None:
+        """Answer until it is stopped, and journal that; raises Refused and the request errors.
+
+        A subject of the API of the server is never answered: an answer there would be a request
+        of ours, in the words of whoever asked.
+        """
+        if overlap(self.subject, "$JS.>") or overlap(self.subject, "$SYS.>"):
+            raise RequestFailed(f"{self.subject} is what servers answer: give a narrower subject")
+        kept = {"subject": self.subject, **({"queue": self.queue} if self.queue else {})}
+        draft = JournalDraft("reply", "", None, kept, doubt="some may have been answered")
+        await writer.send(
+            draft,
+            (self.subject, self.confirmed),
+            lambda: self._serve(writer.client),
+            lambda count: {"replies_count": count},
+        )
+
+    async def _serve(self, client: Client) -> int:
+        async def take(msg: Msg) -> None:
+            async with self._busy:
+                await self._take(client, msg)
+
+        subscription = await client.subscribe(self.subject, take, self._end, queue=self.queue)
+        limit_s = client.connection.request_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await (await client.nc.ping())
+        except TimeoutError as error:
+            raise RequestTimedOut(self.subject, limit_s) from error
+        if self._failed is None:
+            self.listening()
+        await self.stopped.wait()
+        async with self._busy:  # the one that is being answered has its answer
+            if client.link.state == "connected":
+                await subscription.unsubscribe()
+        if self._failed is not None:
+            raise self._failed
+        return self.replies_count
+
+    async def _take(self, client: Client, msg: Msg) -> None:
+        if self.stopped.is_set():
+            return
+        if not msg.reply or overlap(msg.reply, "$JS.>") or overlap(msg.reply, "$SYS.>"):
+            why = "its answer would be a request to the server" if msg.reply else "none is asked"
+            self.told(f"no answer to a message on {msg.subject}: {why}")
+            return
+        self._asked_count += 1
+        number = self._asked_count
+        try:
+            answer = await self.answering(
+                Asked(number, msg.subject, pairs_of(msg.headers), msg.data)
+            )
+            await self._send(client, msg.reply, answer)
+        except PermissionDenied as error:
+            self._end(error)
+        except NatstuiError as error:
+            self.told(f"no answer to a request on {msg.subject}: {error}")
+        else:
+            self.replies_count += 1
+        if number == self.most_count:
+            self.stopped.set()
+
+    async def _send(self, client: Client, to: str, answer: Reply) -> None:
+        headers = dict(answer.headers) or None
+        if self.replies_count:
+            await client.publish(to, answer.payload, headers=headers)
+            return
+        # Who may not send the first one may send none; asking each time would take its time.
+        async with client.telling(to):
+            await client.publish(to, answer.payload, headers=headers)
+
+    def _end(self, error: BaseException) -> None:
+        self._failed = error
+        self.stopped.set()

@@ -1,0 +1,140 @@
+"""Questions to every server at once: answers are compressed, bounded, and joined by server."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping
+from contextlib import aclosing
+from dataclasses import dataclass
+
+import msgspec
+from nats.aio.msg import Msg
+
+from natstui.clean import clean_line
+from natstui.errors import PermissionDenied, RequestFailed
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import read
+
+_QUIET_S = 1.0
+"""Nobody tells how many servers there are: after so long without an answer, those were all."""
+_MOST_BYTES = 64 * 1024 * 1024
+"""An answer may grow to so much when it is unpacked."""
+_GZIP = 31
+"""The word for zlib that means gzip."""
+
+
+class _Who(msgspec.Struct):
+    id: str
+    name: str = ""
+    cluster: str | None = None
+    ver: str | None = None
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    description: str = ""
+
+
+class _Reply(msgspec.Struct):
+    server: _Who
+    data: msgspec.Raw = msgspec.Raw(b"null")
+    error: _Error | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAnswer:
+    """What one server told; `data` is raw JSON."""
+
+    server_id: str
+    name: str
+    cluster: str | None
+    version: str | None
+    data: bytes
+
+
+class Servers:
+    """All servers of the cluster; it remembers who answered, and waits no longer for the next."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._known: dict[str, str] = {}
+        self.asked_count = 0
+        """How many questions were sent."""
+
+    async def ask(self, subject: str, body: Mapping[str, object]) -> list[ServerAnswer]:
+        """Return the answer of every server, each once.
+
+        Raises PermissionDenied and RequestFailed with how an operator opens the subject,
+        RequestTimedOut, and ServerGone.
+        """
+        self.asked_count += 1
+        limit_s = self._client.connection.request_timeout_s
+        found: dict[str, ServerAnswer] = {}
+        asking = self._client.answers(
+            subject,
+            json.dumps(body).encode(),
+            timeout_s=limit_s,
+            quiet_s=_QUIET_S,
+            # Without it, an answer may be more than the connection may hold, and cost it.
+            headers={"Accept-Encoding": "gzip"},
+        )
+        try:
+            async with aclosing(asking) as replies:
+                async for message in replies:
+                    one = _answer_of(subject, message)
+                    # Over leafnodes the same server may answer twice.
+                    found.setdefault(one.server_id, one)
+                    if self._known and found.keys() >= self._known.keys():
+                        break
+        except PermissionDenied as denied:
+            raise _opened_by(denied) from denied
+        self._known |= {one.server_id: one.name for one in found.values()}
+        return list(found.values())
+
+    def silent(self, answers: list[ServerAnswer]) -> tuple[str, ...]:
+        """Return the names of servers that answered before and not now."""
+        told = {one.server_id for one in answers}
+        return tuple(name for server_id, name in self._known.items() if server_id not in told)
+
+
+def _answer_of(subject: str, message: Msg) -> ServerAnswer:
+    headers = message.headers or {}
+    if headers.get("Status") == "503":
+        sentence = (
+            f'nobody answers on "{subject}": the server is older than 2.4, or has no system '
+            "account, which an operator names as system_account in its configuration"
+        )
+        raise RequestFailed(sentence, code=503)
+    data = message.data
+    if headers.get("Content-Encoding") == "gzip":
+        data = _unpacked(subject, data)
+    reply = read(subject, data, _Reply)
+    if reply.error is not None:
+        said = clean_line(reply.error.description)
+        raise RequestFailed(f"{subject}: {said} ({reply.error.code})", code=reply.error.code)
+    who = reply.server
+    return ServerAnswer(who.id, who.name or who.id, who.cluster, who.ver, bytes(reply.data))
+
+
+def _unpacked(subject: str, data: bytes) -> bytes:
+    """Return what was packed with gzip; raises RequestFailed when it is too much, or broken."""
+    unpacking = zlib.decompressobj(_GZIP)
+    try:
+        whole = unpacking.decompress(data, _MOST_BYTES)
+    except zlib.error as error:
+        raise RequestFailed(f"{subject}: the answer cannot be unpacked ({error})") from error
+    if not unpacking.eof:
+        most = f"{_MOST_BYTES // 1024 // 1024} MiB"
+        raise RequestFailed(f"{subject}: the answer is cut short, or larger than {most}")
+    return whole
+
+
+def _opened_by(denied: PermissionDenied) -> PermissionDenied:
+    """Return the same refusal with how an operator takes it back."""
+    word = "publish" if denied.kind == "publish" else "subscribe"
+    advice = (
+        f"; an operator adds it to the user's permissions, {word}: {{ allow: "
+        f'"{denied.subject}" }}, or with nsc edit user --allow-{word[:3]} "{denied.subject}"'
+    )
+    return PermissionDenied(denied.subject, denied.kind, advice)

@@ -1,0 +1,81 @@
+"""The servers' monitoring ports (HTTP), asked for what the system account would tell."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+
+import msgspec
+
+from natstui.clean import clean_line
+from natstui.config import Connection
+from natstui.errors import RequestFailed
+from natstui.jetstream.connection.authentication import tls_options
+from natstui.jetstream.connection.replies import read
+from natstui.jetstream.system.asking import ServerAnswer
+
+_MOST_BYTES = 64 * 1024 * 1024
+
+
+class _Whose(msgspec.Struct):
+    server_id: str
+    server_name: str = ""
+
+
+class MonitoringPorts:
+    """All monitoring ports that are named; each is one server's own."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._context: ssl.SSLContext | None = None
+        if any(one.startswith("https://") for one in connection.monitoring):
+            self._context = tls_options(connection, wanted=True)["tls"]
+        self.silent: dict[str, str] = {}
+        """Address → why it did not answer, of the last question."""
+
+    async def ask(self, path: str, options: Mapping[str, object]) -> list[ServerAnswer]:
+        """Return what each server answers, as `/varz`; raises RequestFailed when none does."""
+        query = "&".join(f"{name}={value}" for name, value in options.items())
+        urls = [f"{one.rstrip('/')}{path}?{query}" for one in self._connection.monitoring]
+        found = await asyncio.gather(*(asyncio.to_thread(self._get, url) for url in urls))
+        self.silent = {
+            _place(url): it for url, it in zip(urls, found, strict=True) if isinstance(it, str)
+        }
+        answers = [it for it in found if isinstance(it, ServerAnswer)]
+        if not answers:
+            told = "; ".join(f"{url}: {why}" for url, why in self.silent.items())
+            raise RequestFailed(f"no monitoring port answers: {told}")
+        # Two addresses may lead to the same server.
+        return list({one.server_id: one for one in answers}.values())
+
+    def _get(self, url: str) -> ServerAnswer | str:
+        """Return an answer, or why there is none."""
+        limit_s = self._connection.request_timeout_s
+        # Never through a proxy of the environment: these ports are inside.
+        opener = urllib.request.build_opener(
+            urllib.request.ProxyHandler({}), urllib.request.HTTPSHandler(context=self._context)
+        )
+        try:
+            with opener.open(url, timeout=limit_s) as reply:
+                data = reply.read(_MOST_BYTES + 1)
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            reason = error.reason if isinstance(error, urllib.error.URLError) else error
+            return clean_line(str(reason)) or type(error).__name__
+        if len(data) > _MOST_BYTES:
+            return f"its answer is more than {_MOST_BYTES // 1024 // 1024} MiB"
+        try:
+            whose = read(_place(url), data, _Whose)
+        except RequestFailed as error:
+            return str(error)
+        name = whose.server_name or whose.server_id
+        return ServerAnswer(whose.server_id, name, None, None, data)
+
+
+def _place(url: str) -> str:
+    """Return an address without its query, and without a user."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://{rest.partition('?')[0].rpartition('@')[2]}"

@@ -1,0 +1,103 @@
+"""Who holds a consumer: the listeners of a push consumer, the clients that pull from another."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+
+import msgspec
+from nats.aio.msg import Msg
+
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.replies import read
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.connections import listeners
+from natstui.jetstream.system.reply_tap import Noted, ReplyTap
+from natstui.model.clients.matching import Listener, listeners_of
+from natstui.model.clients.requests import Heard
+
+_API = "$JS.API"
+_NEXT = "CONSUMER.MSG.NEXT"
+
+
+class _Config(msgspec.Struct):
+    deliver_subject: str | None = None
+    deliver_group: str | None = None
+
+
+class _Group(msgspec.Struct):
+    pinned_client_id: str = ""
+
+
+class _Info(msgspec.Struct):
+    config: _Config
+    num_waiting: int = 0
+    priority_groups: list[_Group] | None = None
+
+
+class _Pull(msgspec.Struct):
+    batch: int = 1
+    expires: int = 0
+    id: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerToHold:
+    """What a consumer says of those who hold it."""
+
+    deliver_subject: str | None
+    """Where a push consumer delivers; None is a pull consumer."""
+    deliver_group: str | None
+    waiting_count: int
+    """Pull requests that wait in the server."""
+    pins: tuple[str, ...]
+    """Ids of its pinned clients."""
+
+
+async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerToHold:
+    """Return what the consumer says; raises NotFound, and what `request` raises."""
+    verb = f"CONSUMER.INFO.{stream}.{consumer}"
+    info = read(verb, await client.request(verb), _Info)
+    return ConsumerToHold(
+        deliver_subject=info.config.deliver_subject or None,
+        deliver_group=info.config.deliver_group or None,
+        waiting_count=info.num_waiting,
+        pins=tuple(one.pinned_client_id for one in info.priority_groups or ()
+                   if one.pinned_client_id),
+    )  # fmt: skip
+
+
+async def push_clients(servers: Servers, subject: str, group: str | None) -> list[Listener]:
+    """Return who gets what a push consumer delivers; raises what `Servers.ask` raises."""
+    seen = await listeners(servers, subject)
+    return listeners_of(seen.rows, subject, group)
+
+
+async def pull_clients(
+    client: Client, servers: Servers, stream: str, consumer: str, for_s: float,
+    stop: asyncio.Event | None = None,
+) -> Heard:  # fmt: skip
+    """Read the pulls of a consumer that is there, until `stop` at most; return who sent them.
+
+    Raises PermissionDenied, and what `Servers.ask` raises.
+    """
+    # A server maps requests through its domain's prefix to the plain subject.
+    prefixes = dict.fromkeys((_API, client.prefix))
+    subjects = [f"{prefix}.{_NEXT}.{stream}.{consumer}" for prefix in prefixes]
+    deleted = f"{client.connection.js_event_prefix}.ADVISORY.CONSUMER.DELETED.{stream}.{consumer}"
+    tap = ReplyTap(subjects, _note_pull, for_s=for_s, ends_on=deleted, stop=stop)
+    await tap.begin(client, servers)
+    return await tap.run(servers)
+
+
+def _note_pull(message: Msg) -> Noted:
+    """Return what a pull asks for: a number of messages, or JSON; empty asks for one."""
+    data = message.data.strip()
+    if data.isdigit():
+        return Noted(data[:20].decode())
+    try:
+        pull = msgspec.json.decode(data or b"{}", type=_Pull)
+    except msgspec.DecodeError:
+        return Noted("not readable")
+    wait_s = pull.expires / 1e9 if pull.expires > 0 else None
+    return Noted(str(max(1, pull.batch)), pull.id or None, wait_s)

@@ -1,0 +1,334 @@
+"""A tap of requests: reads who asks, for a bounded time, and whose reply inbox each one is.
+
+It never subscribes to an inbox: a message would then be delivered there although its client is
+gone. But it counts as one who serves the subject: a request that nobody would answer waits for
+its time-out instead of being told at once. So a tap is short, and only on what is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import msgspec
+import nats.errors
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.errors import PermissionDenied, RequestFailed, ServerGone
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.connections import CONNZ, listeners
+from natstui.model.clients.connection import ClientConnection
+from natstui.model.clients.matching import listeners_of
+from natstui.model.clients.requests import Asker, Heard
+from natstui.units import bytes_text, duration_text
+
+MOST_MSGS = 100_000
+_MOST_BYTES = 64 * 1024 * 1024
+_MOST_INBOXES = 5_000
+"""So many inboxes wait to be asked for; what comes beyond is counted as gone."""
+_MOST_ABOUT = 20
+_ASK_EVERY_S = 0.1
+"""A question with a filter costs a server some ms at thousands of connections."""
+_LAST_QUESTIONS = 50
+_AGAIN_COUNT = 20
+_IMPORTED = "_R_."
+"""How the server's own reply subject for a request of another account begins."""
+_INFO = "Nats-Request-Info"
+
+
+class Noted(NamedTuple):
+    """What is kept of one request."""
+
+    about: str
+    pin: str | None = None
+    wait_s: float | None = None
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What came with one inbox, or from one client."""
+
+    requests_count: int = 0
+    request_bytes: int = 0
+    last_at_us: int = 0
+    longest_wait_s: float | None = None
+    about: dict[str, int] = field(default_factory=dict)
+    pins: set[str] = field(default_factory=set)
+    delivered_msgs: int | None = None
+    """What the server sent to its inboxes since they were found."""
+
+    def add(self, noted: Noted, size_bytes: int, at_us: int) -> None:
+        """Count one request."""
+        self.requests_count += 1
+        self.request_bytes += size_bytes
+        self.last_at_us = at_us
+        self._mark({noted.about: 1}, {noted.pin} if noted.pin else set(), noted.wait_s)
+
+    def take(self, other: _Tally) -> None:
+        """Count what another one counted."""
+        self.requests_count += other.requests_count
+        self.request_bytes += other.request_bytes
+        self.last_at_us = max(self.last_at_us, other.last_at_us)
+        self._mark(other.about, other.pins, other.longest_wait_s)
+
+    def _mark(self, about: dict[str, int], pins: set[str], wait_s: float | None) -> None:
+        for what, count in about.items():
+            if what in self.about or len(self.about) < _MOST_ABOUT:
+                self.about[what] = self.about.get(what, 0) + count
+        if len(self.pins) < _MOST_ABOUT:
+            self.pins |= pins
+        if wait_s is not None:
+            self.longest_wait_s = max(wait_s, self.longest_wait_s or 0.0)
+
+    def asker(self, connection: ClientConnection | None, account: str | None) -> Asker:
+        """Return it as a value."""
+        frequent = sorted(self.about, key=lambda what: -self.about[what])
+        return Asker(
+            connection=connection,
+            account=account,
+            requests_count=self.requests_count,
+            request_bytes=self.request_bytes,
+            last_at_us=self.last_at_us,
+            about=tuple(frequent),
+            pins=tuple(sorted(self.pins)),
+            longest_wait_s=self.longest_wait_s,
+            delivered_msgs=self.delivered_msgs,
+        )
+
+
+class ReplyTap:
+    """Reads the requests on some subjects, and finds the connections that sent them."""
+
+    def __init__(
+        self,
+        subjects: Sequence[str],
+        note: Callable[[Msg], Noted],
+        *,
+        for_s: float,
+        most_msgs: int = MOST_MSGS,
+        ends_on: str | None = None,
+        stop: asyncio.Event | None = None,
+    ) -> None:
+        """`ends_on` is announced when what is tapped is deleted; `stop` ends it early."""
+        self._subjects = subjects
+        self._note = note
+        self._for_s = for_s
+        self._most_msgs = most_msgs
+        self._ends_on = ends_on
+        self._subscriptions: list[Subscription] = []
+        self._denied: PermissionDenied | None = None
+        self._lost_count: Callable[[], int] = int
+        self._ended = stop or asyncio.Event()
+        self._why: str | None = None
+        self._read_msgs = self._read_bytes = self._anonymous_msgs = self._crowded_msgs = 0
+        self._fresh: dict[str, _Tally] = {}
+        self._tried: dict[str, _Tally] = {}
+        """Inboxes that were asked for, and that nobody listens to."""
+        self._known: dict[str, tuple[tuple[str, int], ...]] = {}
+        """Subscription → who has it."""
+        self._inboxes: dict[str, tuple[str, dict[tuple[str, int], int]]] = {}
+        """Subscription → an inbox of it, and what each had got by it when it was found."""
+        self._clients: dict[tuple[str, int], tuple[ClientConnection, _Tally]] = {}
+        self._accounts: dict[str, _Tally] = {}
+
+    async def begin(self, client: Client, servers: Servers) -> None:
+        """Subscribe; the tap is exact from here on. Raises what `Servers.ask` raises."""
+        # Who may not ask for connections shall be told before anything is read.
+        await servers.ask(CONNZ, {"limit": 1})
+        stats = client.nc.stats
+        before_count = stats["reconnects"]
+        self._lost_count = lambda: int(stats["reconnects"] - before_count)
+        try:
+            for subject in self._subjects:
+                one = await client.subscribe(subject, self._take, self._deny)
+                # The server stops by itself, also when nobody can tell it to any more.
+                await one.unsubscribe(limit=2 * self._most_msgs)
+                self._subscriptions.append(one)
+            if self._ends_on is not None:
+                # Who may not hear it reads until the time is over.
+                one = await client.subscribe(self._ends_on, self._deleted)
+                self._subscriptions.append(one)
+            # Its answer comes after everything that the server says of the subscriptions.
+            await servers.ask(CONNZ, {"limit": 1})
+            if self._denied is not None:
+                raise self._denied
+        except BaseException:
+            await self._end()
+            raise
+
+    async def run(self, servers: Servers) -> Heard:
+        """Read until the time is over or enough came, and return who asked."""
+        begun_s = time.monotonic()
+        try:
+            while self._why is None:
+                left_s = begun_s + self._for_s - time.monotonic()
+                if left_s <= 0:
+                    self._stop(f"it read for {duration_text(self._for_s)}")
+                    break
+                if self._ended.is_set():
+                    self._stop("it was stopped")
+                elif self._lost_count():
+                    self._stop("the connection was lost: what was asked then is missing")
+                await self._match_newest(servers)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(min(_ASK_EVERY_S, left_s)):
+                        await self._ended.wait()
+            elapsed_s = time.monotonic() - begun_s
+        finally:
+            await self._end()
+        # A server that was too slow to answer may answer now.
+        often = sorted(self._tried, key=lambda inbox: self._tried[inbox].requests_count)
+        self._fresh |= {inbox: self._tried.pop(inbox) for inbox in often[-_AGAIN_COUNT:]}
+        for _ in range(_LAST_QUESTIONS):
+            if not await self._match_newest(servers):
+                break
+        await self._count_delivered(servers)
+        return self._heard(elapsed_s, servers)
+
+    async def _count_delivered(self, servers: Servers) -> None:
+        """Ask once more for the newest inboxes: what was sent to each since it was found."""
+        for subject in list(self._inboxes)[-_LAST_QUESTIONS:]:
+            inbox, before = self._inboxes[subject]
+            try:
+                seen = await listeners(servers, inbox)
+            except (RequestFailed, ServerGone):
+                # Without an answer it is not known, and what was read stays true.
+                return
+            for one in listeners_of(seen.rows, inbox):
+                key = one.connection.key
+                if key in before and one.by.subject == subject:
+                    tally = self._clients[key][1]
+                    got_msgs = max(0, one.by.delivered_msgs - before[key])
+                    tally.delivered_msgs = (tally.delivered_msgs or 0) + got_msgs
+
+    async def _match_newest(self, servers: Servers) -> bool:
+        """Ask whose the inbox of the newest request is, if there is one to ask for."""
+        if not self._fresh:
+            return False
+        # The newest: some clients use an inbox for one request only.
+        inbox = next(reversed(self._fresh))
+        try:
+            seen = await listeners(servers, inbox)
+        except ServerGone as gone:
+            self._stop(str(gone))
+            return False
+        except RequestFailed as failed:
+            self._stop(str(failed))
+            return False
+        found = listeners_of(seen.rows, inbox)
+        for one in found:
+            self._clients.setdefault(one.connection.key, (one.connection, _Tally()))
+            keys = self._known.get(one.by.subject, ())
+            if one.connection.key not in keys:
+                self._known[one.by.subject] = (*keys, one.connection.key)
+                _, got = self._inboxes.setdefault(one.by.subject, (inbox, {}))
+                got[one.connection.key] = one.by.delivered_msgs
+        if not found and inbox in self._fresh:
+            self._tried[inbox] = self._fresh.pop(inbox)
+        for waiting in (self._fresh, self._tried):
+            for name in list(waiting):
+                self._hand_over(waiting, name)
+        return True
+
+    def _hand_over(self, waiting: dict[str, _Tally], inbox: str) -> None:
+        owner = self._owner_of(inbox)
+        if owner is not None:
+            self._clients[owner][1].take(waiting.pop(inbox))
+
+    def _owner_of(self, inbox: str) -> tuple[str, int] | None:
+        """Return whose an inbox is, if the servers told of it or of one beside it."""
+        if not self._known:
+            return None
+        words = inbox.split(".")
+        forms = [inbox, ".".join((*words[:-1], "*"))]
+        forms += [".".join((*words[:count], ">")) for count in range(len(words) - 1, 0, -1)]
+        keys = next((self._known[form] for form in forms if form in self._known), None)
+        return None if keys is None else keys[0]
+
+    def _stop(self, why: str) -> None:
+        if self._why is None:
+            self._why = why
+            self._ended.set()
+
+    def _deny(self, denied: PermissionDenied) -> None:
+        self._denied = denied
+
+    async def _deleted(self, _message: Msg) -> None:
+        self._stop("it was deleted")
+
+    async def _take(self, message: Msg) -> None:
+        if self._why is not None:
+            return
+        size_bytes = len(message.subject) + len(message.reply) + len(message.data)
+        self._read_msgs += 1
+        self._read_bytes += size_bytes
+        if self._read_msgs >= self._most_msgs:
+            self._stop(f"it read {self._most_msgs:,} messages")
+        elif self._read_bytes >= _MOST_BYTES:
+            self._stop(f"it read {bytes_text(_MOST_BYTES)}")
+        if not message.reply:
+            self._anonymous_msgs += 1
+            return
+        tally = self._tally_of(message)
+        if tally is None:
+            self._crowded_msgs += 1
+        else:
+            tally.add(self._note(message), size_bytes, time.time_ns() // 1000)
+
+    def _tally_of(self, message: Msg) -> _Tally | None:
+        """Return where a request is counted; None when there are too many inboxes."""
+        inbox = message.reply
+        if inbox.startswith(_IMPORTED):
+            account = _account_of(message)
+            if account in self._accounts or len(self._accounts) < _MOST_INBOXES:
+                return self._accounts.setdefault(account, _Tally())
+            return None
+        owner = self._owner_of(inbox)
+        if owner is not None:
+            return self._clients[owner][1]
+        if inbox in self._tried:
+            return self._tried[inbox]
+        if inbox not in self._fresh and len(self._fresh) + len(self._tried) >= _MOST_INBOXES:
+            return None
+        return self._fresh.setdefault(inbox, _Tally())
+
+    def _heard(self, elapsed_s: float, servers: Servers) -> Heard:
+        askers = [tally.asker(connection, None) for connection, tally in self._clients.values()]
+        askers += [tally.asker(None, account) for account, tally in self._accounts.items()]
+        unmatched = [*self._fresh.values(), *self._tried.values()]
+        return Heard(
+            elapsed_s=elapsed_s,
+            ended=self._why or "",
+            read_msgs=self._read_msgs,
+            read_bytes=self._read_bytes,
+            questions_count=servers.asked_count,
+            askers=tuple(sorted(askers, key=lambda one: -one.requests_count)),
+            anonymous_msgs=self._anonymous_msgs,
+            gone_msgs=self._crowded_msgs + sum(one.requests_count for one in unmatched),
+        )
+
+    async def _end(self) -> None:
+        for subscription in self._subscriptions:
+            # Without a connection there is nothing to unsubscribe from.
+            with suppress(nats.errors.Error):
+                await subscription.unsubscribe()
+        self._subscriptions = []
+
+
+class _RequestInfo(msgspec.Struct):
+    acc: str = ""
+
+
+def _account_of(message: Msg) -> str:
+    """Return the account that a request came from; empty when the server does not say."""
+    try:
+        info = msgspec.json.decode((message.headers or {}).get(_INFO, "{}"), type=_RequestInfo)
+    except msgspec.DecodeError:
+        return ""
+    return info.acc

@@ -1,0 +1,370 @@
+"""The servers of the system: each with what it does and holds, the meta group, the accounts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from natstui.errors import RequestFailed
+from natstui.jetstream.connection.replies import read, reading
+from natstui.jetstream.connection.times import time_or_never_us, time_us
+from natstui.jetstream.system.asking import ServerAnswer
+from natstui.jetstream.system.asking import Servers as Asking
+from natstui.jetstream.system.connections import CONNZ, STATZ
+from natstui.jetstream.system.source import NOT_SET, System, Telling
+from natstui.model.servers.server import (
+    AccountSeen,
+    JetStreamHere,
+    Meta,
+    MetaPeer,
+    Missing,
+    Servers,
+    ServerSeen,
+    Storage,
+)
+
+_UNLIMITED = 2**63
+"""As an unsigned number, -1 is larger than this."""
+
+
+class _Cluster(msgspec.Struct):
+    name: str | None = None
+
+
+class _Gateway(msgspec.Struct):
+    gateways: list[msgspec.Raw] | None = None
+
+
+class _Varz(msgspec.Struct):
+    server_id: str
+    server_name: str
+    version: str
+    start: str
+    now: str
+    mem: int
+    cores: int
+    cpu: float
+    connections: int
+    subscriptions: int
+    in_msgs: int
+    in_bytes: int
+    out_msgs: int
+    out_bytes: int
+    slow_consumers: int
+    routes: int = 0
+    remotes: int = 0
+    leafnodes: int = 0
+    cluster: _Cluster = msgspec.field(default_factory=_Cluster)
+    gateway: _Gateway = msgspec.field(default_factory=_Gateway)
+
+
+class _Api(msgspec.Struct):
+    total: int = 0
+    errors: int = 0
+    inflight: int = 0
+
+
+class _Config(msgspec.Struct):
+    max_memory: int = 0
+    max_storage: int = 0
+    domain: str | None = None
+
+
+class _Peer(msgspec.Struct):
+    name: str = ""
+    current: bool = False
+    offline: bool = False
+    active: int = 0
+    lag: int = 0
+
+
+class _Snapshot(msgspec.Struct):
+    pending_entries: int | None = None
+    pending_size: int | None = None
+    last_time: str | None = None
+    last_duration: int | None = None
+
+
+class _MetaCluster(msgspec.Struct):
+    name: str = ""
+    leader: str | None = None
+    cluster_size: int = 0
+    quorum_needed: int | None = None
+    pending: int = 0
+    replicas: list[_Peer] | None = None
+    snapshot: _Snapshot | None = None
+
+
+class _AccountUse(msgspec.Struct):
+    name: str
+    memory: int = 0
+    storage: int = 0
+    reserved_memory: int = 0
+    reserved_storage: int = 0
+
+
+class _Jsz(msgspec.Struct):
+    server_id: str
+    disabled: bool = False
+    memory: int = 0
+    storage: int = 0
+    reserved_memory: int = 0
+    reserved_storage: int = 0
+    ha_assets: int = 0
+    streams: int = 0
+    consumers: int = 0
+    # Only servers since 2.11 count them, and leave a 0 out.
+    streams_leader: int = 0
+    consumers_leader: int = 0
+    api: _Api = msgspec.field(default_factory=_Api)
+    config: _Config = msgspec.field(default_factory=_Config)
+    meta_cluster: _MetaCluster | None = None
+    account_details: list[_AccountUse] | None = None
+
+
+class _Traffic(msgspec.Struct):
+    msgs: int = 0
+    bytes: int = 0
+
+
+class _AccountStatz(msgspec.Struct):
+    name: str = ""
+    conns: int = 0
+    leafnodes: int = 0
+    num_subscriptions: int = 0
+    slow_consumers: int = 0
+    sent: _Traffic = msgspec.field(default_factory=_Traffic)
+    received: _Traffic = msgspec.field(default_factory=_Traffic)
+
+
+class _Accounts(msgspec.Struct):
+    account_statz: list[_AccountStatz] | None = None
+
+
+class _Count(msgspec.Struct):
+    now: str
+    total: int = 0
+
+
+async def read_servers(asking: Asking, system: System) -> Servers:
+    """Return the servers, as far as the best source tells.
+
+    Raises PermissionDenied, RequestTimedOut, ServerGone, else RequestFailed, when even the
+    account's own view is not told.
+    """
+    telling, missing = await system.telling()
+    if telling is not None:
+        try:
+            return await _of_system(telling, missing)
+        except RequestFailed as error:
+            what = "the system account" if telling.source == "system" else "the monitoring ports"
+            missing.append(Missing(what, str(error)))
+    elif not missing:
+        missing.append(Missing("the servers themselves", NOT_SET))
+    return await _of_account(asking, missing)
+
+
+async def _of_system(telling: Telling, missing: Sequence[Missing]) -> Servers:
+    answers = await telling.ask("VARZ", {})
+    silent = telling.silent(answers)
+    problems = list(missing)
+    # Without streams: with them it grows by each, and a cluster may have 10,000.
+    jsz = await _or_missing(telling, "JSZ", {"accounts": True, "raft": True}, problems)
+    statz = await _or_missing(telling, "STATZ", {"include_unused": True}, problems)
+    of_server = {one.server_id: read("JSZ", one.data, _Jsz) for one in jsz}
+    counts = [read("STATZ", one.data, _Accounts).account_statz or [] for one in statz]
+    rows = []
+    for one in answers:
+        varz = read("VARZ", one.data, _Varz)
+        with reading("VARZ"):
+            rows.append(_server(varz, of_server.get(varz.server_id)))
+    with reading("JSZ"):
+        metas = _metas(of_server.values())
+    return Servers(
+        telling.source,
+        tuple(sorted(rows, key=lambda it: (it.cluster or "", it.name, it.server_id))),
+        metas,
+        tuple(_accounts(of_server.values(), counts)),
+        silent,
+        tuple(problems),
+    )
+
+
+async def read_metas(system: System) -> tuple[Meta, ...]:
+    """Return the meta group of each cluster; raises RequestFailed when nobody may tell."""
+    telling, missing = await system.telling()
+    if telling is None:
+        raise RequestFailed(missing[0].reason if missing else NOT_SET)
+    answers = await telling.ask("JSZ", {})
+    with reading("JSZ"):
+        return _metas(read("JSZ", one.data, _Jsz) for one in answers)
+
+
+async def _or_missing(
+    telling: Telling, what: str, options: dict[str, object], problems: list[Missing]
+) -> list[ServerAnswer]:
+    """Return the answers; none where that one question is refused, which is noted."""
+    try:
+        return await telling.ask(what, options)
+    except RequestFailed as error:
+        problems.append(Missing("JetStream" if what == "JSZ" else "accounts", str(error)))
+        return []
+
+
+def _server(it: _Varz, jsz: _Jsz | None) -> ServerSeen:
+    return ServerSeen(
+        server_id=it.server_id,
+        name=it.server_name or it.server_id,
+        cluster=it.cluster.name or None,
+        version=it.version,
+        at_us=time_us(it.now),
+        connections_count=it.connections,
+        subscriptions_count=it.subscriptions,
+        in_msgs=it.in_msgs,
+        in_bytes=it.in_bytes,
+        out_msgs=it.out_msgs,
+        out_bytes=it.out_bytes,
+        slow_consumers_count=it.slow_consumers,
+        domain=jsz.config.domain if jsz is not None else None,
+        started_at_us=time_us(it.start),
+        cpu_percent=it.cpu,
+        cores_count=it.cores,
+        memory_bytes=it.mem,
+        routes_count=it.routes,
+        neighbours_count=it.remotes,
+        leafnodes_count=it.leafnodes,
+        gateways_count=len(it.gateway.gateways or ()),
+        jetstream=_jetstream(jsz, it.version) if jsz is not None and not jsz.disabled else None,
+    )
+
+
+def _jetstream(it: _Jsz, version: str) -> JetStreamHere:
+    tells = _at_least_2_11(version)
+    return JetStreamHere(
+        memory=Storage(it.memory, it.reserved_memory, it.config.max_memory),
+        file=Storage(it.storage, it.reserved_storage, it.config.max_storage),
+        ha_assets_count=it.ha_assets,
+        streams_count=it.streams,
+        consumers_count=it.consumers,
+        streams_led_count=it.streams_leader if tells else None,
+        consumers_led_count=it.consumers_leader if tells else None,
+        api_requests_count=it.api.total,
+        api_errors_count=it.api.errors,
+        api_inflight_count=it.api.inflight,
+    )
+
+
+def _at_least_2_11(version: str) -> bool:
+    numbers = [int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit()]
+    return numbers >= [2, 11]
+
+
+def _metas(told: Iterable[_Jsz]) -> tuple[Meta, ...]:
+    """Return the meta group of each cluster; only its leader knows how far the others are."""
+    best: dict[str, _MetaCluster] = {}
+    for one in told:
+        meta = one.meta_cluster
+        if meta is None:
+            continue
+        kept = best.get(meta.name)
+        # The leader's own list is the only one in which it does not stand itself.
+        of_leader = meta.leader and all(it.name != meta.leader for it in meta.replicas or ())
+        if kept is None or (of_leader and meta.replicas):
+            best[meta.name] = meta
+    return tuple(_meta(one) for one in best.values())
+
+
+def _meta(it: _MetaCluster) -> Meta:
+    peers = [] if any(one.name == it.leader for one in it.replicas or ()) else it.replicas or []
+    snapshot = it.snapshot or _Snapshot()
+    return Meta(
+        cluster=it.name,
+        leader=it.leader or None,
+        size_count=it.cluster_size,
+        quorum_count=it.quorum_needed,
+        pending_count=it.pending,
+        peers=tuple(
+            MetaPeer(one.name, one.current, one.offline, one.active, one.lag)
+            for one in sorted(peers, key=lambda one: one.name)
+        ),
+        snapshot_entries_count=snapshot.pending_entries,
+        snapshot_bytes=snapshot.pending_size,
+        snapshot_at_us=time_or_never_us(snapshot.last_time),
+        snapshot_took_ns=snapshot.last_duration,
+    )
+
+
+def _accounts(
+    told: Iterable[_Jsz], counts: Sequence[Sequence[_AccountStatz]]
+) -> list[AccountSeen]:
+    """Return the accounts: connections of all servers, and the fullest JetStream of any."""
+    uses: dict[str, list[_AccountUse]] = {}
+    for one in told:
+        for use in one.account_details or ():
+            uses.setdefault(use.name, []).append(use)
+    stats: dict[str, list[_AccountStatz]] = {}
+    for rows in counts:
+        for row in rows:
+            stats.setdefault(row.name, []).append(row)
+    return [
+        _account(name, uses.get(name, []), stats.get(name)) for name in sorted({*uses, *stats})
+    ]
+
+
+def _account(
+    name: str, uses: Sequence[_AccountUse], stats: Sequence[_AccountStatz] | None
+) -> AccountSeen:
+    stats = stats or ()
+    return AccountSeen(
+        name=name,
+        connections_count=sum(one.conns for one in stats) if stats else None,
+        subscriptions_count=sum(one.num_subscriptions for one in stats) if stats else None,
+        slow_consumers_count=sum(one.slow_consumers for one in stats) if stats else None,
+        memory_bytes=max((one.memory for one in uses), default=None),
+        max_memory_bytes=_limit(one.reserved_memory for one in uses),
+        file_bytes=max((one.storage for one in uses), default=None),
+        max_file_bytes=_limit(one.reserved_storage for one in uses),
+    )
+
+
+def _limit(values: Iterable[int]) -> int | None:
+    """Return the largest limit; None is unlimited."""
+    return max((it for it in values if it < _UNLIMITED), default=None)
+
+
+async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
+    """Return what any user of an account may know of the servers."""
+    problems = list(missing)
+    answers = await asking.ask(CONNZ, {"limit": 1})
+    silent = asking.silent(answers)
+    try:
+        statz = await asking.ask(STATZ, {"include_unused": True})
+    except RequestFailed as error:
+        problems.append(Missing("traffic of the account", str(error)))
+        statz = []
+    told = {one.server_id: read(STATZ, one.data, _Accounts).account_statz for one in statz}
+    rows = []
+    for one in answers:
+        page = read(CONNZ, one.data, _Count)
+        with reading(CONNZ):
+            rows.append(_by_account(one, page, next(iter(told.get(one.server_id) or ()), None)))
+    ordered = sorted(rows, key=lambda it: (it.cluster or "", it.name, it.server_id))
+    return Servers("account", tuple(ordered), silent=silent, missing=tuple(problems))
+
+
+def _by_account(answer: ServerAnswer, page: _Count, it: _AccountStatz | None) -> ServerSeen:
+    return ServerSeen(
+        server_id=answer.server_id,
+        name=answer.name,
+        cluster=answer.cluster,
+        version=answer.version,
+        at_us=time_us(page.now),
+        connections_count=page.total,
+        subscriptions_count=None if it is None else it.num_subscriptions,
+        in_msgs=None if it is None else it.received.msgs,
+        in_bytes=None if it is None else it.received.bytes,
+        out_msgs=None if it is None else it.sent.msgs,
+        out_bytes=None if it is None else it.sent.bytes,
+        slow_consumers_count=None if it is None else it.slow_consumers,
+    )

@@ -1,0 +1,127 @@
+"""Who tells of the servers: the system account, the monitoring ports, or one's own account."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from time import monotonic
+
+from natstui.config import Connection
+from natstui.errors import NatstuiError, RequestFailed, ServerGone, UsageError
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.system.asking import ServerAnswer, Servers
+from natstui.jetstream.system.monitoring import MonitoringPorts
+from natstui.model.servers.server import Missing, Source
+
+_TRIED_AGAIN_S = 30.0
+_SYSTEM = "$SYS.REQ.SERVER.PING."
+NOT_SET = (
+    'only the system account may ask "$SYS.REQ.SERVER.PING.VARZ": name a user of it in [system] '
+    "of the configuration, or the monitoring ports (monitoring = "
+    '"http://HOST:8222"), which an operator opens with http_port in the server\'s configuration'
+)
+_PORTS = {"VARZ": "/varz", "JSZ": "/jsz", "STATZ": "/accstatz"}
+_SUBJECTS = {
+    "VARZ": f"{_SYSTEM}VARZ",
+    "JSZ": f"{_SYSTEM}JSZ",
+    "STATZ": "$SYS.REQ.ACCOUNT.PING.STATZ",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Telling:
+    """A source that tells everything of all servers."""
+
+    source: Source
+    ask: Callable[[str, Mapping[str, object]], Awaitable[list[ServerAnswer]]]
+    """`VARZ`, `JSZ` or `STATZ`, and its options by their names in JSON."""
+    silent: Callable[[list[ServerAnswer]], tuple[str, ...]]
+
+
+@dataclass
+class System:
+    """What stands beside the connection: the system account's, opened when it is wanted."""
+
+    connection: Connection
+    _client: Client | None = None
+    _servers: Servers | None = None
+    _ports: MonitoringPorts | None = None
+    _failed: str = ""
+    _tried_s: float = float("-inf")
+    _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    async def client(self) -> Client:
+        """Return the connection of the system account; raises NatstuiError when there is none.
+
+        What failed is not tried again at once.
+        """
+        wanted = self.connection.system
+        if wanted is None:
+            raise UsageError(NOT_SET)
+        async with self._opening:
+            if self._client is not None:
+                return self._client
+            if monotonic() - self._tried_s < _TRIED_AGAIN_S:
+                raise RequestFailed(self._failed)
+            try:
+                self._client = await connect(wanted)
+            except NatstuiError as error:
+                self._failed, self._tried_s = (
+                    f"the system account of [system]: {error}",
+                    monotonic(),
+                )
+                raise RequestFailed(self._failed) from error
+            return self._client
+
+    async def telling(self) -> tuple[Telling | None, list[Missing]]:
+        """Return the best source that is there, and why a better one is not."""
+        missing = []
+        if self.connection.system is not None:
+            try:
+                client = await self.client()
+            except (RequestFailed, ServerGone) as error:
+                missing.append(Missing("the system account", str(error)))
+            else:
+                if self._servers is None:
+                    self._servers = Servers(client)
+                return Telling("system", self._ask_system, self._servers.silent), missing
+        if self.connection.monitoring:
+            if self._ports is None:
+                self._ports = MonitoringPorts(self.connection)
+            return Telling("monitoring", self._ask_ports, self._silent_ports), missing
+        return None, missing
+
+    async def _ask_system(self, what: str, options: Mapping[str, object]) -> list[ServerAnswer]:
+        assert self._servers is not None
+        try:
+            return await self._servers.ask(_SUBJECTS[what], options)
+        except RequestFailed as error:
+            link = self._client.link if self._client is not None else None
+            if error.code != 503 or link is None:
+                raise
+            who = f"{link.user or 'nobody'} of the account {link.account or 'unknown'}"
+            sentence = (
+                f'nobody answers on "{_SUBJECTS[what]}": [system] is {who}, '
+                "which is not the server's system_account"
+            )
+            raise RequestFailed(sentence, code=503) from error
+
+    async def _ask_ports(self, what: str, options: Mapping[str, object]) -> list[ServerAnswer]:
+        assert self._ports is not None
+        # Their names are those of the address line, where 1 is true.
+        query = {_QUERY.get(name, name): int(bool(value)) for name, value in options.items()}
+        return await self._ports.ask(_PORTS[what], query)
+
+    def _silent_ports(self, _answers: list[ServerAnswer]) -> tuple[str, ...]:
+        assert self._ports is not None
+        return tuple(f"{place} ({why})" for place, why in self._ports.silent.items())
+
+    async def close(self) -> None:
+        """End the system account's connection."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
+
+
+_QUERY = {"include_unused": "unused"}

@@ -1,0 +1,132 @@
+"""Key-value buckets and object stores: the names of their streams, subjects and configurations."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from natstui.model.assets.fields import Config
+
+KV, OBJECTS = "KV_", "OBJ_"
+"""How the names of their streams begin."""
+MOST_HISTORY = 64
+CHUNK_BYTES = 128 * 1024
+_DIGEST = "SHA-256="
+OPERATION, ROLLUP, MARKER = "KV-Operation", "Nats-Rollup", "Nats-Marker-Reason"
+_DUPLICATES_NS = 120_000_000_000
+_BUCKET = re.compile(r"[a-zA-Z0-9_-]+")
+_KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
+_FILTER = re.compile(r"[-/_=.*>a-zA-Z0-9]+")
+
+
+def is_bucket(name: str) -> bool:
+    """Tell whether a bucket may be called so."""
+    return _BUCKET.fullmatch(name) is not None
+
+
+def is_key(key: str) -> bool:
+    """Tell whether a key may be called so."""
+    return _KEY.fullmatch(key) is not None and all(key.split("."))
+
+
+def is_key_filter(text: str) -> bool:
+    """Tell whether it is a key, or one with `*` and `>` as words of it."""
+    words = text.split(".")
+    wild = all("*" not in word and ">" not in word for word in words if word not in ("*", ">"))
+    return _FILTER.fullmatch(text) is not None and all(words) and wild and ">" not in words[:-1]
+
+
+def key_subject(bucket: str, key: str) -> str:
+    """Return the subject under which the values of a key, or of a filter, are stored."""
+    return f"$KV.{bucket}.{key}"
+
+
+def key_of(subject: str) -> str:
+    """Return the key of a stored value."""
+    return subject.split(".", 2)[-1]
+
+
+def operation_of(headers: Mapping[str, str]) -> str:
+    """Return what a stored message did to its key: PUT, DEL or PURGE."""
+    if OPERATION in headers:
+        return headers[OPERATION]
+    # The server's own markers: what was there is too old, or was removed.
+    if MARKER in headers:
+        return "PURGE" if headers[MARKER] == "Purge" else "DEL"
+    return "PUT"
+
+
+@dataclass(frozen=True, slots=True)
+class BucketOptions:
+    """What can be said of a new bucket; None is as the NATS CLI has it."""
+
+    description: str | None = None
+    history_count: int = 1
+    ttl_ns: int = 0
+    marker_ttl_ns: int = 0
+    replicas_count: int = 1
+    storage: str = "file"
+    most_value_bytes: int = -1
+    most_bytes: int = -1
+    compressed: bool = False
+
+
+def bucket_config(bucket: str, options: BucketOptions) -> Config:
+    """Return the stream of a new key-value bucket."""
+    config: Config = {
+        "subjects": [key_subject(bucket, ">")],
+        "max_msgs_per_subject": options.history_count,
+        "max_msg_size": options.most_value_bytes,
+        "deny_delete": True,
+        "allow_direct": True,
+        "duplicate_window": min(_DUPLICATES_NS, options.ttl_ns or _DUPLICATES_NS),
+    }
+    if options.marker_ttl_ns:
+        config["subject_delete_marker_ttl"] = options.marker_ttl_ns
+        config["allow_msg_ttl"] = True
+    return _common(f"{KV}{bucket}", options) | config
+
+
+def store_config(bucket: str, options: BucketOptions) -> Config:
+    """Return the stream of a new object store."""
+    subjects = [f"$O.{bucket}.C.>", f"$O.{bucket}.M.>"]
+    return _common(f"{OBJECTS}{bucket}", options) | {"subjects": subjects, "allow_direct": True}
+
+
+def _common(name: str, options: BucketOptions) -> Config:
+    config: Config = {
+        "name": name,
+        "retention": "limits",
+        "storage": options.storage,
+        "discard": "new",
+        "max_age": options.ttl_ns,
+        "max_bytes": options.most_bytes,
+        "num_replicas": options.replicas_count,
+        "allow_rollup_hdrs": True,
+        "compression": "s2" if options.compressed else "none",
+    }
+    return config | ({"description": options.description} if options.description else {})
+
+
+def info_subject(bucket: str, name: str) -> str:
+    """Return the subject of what is known of an object."""
+    return f"$O.{bucket}.M.{base64.urlsafe_b64encode(name.encode()).decode()}"
+
+
+def chunk_subject(bucket: str, nuid: str) -> str:
+    """Return the subject of the parts of an object."""
+    return f"$O.{bucket}.C.{nuid}"
+
+
+def digest_text(sha256: bytes) -> str:
+    """Return a checksum as it is kept with an object."""
+    return _DIGEST + base64.urlsafe_b64encode(sha256).decode()
+
+
+def same_digest(text: str, sha256: bytes) -> bool:
+    """Tell whether a kept checksum is this one, padded or not."""
+    kind, _, said = text.partition("=")
+    wanted = digest_text(sha256).partition("=")[2]
+    return kind.upper() == _DIGEST[:-1] and said.rstrip("=") == wanted.rstrip("=")

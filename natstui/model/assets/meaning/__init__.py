@@ -1,0 +1,1 @@
+"""What a configuration means to people: a sentence, empty fields, room on a disk."""

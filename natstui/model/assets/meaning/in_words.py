@@ -1,0 +1,159 @@
+"""What a configuration means: what stands for an empty field, and the whole in one sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from natstui.model.assets.consumer_fields import CONSUMER_FIELD
+from natstui.model.assets.differences import AssetKind, normal
+from natstui.model.assets.fields import (
+    Config,
+    Field,
+    is_on,
+    number_at,
+    objects_at,
+    read_field,
+    strings_at,
+    text_at,
+)
+from natstui.model.assets.stream_fields import STREAM_FIELD
+from natstui.model.assets.text import shown
+from natstui.units import counted
+
+
+def empty_text(field: Field, completed: Mapping[str, object]) -> str:
+    """Return what an empty field stands for, given the configuration as the server keeps it."""
+    value = read_field(completed, field)
+    if field.absent and value in _NOTHING:
+        return field.absent
+    return shown(field, value)
+
+
+_NOTHING: tuple[object, ...] = (None, "", 0, -1, [], ())
+
+
+def sentence(kind: AssetKind, stream: str, config: Mapping[str, object]) -> str:
+    """Return what a stream or consumer with this configuration does, in one sentence."""
+    completed = normal(kind, config)
+    parts = _stream(completed) if kind == "stream" else _consumer(stream, completed)
+    words = "; ".join(parts)
+    return words[0].upper() + words[1:] + "."
+
+
+def _number(field: Field, config: Config) -> str:
+    """Return a limit as people type it, empty when it is none; counts with thousands."""
+    value = read_field(config, field)
+    if not isinstance(value, int) or value <= 0:
+        return ""
+    return f"{value:,}" if field.kind == "count" else shown(field, value)
+
+
+def _stream(config: Config) -> Iterator[str]:
+    if is_on(config, "sealed"):
+        yield "keeps what is in it, and nothing can be added or removed any more"
+    else:
+        yield from _arriving(config)
+        yield ", ".join([" ".join(["keeps each message", *_until(config)]), *_room(config)])
+    replicas = number_at(config, "num_replicas")
+    place = "in the memory" if text_at(config, "storage") == "memory" else "on disk"
+    yield f"{place} of {replicas} servers" if replicas > 1 else f"{place} of one server"
+
+
+def _arriving(config: Config) -> Iterator[str]:
+    origins = [text_at(one, "name") for one in objects_at({"all": [config.get("mirror")]}, "all")]
+    if origins:
+        yield f"is a copy of {origins[0] or '?'}"
+        return
+    subjects = ", ".join(strings_at(config, "subjects"))
+    if subjects:
+        yield f"takes {subjects}"
+    sources = " and ".join(text_at(one, "name") or "?" for one in objects_at(config, "sources"))
+    if sources:
+        yield f"copies {sources}"
+
+
+def _until(config: Config) -> Iterator[str]:
+    """Yield when a message goes, apart from the room that all of them may take."""
+    retention, age = text_at(config, "retention"), _number(STREAM_FIELD["max_age"], config)
+    if retention == "workqueue":
+        yield "until one consumer acknowledged it"
+    elif retention == "interest":
+        yield "until every consumer that wants it acknowledged it"
+    if age:
+        yield f"for {age}" if retention == "limits" else f"or is {age} old"
+    elif retention == "limits" and not list(_room(config)):
+        yield "for ever"
+
+
+def _room(config: Config) -> Iterator[str]:
+    """Yield how much may be kept, and what happens then."""
+    refuses = text_at(config, "discard") == "new"
+    count = number_at(config, "max_msgs")
+    limits = [counted(f"{count:,}", "message")] if count > 0 else []
+    size = _number(STREAM_FIELD["max_bytes"], config)
+    limits += [size] if size else []
+    if limits:
+        then = "new ones are refused" if refuses else "the oldest go first"
+        yield f"at most {' and '.join(limits)} in all, then {then}"
+    each = number_at(config, "max_msgs_per_subject")
+    if each > 0:
+        full = refuses and is_on(config, "discard_new_per_subject")
+        last = "only the last" if each == 1 else f"only the last {each:,}"
+        yield (
+            f"at most {each:,} of each subject, then refuses"
+            if full
+            else (f"{last} of each subject")
+        )
+
+
+_FROM = {
+    "all": "from its first message on",
+    "new": "from the next message on",
+    "last": "from its last message on",
+    "last_per_subject": "from the last message of each subject on",
+}
+
+
+def _consumer(stream: str, config: Config) -> Iterator[str]:
+    filters = ", ".join(strings_at(config, "filter_subjects"))
+    subject, group = text_at(config, "deliver_subject"), text_at(config, "deliver_group")
+    shared = f", shared by the group {group}" if subject and group else ""
+    yield (
+        f"delivers {filters or 'everything'} of {stream} {_begins(config)}, "
+        f"to {subject or 'whoever pulls'}{shared}"
+    )
+    yield from _acknowledged(config)
+    inactive = _number(CONSUMER_FIELD["inactive_threshold"], config)
+    if inactive:
+        yield f"is deleted when nobody {'listens' if subject else 'pulls'} for {inactive}"
+
+
+def _begins(config: Config) -> str:
+    policy = text_at(config, "deliver_policy")
+    if policy == "by_start_sequence":
+        return f"from sequence {number_at(config, 'opt_start_seq'):,} on"
+    if policy == "by_start_time":
+        return f"from {text_at(config, 'opt_start_time') or '?'} on"
+    return _FROM.get(policy, policy)
+
+
+def _acknowledged(config: Config) -> Iterator[str]:
+    policy = text_at(config, "ack_policy")
+    if policy == "none":
+        yield "each once, acknowledged or not"
+        return
+    pauses = config.get("backoff")
+    waits = pauses if isinstance(pauses, Sequence) and pauses else [config.get("ack_wait")]
+    field = CONSUMER_FIELD["ack_wait"]
+    after = ", then ".join(shown(field, one) for one in waits)
+    most = number_at(config, "max_deliver")
+    if most == 1:
+        yield "each once, and gives up what is not acknowledged"
+    else:
+        times = f"at most {most:,} times in all" if most > 0 else "until it is acknowledged"
+        yield f"each again after {after} without acknowledgement, {times}"
+    pending = _number(CONSUMER_FIELD["max_ack_pending"], config)
+    if pending:
+        yield f"waits while {pending} {'is' if pending == '1' else 'are'} unacknowledged"
+    if policy == "all":
+        yield "an acknowledgement counts for all before it"

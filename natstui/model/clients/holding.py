@@ -1,0 +1,38 @@
+"""Which consumers a connection holds, as far as its subscriptions tell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.clients.connection import ClientConnection
+from natstui.model.clients.matching import listeners_of
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """A push consumer that delivers to a connection."""
+
+    stream: str
+    consumer: str
+    queue: str | None
+    delivered_msgs: int
+    """What was sent to its subscription."""
+
+
+def push_consumers_of(
+    one: ClientConnection, consumers: Iterable[ConsumerConfiguration]
+) -> list[Held]:
+    """Return the push consumers whose messages a connection subscribes to.
+
+    Who pulls is not told by subscriptions: a consumer of these is nowhere in the result.
+    """
+    found = []
+    for it in consumers:
+        if it.deliver_subject is None:
+            continue
+        if by := listeners_of([one], it.deliver_subject, it.deliver_group):
+            held = by[0].by
+            found.append(Held(it.stream, it.name, it.deliver_group, held.delivered_msgs))
+    return found

@@ -1,0 +1,95 @@
+"""What all flags of one command mean together, in words of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from natstui.model.assets.text import exact_duration
+from natstui.model.natscli.otherwise import refuse_beside_whole, refuse_idle_edit, refuse_several
+from natstui.model.natscli.spellings import BACKOFF_FLAGS, SPELLINGS, Said
+from natstui.units import parse_duration_ns
+
+_WINDOW_NS = 120_000_000_000
+"""The dedup window the NATS CLI gives a stream with sources; the server gives it none."""
+
+
+def in_our_words(said: Said) -> dict[str, Sequence[str]]:
+    """Return what all flags mean, by path of a field; raises ValueError with a sentence."""
+    texts, by = dict(said.texts), dict.fromkeys(said.texts, "")
+    refuse_beside_whole(said)
+    for spelling in SPELLINGS[said.kind]:
+        if spelling.flag not in said.spelled:
+            continue
+        for path, values in spelling.means(said.spelled[spelling.flag]).items():
+            if path in texts and texts[path] != tuple(values):
+                other = f"--{by[path]}" if by[path] else f"another flag for {path}"
+                raise ValueError(f"--{spelling.flag} and {other} contradict each other")
+            texts[path], by[path] = tuple(values), spelling.flag
+    refuse_several(said, texts, by)
+    refuse_idle_edit(said, texts)
+    return _stream(said, texts) if said.kind == "stream" else _consumer(said, texts)
+
+
+def _stream(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    copies = any(texts.get("sources", ())) and not any(texts.get("mirror", ()))
+    if said.defaults and copies:
+        age = parse_duration_ns(texts.get("max_age", ("0",))[-1].replace("-1", "0"))
+        window_ns = min(age, _WINDOW_NS) if age else _WINDOW_NS
+        texts.setdefault("duplicate_window", (exact_duration(window_ns),))
+    return texts
+
+
+def _consumer(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    texts = _with_backoff(said, texts)
+    last_of_each = texts.get("deliver_policy") == ("last_per_subject",)
+    if said.adding and last_of_each and "deliver" in said.spelled and not said.from_file:
+        texts.setdefault("filter_subjects", (">",))
+    pushes = any(texts.get("deliver_subject", ()))
+    if said.defaults and pushes:
+        texts.setdefault("ack_policy", ("none",))
+    return texts
+
+
+def _with_backoff(said: Said, texts: dict[str, Sequence[str]]) -> dict[str, Sequence[str]]:
+    """Return the pauses of `--backoff linear|none` in place of these words."""
+    asked = tuple(text.strip() for text in texts.get("backoff", ()))
+    given = {flag: said.spelled[flag][-1] for flag in BACKOFF_FLAGS if flag in said.spelled}
+    if given and asked != ("linear",):
+        raise ValueError(f"--{next(iter(given))} needs --backoff linear")
+    if asked == ("none",):
+        return {**texts, "backoff": ("",)}
+    if asked != ("linear",):
+        return texts
+    words = {**BACKOFF_FLAGS, **given}
+    try:
+        steps = int(words["backoff-steps"])
+        shortest_ns, longest_ns = (
+            parse_duration_ns(words[flag]) for flag in ("backoff-min", "backoff-max")
+        )
+    except ValueError as error:
+        raise ValueError(f"--backoff linear: {error}") from error
+    pauses = linear_pauses_ns(steps, shortest_ns, longest_ns)
+    texts = {**texts, "backoff": (", ".join(map(exact_duration, pauses)),)}
+    endless = texts.get("max_deliver", ("-1",))[-1].strip() in _ENDLESS
+    if said.adding and endless:
+        texts["max_deliver"] = (str(steps + 1),)
+    return texts
+
+
+_ENDLESS = ("-1", "0", "unlimited")
+
+
+def linear_pauses_ns(steps: int, shortest_ns: int, longest_ns: int) -> list[int]:
+    """Return pauses that grow evenly, as the NATS CLI computes them; the longest is not reached.
+
+    Raises ValueError with a sentence.
+    """
+    if steps < 1 or not shortest_ns or not longest_ns:
+        raise ValueError("a linear backoff needs steps, a shortest and a longest pause above 0")
+    shortest_ns, longest_ns = sorted((shortest_ns, longest_ns))
+    size_ns = (longest_ns - shortest_ns) // steps
+    if size_ns == 0 and longest_ns > shortest_ns:
+        raise ValueError("the shortest and the longest pause are too near for so many steps")
+    return [
+        shortest_ns + (step * size_ns + 500_000) // 1_000_000 * 1_000_000 for step in range(steps)
+    ]

@@ -1,0 +1,122 @@
+"""What flags do otherwise in the NATS CLI: refused in a sentence that names how to say it here.
+
+Only an empty text that takes something away is not refused: a sentence tells it.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping
+
+from natstui.model.assets.differences import AssetKind, fields_of
+from natstui.model.natscli.spellings import SPELLINGS, Said, Texts, own_flag
+
+_ZERO_IS_NOTHING = {
+    "stream": ("max_msgs", "max_msgs_per_subject", "max_bytes", "max_msg_size", "num_replicas"),
+    "consumer": ("max_deliver", "max_batch", "max_expires", "max_bytes", "inactive_threshold"),
+}
+"""Limits of which an edit with 0 changes nothing in the NATS CLI."""
+_MINUS_ONE_IS_NOTHING = {
+    "stream": ("max_consumers",),
+    "consumer": ("max_batch", "max_bytes", "sample"),
+}
+"""Fields, or a flag, of which an edit with -1 changes nothing there."""
+_EMPTY_IS_NOTHING = {
+    "stream": (
+        "description", "max_age", "max_bytes", "max_msg_size", "duplicate_window", "mirror",
+        "subject_transform.src", "subject_transform.dest", "republish.src", "republish.dest",
+    ),
+    "consumer": ("description", "deliver_subject"),
+}  # fmt: skip
+"""Fields of which an edit with an empty text changes nothing there.
+
+Of most others it is refused; of filters, tags and the cluster it takes away, as here.
+"""
+_ONE_EACH = {
+    "filter_subjects": ("filter", r"[,\s]+"), "placement.tags": ("tag", r"[,\s]+"),
+    "sources": ("source", r"\s*;\s*"),
+}  # fmt: skip
+"""Lists of which a flag is one item there, however many it would be in a form."""
+_ON_TOP = ("subjects", "placement.tags", "placement.cluster", "description", "num_replicas")
+"""What `stream add` takes from its flags also beside `--config`."""
+
+
+def _flag_of(kind: AssetKind, path: str) -> str:
+    """Return the flag of a field as the NATS CLI calls it, if it has one."""
+    field = next(one for one in fields_of(kind) if one.path == path)
+    elsewhere = {one.flag for one in SPELLINGS[kind]}
+    return field.flag if field.flag and field.flag not in elsewhere else own_flag(field)
+
+
+def emptied_only_here(said: Said) -> list[str]:
+    """Return a sentence for each flag that does something here and nothing in the NATS CLI."""
+    if said.adding:
+        return []
+    empty = [path for path in _EMPTY_IS_NOTHING[said.kind] if path in said.texts]
+    return [
+        f"--{_flag_of(said.kind, path)} '' takes it away here and does nothing in the NATS CLI"
+        for path in empty
+        if not any(map(str.strip, said.texts[path]))
+    ]
+
+
+def refuse_idle_edit(said: Said, texts: Texts) -> None:
+    """Refuse values with which an edit of the NATS CLI changes nothing."""
+    if said.adding:
+        return
+    for path in _ZERO_IS_NOTHING[said.kind]:
+        if re.fullmatch(r"0+[A-Za-z]*", texts.get(path, ("",))[-1].strip()):
+            raise ValueError(_nothing(path.replace("_", "-")))
+    for path in _MINUS_ONE_IS_NOTHING[said.kind]:
+        given = said.spelled.get(path) or texts.get(path) or ("",)
+        if given[-1].strip() == "-1":
+            raise ValueError(_nothing(path.replace("_", "-"), "-1"))
+
+
+def _nothing(flag: str, value: str = "0") -> str:
+    return (
+        f"--{flag} {value} changes nothing in the NATS CLI: say --{flag} '' to take the limit "
+        "away, or leave it out"
+    )
+
+
+def refuse_beside_whole(said: Said) -> None:
+    """Refuse flags that the NATS CLI leaves aside beside a whole configuration."""
+    if not said.whole:
+        return
+    on_top = [*_ON_TOP, "tags"] if said.kind == "stream" and said.adding else []
+    for name, values in (*said.texts.items(), *said.spelled.items()):
+        nothing = name == "num_replicas" and values[-1].strip() == "0"
+        if name in on_top and all(map(str.strip, values)) and not nothing:
+            continue
+        flag = name if name in said.spelled else _flag_of(said.kind, name)
+        kept = "" if said.adding else ", which keeps what the file leaves out"
+        raise ValueError(
+            f"beside --config, --{flag} does nothing in the NATS CLI: write it into the file, or "
+            f"say --file FILE --{flag}{kept}"
+        )
+
+
+def refuse_several(said: Said, texts: Texts, by: Mapping[str, str]) -> None:
+    """Refuse several items in one flag where the NATS CLI takes them for one."""
+    for path, flag, separator in _flags_of_one(said, by):
+        for text in texts.get(path, ()):
+            items = [one for one in re.split(separator, text.strip()) if one]
+            if [text.strip()] == items or not items or text.lstrip()[:1] in ("{", "["):
+                continue
+            again = " ".join(f"--{flag} {shlex.quote(one)}" for one in items)
+            raise ValueError(
+                f"--{flag} {text!r} is one value in the NATS CLI: give it again for more: {again}"
+                "; what has such a letter in it goes into --file FILE"
+            )
+
+
+def _flags_of_one(said: Said, by: Mapping[str, str]) -> Iterator[tuple[str, str, str]]:
+    """Return path, flag and what would separate items."""
+    for path, (flag, separator) in _ONE_EACH.items():
+        yield path, by.get(path) or flag, separator
+    if by.get("priority_groups"):
+        yield "priority_groups", by["priority_groups"], r"[,\s]+"
+    if said.whole:
+        yield "subjects", "subjects", r"[,\s]+"

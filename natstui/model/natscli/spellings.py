@@ -1,0 +1,224 @@
+"""Flags of the NATS CLI that are no field here → what they mean for fields, or why they are not.
+
+Where a flag only has another name than its field, the field says so itself (`Field.flag`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from natstui.model.assets.differences import AssetKind
+from natstui.model.assets.fields import Field
+from natstui.units import parse_duration_ns
+
+Texts = Mapping[str, Sequence[str]]
+"""Path of a field → what was given for it, as people type it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """One flag: what it is called, and what its values mean in words of ours."""
+
+    flag: str
+    """Without its dashes."""
+    help: str
+    means: Callable[[Sequence[str]], Texts]
+    """Raises ValueError with a sentence for what is said otherwise here."""
+    metavar: str = ""
+    """Empty when it takes no value."""
+    only: Literal["", "add", "edit"] = ""
+    short: str = ""
+    hidden: bool = False
+    """Not in the help: refused, or an old name."""
+
+
+def _always(**texts: str) -> Callable[[Sequence[str]], Texts]:
+    said = {path.replace("__", "."): (text,) for path, text in texts.items()}
+    return lambda _values: said
+
+
+def _refused(sentence: str) -> Callable[[Sequence[str]], Texts]:
+    def means(_values: Sequence[str]) -> Texts:
+        raise ValueError(sentence)
+
+    return means
+
+
+def _deliver(values: Sequence[str]) -> Texts:
+    """Return where a consumer starts: a word, a sequence, a time, or so long ago."""
+    text = values[-1].strip()
+    if text in _STARTS:
+        return {"deliver_policy": (_STARTS[text],)}
+    if text.isdigit():
+        return {"deliver_policy": ("by_start_sequence",), "opt_start_seq": (text,)}
+    if (text[:4].isdigit() and "-" in text) or text.endswith(" ago"):
+        moment = text
+    else:
+        try:
+            parse_duration_ns(text)
+        except ValueError as error:
+            known = "all, new, last, subject, a sequence, a time or a duration as 1h"
+            raise ValueError(f"--deliver is {known}, not {text!r}") from error
+        moment = f"{text} ago"
+    return {"deliver_policy": ("by_start_time",), "opt_start_time": (moment,)}
+
+
+_STARTS = {
+    "": "", "all": "all", "new": "new", "next": "new", "last": "last",
+    "subject": "last_per_subject", "last_per_subject": "last_per_subject",
+    "by_start_sequence": "by_start_sequence", "by_start_time": "by_start_time",
+}  # fmt: skip
+
+
+def _pause(values: Sequence[str]) -> Texts:
+    """Return until when: a time with its zone, or so long from now."""
+    text = values[-1].strip()
+    try:
+        written = is_time(text)
+    except ValueError as error:
+        raise ValueError(f"--pause: {error}") from error
+    whole = written or not text or text[:3] == "in " or text.endswith("ago")
+    return {"pause_until": (text if whole else f"in {text}",)}
+
+
+def is_time(text: str) -> bool:
+    """Tell whether this is a written time; raises ValueError for one without its zone."""
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        return False
+    if moment.tzinfo is None:
+        clock = moment.isoformat()
+        raise ValueError(
+            f"the NATS CLI takes {text.strip()!r} for UTC: write {clock}Z, or {clock}+02:00 with "
+            "another zone"
+        )
+    return True
+
+
+def _one(path: str, *, instead: Mapping[str, str]) -> Callable[[Sequence[str]], Texts]:
+    """Return the last value for a field; some values mean another text."""
+    return lambda values: {path: (instead.get(values[-1].strip(), values[-1]),)}
+
+
+def _max_pending(values: Sequence[str]) -> Texts:
+    if values[-1].strip() == "-1":
+        raise ValueError(
+            "--max-pending -1 leaves the limit to the server in the NATS CLI: leave it out, or "
+            "say --max-ack-pending unlimited"
+        )
+    return {"max_ack_pending": (values[-1],)}
+
+
+def _replicas(values: Sequence[str]) -> Texts:
+    text = values[-1].strip()
+    if text in ("0", "-1"):
+        raise ValueError(
+            f"--replicas {text} changes nothing in the NATS CLI: say --num-replicas 0 for the "
+            "number of the stream, or leave it out"
+        )
+    return {"num_replicas": values}
+
+
+def _groups(policy: str) -> Callable[[Sequence[str]], Texts]:
+    return lambda values: {"priority_policy": (policy,), "priority_groups": values}
+
+
+_CHECK = _refused("--validate: say --dry-run, which asks the server too")
+_OUTPUT = _refused("--output: say --dry-run --json > FILE")
+_INTERACTIVE = _refused("--interactive: say --file FILE, or press e on it in natstui")
+_COMMON = (
+    Spelling("validate", "Said otherwise here: --dry-run.", _CHECK, only="add", hidden=True),
+    Spelling(
+        "output",
+        "Said otherwise here: --dry-run --json.",
+        _OUTPUT,
+        "FILE",
+        only="add",
+        hidden=True,
+    ),
+    Spelling(
+        "interactive",
+        "Said otherwise here: --file.",
+        _INTERACTIVE,
+        only="edit",
+        short="i",
+        hidden=True,
+    ),
+)
+_PENDING = "At most so many unacknowledged messages."
+
+SPELLINGS: dict[AssetKind, tuple[Spelling, ...]] = {
+    "stream": (
+        Spelling("ack", "Publishers get an answer; without: --no-ack.", _always(no_ack="no")),
+        Spelling(
+            "tags", "As --tag.", lambda values: {"placement.tags": values}, "WORDS", hidden=True
+        ),
+        Spelling("no-mirror", "Take the mirror away.", _always(mirror=""), only="edit"),
+        Spelling(
+            "no-transform", "Take the subject transform away.",
+            _always(subject_transform__src="", subject_transform__dest=""), only="edit",
+        ),
+        Spelling(
+            "no-republish", "Take republishing away.",
+            _always(republish__src="", republish__dest="", republish__headers_only=""),
+            only="edit",
+        ),
+        *_COMMON,
+    ),
+    "consumer": (
+        Spelling("pull", "Clients ask for messages.", _always(deliver_subject="")),
+        Spelling(
+            "deliver", "all, new, last, subject, a sequence, a time, or so long ago as 1h.",
+            _deliver, "START",
+        ),
+        Spelling("pause", "Deliver nothing before a time, or for so long.", _pause, "TIME"),
+        Spelling(
+            "heartbeat", "A sign of life when nothing is delivered; -1 is none.",
+            _one("idle_heartbeat", instead={"-1": ""}), "DURATION",
+        ),
+        Spelling("max-pending", _PENDING, _max_pending, "NUMBER"),
+        Spelling("max-outstanding", _PENDING, _max_pending, "NUMBER", hidden=True),
+        Spelling(
+            "sample", "Percent of acknowledgements the server reports; 0 is none.",
+            _one("sample_freq", instead={"0": "", "-1": ""}), "PERCENT",
+        ),
+        Spelling("replicas", "Copies of its state.", _replicas, "NUMBER", only="edit"),
+        Spelling("pinned-groups", "Groups of one client.", _groups("pinned_client"), "GROUPS"),
+        Spelling("overflow-groups", "Groups that wait.", _groups("overflow"), "GROUPS"),
+        Spelling("prioritized-groups", "Groups in order.", _groups("prioritized"), "GROUPS"),
+        *_COMMON,
+    ),
+}  # fmt: skip
+"""Every flag that needs more than another name for a field."""
+
+BACKOFF_FLAGS = {"backoff-steps": "10", "backoff-min": "1m", "backoff-max": "20m"}
+"""Flags beside `--backoff linear`, and what the NATS CLI takes without them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What the flags of one command say, before anything is understood."""
+
+    kind: AssetKind
+    adding: bool
+    texts: Texts
+    """Of flags that are fields, by path."""
+    spelled: Texts
+    """Of flags that are spellings, by flag."""
+    defaults: bool = False
+    """`--defaults`: what is not given is as the NATS CLI has it."""
+    from_file: bool = False
+    """A file says what no flag does."""
+    whole: bool = False
+    """This file is the `--config` of the NATS CLI."""
+
+
+def own_flag(field: Field) -> str:
+    """Return what a field is called on the command line, without its dashes."""
+    if field.kind == "threshold":
+        return f"monitor-{field.path.rpartition('.')[2]}"
+    return field.path.replace("_", "-").replace(".", "-")

@@ -1,0 +1,50 @@
+"""Values as the NATS CLI reads them, and what none of its flags can say."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+from natstui.model.assets.text import exact_duration
+
+
+class NotAsFlags(Exception):
+    """No flags say this: it needs a configuration in a file."""
+
+
+_UNITS = (("TB", 40), ("GB", 30), ("MB", 20), ("KB", 10), ("", 0))
+_MOST = 2**31
+"""The NATS CLI reads the digits of a size as a number of 32 bits."""
+
+
+def size(size_bytes: int) -> str:
+    """Return a size; raises NotAsFlags for one whose digits the NATS CLI does not read."""
+    if size_bytes < 0:
+        return "-1"
+    for unit, bits in _UNITS:
+        if size_bytes % (1 << bits) == 0 and 0 < size_bytes >> bits < _MOST:
+            return f"{size_bytes >> bits}{unit}"
+    raise NotAsFlags
+
+
+def duration(duration_ns: int) -> str:
+    """Return a duration; none is `0s`, because `-1` is not read everywhere."""
+    return exact_duration(duration_ns) if duration_ns > 0 else "0s"
+
+
+def pairs(metadata: Mapping[object, object]) -> list[str]:
+    """Return metadata as `key=value`; raises NotAsFlags where a key would be cut."""
+    found = [(str(key), str(value)) for key, value in metadata.items()]
+    if not found or any(not key or re.search("[:=]", key) for key, _ in found):
+        raise NotAsFlags
+    return [f"{key}={value}" for key, value in found]
+
+
+def moment(text: str) -> str:
+    """Return a time as the NATS CLI takes it: in UTC, without saying so; durations as they are."""
+    if found := re.fullmatch(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d(?:\.\d+)?)Z", text):
+        return f"{found[1]} {found[2]}"
+    if "-" not in text:
+        return text
+    return datetime.fromisoformat(text).astimezone(UTC).replace(tzinfo=None).isoformat(" ")

@@ -1,0 +1,90 @@
+"""Servers in words: the same on the screen and headless."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from natstui.model.servers.server import AccountSeen, Meta, MetaPeer, Servers, Source, Storage
+from natstui.units import bytes_text, counted, duration_text, moment_text
+
+SOURCES: dict[Source, str] = {
+    "system": "the system account",
+    "monitoring": "the monitoring ports",
+    "account": "the account: its own connections and traffic only",
+}
+
+
+def summary(seen: Servers) -> str:
+    """Return one sentence on who told, and which servers did not."""
+    text = f"{counted(len(seen.rows), 'server')}, told by {SOURCES[seen.source]}"
+    versions = sorted({one.version for one in seen.rows if one.version})
+    if len(versions) > 1:
+        text += f"; versions differ: {', '.join(versions)}"
+    if seen.silent:
+        text += f"; no answer from {', '.join(seen.silent)}"
+    return text
+
+
+def storage_text(store: Storage | None) -> str:
+    """Return what is used, reserved and free of one store."""
+    if store is None:
+        return "–"
+    return (
+        f"{bytes_text(store.used_bytes)} used, {bytes_text(store.reserved_bytes)} reserved, "
+        f"{bytes_text(store.free_bytes)} free of {bytes_text(store.max_bytes)}"
+    )
+
+
+def meta_text(meta: Meta) -> str:
+    """Return one sentence on the meta group."""
+    leader = f"led by {meta.leader}" if meta.leader else "without a leader"
+    text = f"{leader}, {counted(meta.size_count, 'member')}"
+    text += f", {counted(meta.pending_count, 'entry')} pending".replace("entrys", "entries")
+    if meta.snapshot_entries_count is not None:
+        text += f"; {meta.snapshot_entries_count} since the last snapshot"
+    if meta.snapshot_at_us is not None:
+        text += f" of {moment_text(meta.snapshot_at_us)}"
+        if meta.snapshot_took_ns is not None:
+            text += f", which took {duration_text(meta.snapshot_took_ns / 1e9)}"
+    return text
+
+
+def peer_text(one: MetaPeer) -> str:
+    """Return how far a member of the meta group is."""
+    state = "offline" if one.offline else "current" if one.current else "behind"
+    return f"{state}, lag {one.lag_entries_count}, heard {duration_text(one.active_ns / 1e9)} ago"
+
+
+def used_text(used_bytes: int | None, most_bytes: int | None) -> str:
+    """Return the use of a limit."""
+    if used_bytes is None:
+        return "–"
+    if most_bytes is None:
+        return f"{bytes_text(used_bytes)} of unlimited"
+    share = f" ({100 * used_bytes / most_bytes:.0f}%)" if most_bytes else ""
+    return f"{bytes_text(used_bytes)} of {bytes_text(most_bytes)}{share}"
+
+
+def account_text(one: AccountSeen) -> str:
+    """Return what an account uses, as one line."""
+    parts = []
+    if one.connections_count is not None:
+        parts.append(counted(one.connections_count, "connection"))
+    if one.subscriptions_count is not None:
+        parts.append(counted(one.subscriptions_count, "subscription"))
+    if one.slow_consumers_count:
+        parts.append(counted(one.slow_consumers_count, "slow consumer event"))
+    if one.file_bytes is not None:
+        parts.append(f"file {used_text(one.file_bytes, one.max_file_bytes)}")
+        parts.append(f"memory {used_text(one.memory_bytes, one.max_memory_bytes)}")
+    return ", ".join(parts)
+
+
+def shares(led: Iterable[tuple[str, int]], cells: int = 20) -> list[tuple[str, str]]:
+    """Return server → a bar with its number of leaders; the longest bar is the most leaders."""
+    rows = list(led)
+    most = max((count for _, count in rows), default=0)
+    return [
+        (name, f"{'█' * round(cells * count / most) if most else ''} {count}".strip())
+        for name, count in rows
+    ]

@@ -1,0 +1,76 @@
+"""Exporting what is in view: the questions for format and folder, then the command."""
+
+from __future__ import annotations
+
+import time
+from typing import ClassVar, Literal
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from natstui.model.records.recording import ExportSelection
+from natstui.tui.app.controls.part import Part
+from natstui.tui.app.engines import Engines
+from natstui.tui.frame.detail_screen import DetailScreen
+from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.messages import Export
+from natstui.tui.frame.selection import SelectionScreen
+from natstui.tui.kit.pick import Pick
+
+_FORMATS = (
+    ("csv", "comma-separated values, for spreadsheets and databases"),
+    ("jsonl", "one JSON object per line, for jq and programs"),
+)
+
+NOT_HERE = (
+    "streams and consumers are exported from their tables and details; events and benchmarks go "
+    "with the whole recording: natstui export SESSION --to FOLDER"
+)
+
+
+class Exporter(Part):
+    """Asks for format and folder, then lets the engine write."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("E", "part('exporter', 'export')", "Export", show=False, id="export"),
+    ]
+
+    def __init__(self, app: App[int], engines: Engines) -> None:
+        self._app = app
+        self._engines = engines
+
+    def action_export(self) -> None:
+        """Export what the screen in view shows, or say where else that can be done."""
+        screen = self._app.screen
+        if isinstance(screen, SelectionScreen | DetailScreen):
+            screen.action_export()
+        else:
+            title = "nothing to export here"
+            self._app.notify(NOT_HERE, title=title, severity="warning", timeout=8)
+
+    def ask_format(self, message: Export) -> None:
+        """Ask how to write what a screen wants exported, then where to, then do it."""
+        count = len(message.consumers) or len(message.streams)
+        noun = "consumer" if message.consumers else "stream"
+        live = "as it is now" if count == 1 else "as they are now"
+        span = "over the whole recording" if self._engines.replaying else live
+        what = f"{count:,} {noun}{'' if count == 1 else 's'} {span}"
+        self._app.push_screen(
+            Pick(f"Export {what}", _FORMATS), lambda kind: self._ask_folder(message, what, kind)
+        )
+
+    def _ask_folder(self, message: Export, what: str, kind: str | None) -> None:
+        if kind is None:
+            return
+        question = f"Export {what} as {kind} into this new folder:"
+        folder = f"~/natstui-export-{time.strftime('%Y%m%d-%H%M%S')}"
+        written: Literal["csv", "jsonl"] = "csv" if kind == "csv" else "jsonl"
+
+        def command(number: int, to: str) -> ExportSelection | None:
+            streams, consumers = message.streams, message.consumers
+            wanted = ExportSelection(number, to.strip(), written, streams, consumers)
+            return wanted if wanted.folder else None
+
+        screen = self._app.screen
+        assert isinstance(screen, LiveScreen)
+        ask(screen, Question(question, command, title="export", text=folder))

@@ -1,0 +1,66 @@
+"""The keys that set how often the engine polls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from natstui.model.records.record import PollNow, SetInterval, SetPolling
+from natstui.tui.app.controls.part import Part
+from natstui.tui.app.engines import Engines
+
+INTERVALS_S = (0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)
+
+
+class Polling(Part):
+    """Polling on or off, faster, slower, now; offered on a live server only."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("p", "part('polling', 'pause')", "Pause", id="pause"),
+        Binding(
+            "plus,equals_sign", "part('polling', 'faster')", "Faster", show=False, id="faster"
+        ),
+        Binding("minus", "part('polling', 'slower')", "Slower", show=False, id="slower"),
+        Binding("ctrl+r,f5", "part('polling', 'now')", "Refresh", show=False, id="refresh"),
+    ]
+
+    def __init__(
+        self, app: App[int], engines: Engines, interval_s: float, show_soon: Callable[[], None]
+    ) -> None:
+        self._app = app
+        self._engines = engines
+        self.on = True
+        self._show_soon = show_soon
+        self.interval_s = interval_s
+
+    def may(self, action: str, *, typing: bool) -> bool:
+        """Offer nothing in a replay, and no letter where one types."""
+        return not self._engines.replaying and (action == "now" or not typing)
+
+    def action_pause(self) -> None:
+        """Stop or resume polling."""
+        self.on = not self.on
+        self._engines.send(SetPolling(0, self.on))
+        self._show_soon()
+        self._app.notify("polling goes on" if self.on else "polling is paused", timeout=2)
+
+    def action_now(self) -> None:
+        """Poll at once."""
+        self._engines.send(PollNow(0))
+
+    def action_faster(self) -> None:
+        """Poll more often."""
+        self.poll_every(max((s for s in INTERVALS_S if s < self.interval_s), default=0.25))
+
+    def action_slower(self) -> None:
+        """Poll less often."""
+        self.poll_every(min((s for s in INTERVALS_S if s > self.interval_s), default=60.0))
+
+    def poll_every(self, interval_s: float) -> None:
+        """Ask the engine for another interval."""
+        self.interval_s = interval_s
+        self._engines.send(SetInterval(0, interval_s))
+        self._app.notify(f"polling every {interval_s:g} s", timeout=2)

@@ -1,0 +1,51 @@
+"""The keys of recording a live server."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from natstui.model.records.recording import StartRecording, StopRecording
+from natstui.tui.app.controls.part import Part
+from natstui.tui.app.engines import Announcements, Engines
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import next_command_id
+
+
+class Recording(Part):
+    """Recording on or off, and notes; offered on a live server only."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("R", "part('recording', 'record')", "Record", id="record"),
+        Binding("n", "part('recording', 'note')", "Note", show=False, id="note"),
+    ]
+
+    def __init__(self, app: App[int], engines: Engines, announcements: Announcements) -> None:
+        self._app = app
+        self._engines = engines
+        self._announcements = announcements
+
+    def may(self, action: str, *, typing: bool) -> bool:
+        """Offer nothing in a replay, and no letter where one types."""
+        return not self._engines.replaying and not typing
+
+    def action_record(self) -> None:
+        """Start or stop recording."""
+        self.start_or_stop("")
+
+    def start_or_stop(self, name: str) -> None:
+        """Start recording under a name, or stop it."""
+        recording = self._engines.state.recording
+        command_id = next_command_id()
+        self._announcements.expect(command_id, "recording")
+        if recording is not None and recording.on:
+            self._engines.send(StopRecording(command_id))
+        else:
+            self._engines.send(StartRecording(command_id, name))
+
+    def action_note(self) -> None:
+        """Write a note at this moment."""
+        if isinstance(self._app.screen, LiveScreen):
+            self._app.screen.command_line.open(":", "note ")

@@ -1,0 +1,141 @@
+"""The keys of a replay: they exist only while a recording is shown."""
+
+from __future__ import annotations
+
+from time import monotonic
+from typing import ClassVar
+
+from textual.app import App
+from textual.binding import Binding, BindingType
+
+from natstui.errors import UsageError
+from natstui.model.live.state import State
+from natstui.model.records.recording import (
+    SPEEDS_RATIO,
+    PauseReplay,
+    Play,
+    ReplayPosition,
+    SeekMark,
+    SeekTo,
+    SetSpeed,
+    Step,
+)
+from natstui.tui.app.controls.part import Part
+from natstui.tui.app.engines import Engines
+from natstui.tui.app.screens import close_covering
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import next_command_id
+from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
+from natstui.tui.kit.keys import key_of
+from natstui.tui.sessions.seeking import moment_us
+
+_REPORTED_WITHIN_S = 1.0
+_NO_SPEED_ASKED = (1.0, float("-inf"))
+
+
+def _binding(one: ReplayKey) -> Binding:
+    """Return a key that takes priority over those of the screen, which may use it otherwise."""
+    action = f"part('replay', {one.action})"
+    return Binding(
+        one.key,
+        action,
+        one.label,
+        key_display=one.shown,
+        show=one.is_in_footer,
+        priority=True,
+        id=f"replay.{one.name}",
+    )
+
+
+class ReplayControls(Part):
+    """Moves through a recording, and compares two of its moments."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [_binding(one) for one in REPLAY_KEYS]
+
+    def __init__(self, app: App[int], engines: Engines) -> None:
+        self._app = app
+        self._engines = engines
+        self.marked_a: State | None = None
+        """The moment others are compared with."""
+        self._speed_asked = _NO_SPEED_ASKED
+        """The speed asked for last, and when (monotonic seconds)."""
+
+    def may(self, action: str, *, typing: bool) -> bool:
+        """Offer the keys while a recording is shown and no letter is text where the focus is."""
+        focused = self._app.focused
+        text = focused is not None and focused.check_consume_key("a", "a")
+        return self._engines.replaying and not text and isinstance(self._app.screen, LiveScreen)
+
+    @property
+    def position(self) -> ReplayPosition:
+        """Where the replay is; raises UsageError when none is shown."""
+        position = self._engines.state.replay
+        if position is None:
+            raise UsageError("this is a live server: :sessions lists recordings to replay")
+        return position
+
+    async def open(self, folder: str) -> None:
+        """Replay the recording in a folder, on the screen that lies below all others."""
+        if not await close_covering(self._app):
+            return
+        self.marked_a = None
+        self._speed_asked = _NO_SPEED_ASKED
+        self._engines.replay_session(folder)
+
+    def leave(self) -> None:
+        """Go back to the live server, if the replay was opened from there."""
+        if self._engines.shown is not self._engines.home:
+            self.marked_a = None
+            self._engines.show_home()
+
+    def seek(self, text: str) -> None:
+        """Go to a moment as people write it; raises UsageError."""
+        self._engines.send(SeekTo(next_command_id(), moment_us(text, self.position)))
+
+    def action_play(self) -> None:
+        """Play, or pause at this moment."""
+        self._engines.send(PauseReplay(0) if self.position.playing else Play(0))
+
+    def action_step(self, polls_count: int) -> None:
+        """Go this many polls forward, or back if it is negative."""
+        self._engines.send(Step(0, polls_count))
+
+    def action_event(self, forward: bool) -> None:
+        """Go to the next or the previous mark."""
+        self._engines.send(SeekMark(next_command_id(), forward))
+
+    def action_speed(self, steps: int) -> None:
+        """Replay slower or faster."""
+        asked, at_s = self._speed_asked
+        # Keys pressed in a row come before the replay reports the speed of the first.
+        recent = monotonic() - at_s < _REPORTED_WITHIN_S
+        speed = asked if recent else self.position.speed_ratio
+        if steps > 0:
+            chosen = min((s for s in SPEEDS_RATIO if s > speed), default=SPEEDS_RATIO[-1])
+        else:
+            chosen = max((s for s in SPEEDS_RATIO if s < speed), default=SPEEDS_RATIO[0])
+        self._speed_asked = (chosen, monotonic())
+        self._engines.send(SetSpeed(0, chosen))
+
+    def action_seek(self) -> None:
+        """Ask for a time, and go there."""
+        if isinstance(self._app.screen, LiveScreen):
+            self._app.screen.command_line.open(":", "seek ")
+
+    def action_mark_a(self) -> None:
+        """Keep this moment, to compare others with it."""
+        self.marked_a = self._engines.state
+        self._engines.show_soon()
+
+    def action_compare(self) -> None:
+        """Show what changed between A and the moment shown."""
+        from natstui.tui.sessions.compare import CompareScreen
+
+        if self.marked_a is None:
+            key = key_of(self._app.screen, "replay.mark")
+            text = f"mark the first moment with {key}, then go to the other"
+            self._app.notify(text, severity="warning")
+            return
+        if isinstance(self._app.screen, CompareScreen):
+            self._app.screen.dismiss()
+        self._app.push_screen(CompareScreen(self.marked_a))

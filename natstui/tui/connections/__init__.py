@@ -1,0 +1,1 @@
+"""The connections screen: who is connected to which server, and those that ended."""

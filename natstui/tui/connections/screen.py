@@ -1,0 +1,125 @@
+"""Who is connected to which server, what they send and get, and why those that ended did."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from textual import on
+from textual.binding import Binding, BindingType
+
+from natstui.clean import clean_line
+from natstui.model.clients.connection import Connections, Traffic, traffic_between
+from natstui.model.clients.words import summary
+from natstui.model.records.messages import Answered
+from natstui.model.records.system import ReadConnections
+from natstui.tui.connections.cells import CONNECTION_COLUMNS, ConnectionView
+from natstui.tui.connections.detail import ConnectionDetail
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.live import NO_SERVER, Renewing
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.view import RowSelected
+
+_decoder = msgspec.json.Decoder(Connections)
+
+SHOWN_ROWS = 2_000
+_RENEWED_AFTER_S = 5.0
+
+
+class ConnectionsScreen(TableScreen):
+    """The connections of the account; while it is in view they are read again and again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("x", "closed", "Closed", id="connections.closed"),
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONNECTION_COLUMNS
+    NOUN = "connections"
+    START = Order("name")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._of_closed = False
+        self._renewing = Renewing(
+            self,
+            lambda number: ReadConnections(number, self._of_closed, SHOWN_ROWS),
+            _RENEWED_AFTER_S,
+        )
+        self._forget()
+
+    def _forget(self) -> None:
+        """Know nothing of what was shown."""
+        self._seen: Connections | None = None
+        self._rates: Mapping[tuple[str, int], Traffic] = {}
+        self._problem = ""
+
+    def on_mount(self) -> None:
+        """Read them again and again."""
+        self._renewing.begin()
+
+    def refresh_state(self) -> None:
+        """Take the answer when it has come, and show what is known."""
+        answer = self._renewing.answer()
+        if answer is not None:
+            self._take(answer)
+        elif self._seen is None:
+            self._renewing.keep_up()
+        super().refresh_state()
+
+    @property
+    def _shown(self) -> Connections | None:
+        """What is known of the server behind what is shown; a recording has none."""
+        return None if self.state.replay is not None else self._seen
+
+    def _take(self, answer: Answered) -> None:
+        """Show newer rows; what cannot be read leaves those that are known, and says why."""
+        if answer.status != "done" or answer.body_json is None:
+            self._problem = clean_line(answer.text)
+            return
+        before, self._seen = self._seen, _decoder.decode(answer.body_json)
+        self._problem = ""
+        if before is not None and not self._of_closed:
+            self._rates = traffic_between(before, self._seen)
+
+    def view(self) -> ConnectionView:
+        """Return the connections, as far as they are known."""
+        seen = self._shown
+        return ConnectionView(() if seen is None else seen.rows, self._rates)
+
+    def empty_text(self, total: int) -> str:
+        """Return why there are no rows."""
+        if total:
+            return super().empty_text(total)
+        if self.state.replay is not None:
+            return NO_SERVER
+        if self._problem:
+            return self._problem
+        if self._seen is None:
+            return "asking every server …"
+        return "no closed connections" if self._of_closed else "no connections"
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table: who told, and what is missing."""
+        rest = super().caption_text(shown, total)
+        if (seen := self._shown) is None:
+            return rest
+        parts = [
+            clean_line(summary(seen, closed=self._of_closed)),
+            rest.partition("  ·  ")[2],
+        ]
+        parts += ["paused (p)"] if self.paused else []
+        return "  ·  ".join([self._problem, *parts] if self._problem else parts)
+
+    @on(RowSelected)
+    def _open(self) -> None:
+        """Show everything about the connection under the cursor."""
+        rows, at = self.rows, self.table.cursor
+        if rows is not None and at < len(rows.order):
+            self.app.push_screen(ConnectionDetail(rows.view.things[rows.order[at]]))
+
+    def action_closed(self) -> None:
+        """Show those that ended, or those that are there again."""
+        self._of_closed = not self._of_closed
+        self._forget()
+        self._renewing.ask()
+        self.refresh_state()

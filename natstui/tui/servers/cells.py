@@ -1,0 +1,272 @@
+"""The table of servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from natstui.clean import clean_line
+from natstui.model.live.limits import is_near
+from natstui.model.servers.leaders import Leaders
+from natstui.model.servers.server import JetStreamHere, ServerRates, Servers, ServerSeen
+from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.kit.table.rows import Cell
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
+
+BUSY_PERCENT = 90.0
+"""Of each core."""
+
+
+class ServerView(Listed[ServerSeen]):
+    """Servers, by row."""
+
+    def __init__(
+        self, seen: Servers | None, rates: Mapping[str, ServerRates], leaders: Leaders
+    ) -> None:
+        rows = () if seen is None else seen.rows
+        texts = [" ".join(filter(None, (it.name, it.cluster, it.version))) for it in rows]
+        super().__init__(rows, [(it.name, it.server_id) for it in rows], texts)
+        self._seen, self._rates, self.leaders = seen, rates, leaders
+
+    def problem(self, row: int) -> bool:
+        """Tell whether it was too slow for somebody, or a store is nearly full."""
+        one = self.things[row]
+        return bool(one.slow_consumers_count) or _is_full(one.jetstream) or _is_busy(one)
+
+    def rate(self, row: int) -> ServerRates | None:
+        """Return what it got and sent a second; None before the second look."""
+        return self._rates.get(self.things[row].server_id)
+
+    def role(self, row: int) -> tuple[str, str]:
+        """Return what it is in the meta group, and the look of that."""
+        one = self.things[row]
+        meta = self._seen.meta_of(one) if self._seen is not None else None
+        if meta is None:
+            return UNKNOWN, "dim"
+        if meta.leader == one.name:
+            return "leader", "ok"
+        peer = meta.peer(one.name)
+        if peer is None:
+            return UNKNOWN, "dim"
+        if peer.offline or not peer.current:
+            return "offline" if peer.offline else f"behind {peer.lag_entries_count}", "bad"
+        return f"lag {peer.lag_entries_count}", ""
+
+    def led(self, row: int, kind: str) -> int | None:
+        """Return how many `streams` or `consumers` it leads: of all, or of our account."""
+        one = self.things[row]
+        if one.jetstream is not None:
+            streams = kind == "streams"
+            it = one.jetstream
+            count = it.streams_led_count if streams else it.consumers_led_count
+            if count is not None:
+                return count
+        known = self.leaders.streams_count
+        counts = known if kind == "streams" else self.leaders.consumers_count
+        return counts.get(one.name, 0) if known else None
+
+
+def _is_full(it: JetStreamHere | None) -> bool:
+    stores = () if it is None else (it.file, it.memory)
+    return any(is_near(one.used_bytes, one.max_bytes) for one in stores)
+
+
+def _is_busy(one: ServerSeen) -> bool:
+    return (one.cpu_percent or 0) > BUSY_PERCENT * (one.cores_count or 1)
+
+
+def _number(value: int | None, look: str = "") -> Cell:
+    return Cell(count_text(value), "dim" if value is None else look)
+
+
+def _size(value: int | None, look: str = "") -> Cell:
+    return Cell(bytes_text(value), "dim" if value is None else look)
+
+
+def _name(view: ServerView, row: int) -> Cell:
+    """The server's name."""
+    return Cell(clean_line(view.things[row].name), "strong")
+
+
+def _version(view: ServerView, row: int) -> Cell:
+    """The version of nats-server."""
+    return Cell(clean_line(view.things[row].version or UNKNOWN))
+
+
+def _cluster(view: ServerView, row: int) -> Cell:
+    """The cluster that it belongs to."""
+    return Cell(clean_line(view.things[row].cluster or UNKNOWN))
+
+
+def _meta(view: ServerView, row: int) -> Cell:
+    """Leader of the meta group, or how many entries it is behind the leader."""
+    return Cell(*view.role(row))
+
+
+def _uptime(view: ServerView, row: int) -> Cell:
+    """For how long it runs."""
+    return Cell(duration_text(view.things[row].uptime_s))
+
+
+def _cpu(view: ServerView, row: int) -> Cell:
+    """What it takes of one core, in percent: a server of 4 cores has 400."""
+    one = view.things[row]
+    if one.cpu_percent is None:
+        return Cell(UNKNOWN, "dim")
+    return Cell(f"{one.cpu_percent:g}", "warn" if _is_busy(one) else "")
+
+
+def _memory(view: ServerView, row: int) -> Cell:
+    """What the process holds in memory."""
+    return _size(view.things[row].memory_bytes)
+
+
+def _connections(view: ServerView, row: int) -> Cell:
+    """Connections of clients; of our account alone, where only the account tells."""
+    return _number(view.things[row].connections_count)
+
+
+def _subscriptions(view: ServerView, row: int) -> Cell:
+    """Subscriptions there; of our account alone, where only the account tells."""
+    return _number(view.things[row].subscriptions_count)
+
+
+def _in_rate(view: ServerView, row: int) -> Cell:
+    """Messages a second that it gets, from clients and other servers."""
+    rate = view.rate(row)
+    return Cell(rate_text(rate.in_msgs_per_s if rate else None))
+
+
+def _out_rate(view: ServerView, row: int) -> Cell:
+    """Messages a second that it sends."""
+    rate = view.rate(row)
+    return Cell(rate_text(rate.out_msgs_per_s if rate else None))
+
+
+def _in_bytes(view: ServerView, row: int) -> Cell:
+    """Bytes a second that it gets."""
+    rate = view.rate(row)
+    return Cell(bytes_text(rate.in_bytes_per_s if rate else None))
+
+
+def _out_bytes(view: ServerView, row: int) -> Cell:
+    """Bytes a second that it sends."""
+    rate = view.rate(row)
+    return Cell(bytes_text(rate.out_bytes_per_s if rate else None))
+
+
+def _slow(view: ServerView, row: int) -> Cell:
+    """How often it cut off a client that read too slowly, since it began."""
+    count = view.things[row].slow_consumers_count
+    return _number(count, "bad" if count else "")
+
+
+def _routes(view: ServerView, row: int) -> Cell:
+    """Connections to other servers of its cluster; each pair of servers has several."""
+    return _number(view.things[row].routes_count)
+
+
+def _streams_led(view: ServerView, row: int) -> Cell:
+    """Streams that it leads: of all accounts, or of ours where only that is known."""
+    return _number(view.led(row, "streams"))
+
+
+def _consumers_led(view: ServerView, row: int) -> Cell:
+    """Consumers that it leads: of all accounts, or of ours where only that is known."""
+    return _number(view.led(row, "consumers"))
+
+
+def _behind(view: ServerView, row: int) -> Cell:
+    """Replicas of our account there that are offline, behind, or not heard of for 5 s."""
+    count = view.leaders.behind_count.get(view.things[row].name, 0)
+    return _number(count, "bad" if count else "")
+
+
+def _js(get: Callable[[JetStreamHere], int]) -> Callable[[ServerSeen], int | None]:
+    return lambda one: None if one.jetstream is None else get(one.jetstream)
+
+
+_file_bytes = _js(lambda it: it.file.used_bytes)
+_file_free_bytes = _js(lambda it: it.file.free_bytes)
+_store_bytes = _js(lambda it: it.memory.used_bytes)
+_ha_count = _js(lambda it: it.ha_assets_count)
+_inflight_count = _js(lambda it: it.api_inflight_count)
+_errors_count = _js(lambda it: it.api_errors_count)
+
+
+def _file(view: ServerView, row: int) -> Cell:
+    """What JetStream holds in files."""
+    return _size(
+        _file_bytes(view.things[row]), "bad" if _is_full(view.things[row].jetstream) else ""
+    )
+
+
+def _free(view: ServerView, row: int) -> Cell:
+    """What JetStream may still store in files: neither used nor reserved."""
+    return _size(_file_free_bytes(view.things[row]))
+
+
+def _store(view: ServerView, row: int) -> Cell:
+    """What JetStream holds in memory."""
+    return _size(_store_bytes(view.things[row]))
+
+
+def _ha(view: ServerView, row: int) -> Cell:
+    """Streams and consumers there with several replicas; above 1,000 a server suffers."""
+    count = _ha_count(view.things[row])
+    return _number(count, "warn" if (count or 0) > 1000 else "")
+
+
+def _inflight(view: ServerView, row: int) -> Cell:
+    """Requests of the JetStream API that it works on now."""
+    return _number(_inflight_count(view.things[row]))
+
+
+def _errors(view: ServerView, row: int) -> Cell:
+    """Requests of the JetStream API that it refused since it began."""
+    return _number(_errors_count(view.things[row]))
+
+
+def _by(get: Callable[[ServerSeen], object]) -> Callable[[ServerView], Sequence[object]]:
+    return lambda view: [get(one) for one in view.things]
+
+
+def _by_rate(get: Callable[[ServerRates], float]) -> Callable[[ServerView], Sequence[object]]:
+    def values(view: ServerView) -> Sequence[object]:
+        rates = [view.rate(row) for row in view.rows()]
+        return [None if rate is None else get(rate) for rate in rates]
+
+    return values
+
+
+_text: Callable[..., ColumnSpec[ServerView]] = partial(ColumnSpec, align="left", descends=False)
+
+SERVER_COLUMNS: tuple[ColumnSpec[ServerView], ...] = (
+    _text("name", "NAME", 10, 0, _name, _by(lambda one: one.name), flex=3),
+    _text("meta", "META", 7, 2, _meta, lambda view: [view.role(row)[0] for row in view.rows()]),
+    _text("version", "VERSION", 7, 5, _version, _by(lambda one: one.version), max_width=14),
+    _text("cluster", "CLUSTER", 7, 8, _cluster, _by(lambda one: one.cluster), max_width=16),
+    ColumnSpec("uptime", "UPTIME", 7, 4, _uptime, _by(lambda one: one.uptime_s)),
+    ColumnSpec("cpu", "CPU%", 5, 1, _cpu, _by(lambda one: one.cpu_percent)),
+    ColumnSpec("memory", "MEMORY", 8, 3, _memory, _by(lambda one: one.memory_bytes)),
+    ColumnSpec("conns", "CONNS", 5, 2, _connections, _by(lambda one: one.connections_count)),
+    ColumnSpec("subs", "SUBS", 5, 9, _subscriptions, _by(lambda one: one.subscriptions_count)),
+    ColumnSpec("in_s", "IN/S", 6, 4, _in_rate, _by_rate(lambda rate: rate.in_msgs_per_s)),
+    ColumnSpec("out_s", "OUT/S", 6, 4, _out_rate, _by_rate(lambda rate: rate.out_msgs_per_s)),
+    ColumnSpec("slow", "SLOW", 4, 6, _slow, _by(lambda one: one.slow_consumers_count)),
+    ColumnSpec("streams_led", "LEADS", 5, 1, _streams_led,
+               lambda view: [view.led(row, "streams") for row in view.rows()]),
+    ColumnSpec("consumers_led", "C LEADS", 7, 6, _consumers_led,
+               lambda view: [view.led(row, "consumers") for row in view.rows()]),
+    ColumnSpec("behind", "BEHIND", 6, 3, _behind,
+               lambda view: [view.leaders.behind_count.get(one.name, 0) for one in view.things]),
+    ColumnSpec("file", "FILE", 8, 5, _file, _by(_file_bytes)),
+    ColumnSpec("free", "FREE", 8, 7, _free, _by(_file_free_bytes)),
+    ColumnSpec("store", "MEM STORE", 9, 10, _store, _by(_store_bytes)),
+    ColumnSpec("ha", "HA", 5, 9, _ha, _by(_ha_count)),
+    ColumnSpec("inflight", "API NOW", 7, 11, _inflight, _by(_inflight_count)),
+    ColumnSpec("errors", "API ERR", 7, 12, _errors, _by(_errors_count)),
+    ColumnSpec("routes", "ROUTES", 6, 12, _routes, _by(lambda one: one.routes_count)),
+    ColumnSpec("in_b", "IN B/S", 8, 13, _in_bytes, _by_rate(lambda rate: rate.in_bytes_per_s)),
+    ColumnSpec("out_b", "OUT B/S", 8, 13, _out_bytes, _by_rate(lambda r: r.out_bytes_per_s)),
+)  # fmt: skip

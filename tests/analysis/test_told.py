@@ -1,0 +1,153 @@
+"""What happened to streams and consumers is told, and what did not happen is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields, replace
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from benchmarks._fleet import START_AT_US, Plan, advisory
+from benchmarks._sessions import records, write_records
+from natstui.analysis.defaults import Thresholds
+from natstui.analysis.pipeline import analyse
+from natstui.analysis.progress import Progress
+from natstui.analysis.spark.store import Store
+from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.records.record import Configured, LinkChanged, Record
+from tests.analysis.test_recorded import table
+
+pytestmark = pytest.mark.spark
+
+AGAIN, ANEW, AWAY, POISONED, STREAM_AWAY = 0, 1, 2, 5, 3
+AWAY_TICKS = range(70, 130)
+PLAN = Plan(6, 8, 200, replicas_share=0.0)
+
+
+def second(number: int) -> int:
+    return START_AT_US + number * 1_000_000
+
+
+EXTRA = (
+    advisory(second(90), "terminated", "JOBS-004", "fraud-0004", stream_seq=7, deliveries=1),
+    advisory(second(91), "max_deliver", "JOBS-004", "fraud-0004", stream_seq=8, deliveries=1),
+    advisory(second(92), "nak", "JOBS-004", "fraud-0004", stream_seq=8, deliveries=1),
+    LinkChanged(second(200), "closed", None),
+)
+
+
+def changed(record: Record) -> Record:
+    if isinstance(record, Configured) and record.consumers:
+        configured = list(record.consumers)
+        configured[POISONED] = replace(configured[POISONED], max_ack_pending_msgs=1)
+        return replace(record, consumers=tuple(configured))
+    if not isinstance(record, Snapshot):
+        return record
+    tick = round((record.taken_at_us - START_AT_US) / 1e6)
+    streams, consumers = changed_streams(record.streams, tick), record.consumers
+    changes = again(consumers, tick) | poison(consumers, tick)
+    consumers = replace(consumers, **changes)
+    if tick not in AWAY_TICKS:
+        return replace(record, streams=streams, consumers=consumers)
+    return replace(
+        record,
+        streams=without(streams, STREAM_AWAY),
+        consumers=without(consumers, AWAY),
+        unreachable_streams=(streams.name[STREAM_AWAY],),
+        unreachable_consumers=((consumers.stream[AWAY], consumers.name[AWAY]),),
+    )
+
+
+def without(columns: Any, row: int) -> Any:
+    values = {field.name: list(getattr(columns, field.name)) for field in fields(columns)}
+    for one in values.values():
+        del one[row]
+    return type(columns)(**{name: tuple(one) for name, one in values.items()})
+
+
+def changed_streams(columns: StreamColumns, tick: int) -> StreamColumns:
+    """Restart the only server at tick 100, which calls itself something else then."""
+    leaders = ("n1" if tick < 100 else "n7",) * len(columns.leader)
+    last = list(columns.last_seq)
+    if tick >= 60:
+        last[ANEW] = tick
+    return replace(columns, leader=leaders, last_seq=tuple(last))
+
+
+def again(columns: ConsumerColumns, tick: int) -> dict[str, Any]:
+    created = list(columns.created_at_us)
+    if tick >= 50:
+        created[AGAIN] = second(50)
+    return {"created_at_us": tuple(created)}
+
+
+def poison(columns: ConsumerColumns, tick: int) -> dict[str, Any]:
+    """One message comes again every ten seconds, and no other one may be delivered."""
+    constant = {
+        "delivered_stream_seq": 11, "ack_floor_stream_seq": 10, "ack_floor_consumer_seq": 10,
+        "delivered_consumer_seq": 11 + tick // 10, "ack_pending_msgs": 1, "redelivered_msgs": 1,
+        "pending_msgs": 30,
+    }  # fmt: skip
+    found = {}
+    for name, value in constant.items():
+        values = list(getattr(columns, name))
+        values[POISONED] = value
+        found[name] = tuple(values)
+    return found
+
+
+@pytest.fixture(scope="module")
+def result(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    folder = tmp_path_factory.mktemp("told") / "one"
+    write_records(folder, many(), PLAN, records_per_segment=100)
+    store = Store(spark, str(tmp_path_factory.mktemp("out")), "run")
+    progress = Progress(lambda _: None, 1)
+    # One bucket: of a growth it shows nothing.
+    thresholds = Thresholds(bucket_s=600)
+    return analyse(spark, store, [str(folder)], thresholds, progress, 500)
+
+
+def many() -> Iterator[Record]:
+    return map(changed, records(replace(PLAN, extra=EXTRA)))
+
+
+def told(result: dict[str, Any], kind: str) -> dict[str, tuple[str, str]]:
+    rows = [row for row in table(result, "verdict") if row["kind"] == kind]
+    return {row["subject"]: (row["sentence"], row["evidence"]) for row in rows}
+
+
+def test_what_was_made_again_and_what_began_anew_are_told(result: dict[str, Any]) -> None:
+    found = told(result, "identity")
+    assert found.keys() == {"ORDERS-000 > billing-0000", "EVENTS-001"}
+    assert found["ORDERS-000 > billing-0000"][0] == "deleted and made again"
+    assert found["EVENTS-001"][0] == "began anew 1 time: what it had stored is lost"
+
+
+def test_a_leader_that_does_not_answer_is_told_with_its_time(result: dict[str, Any]) -> None:
+    rows = table(result, "availability")
+    assert {row["kind"] for row in rows} == {"unreachable"}
+    found = {(row["stream"], row["consumer"]): row for row in rows}
+    assert found.keys() == {("METRICS-002", "indexer-0002"), ("AUDIT-003", None)}
+    for row in rows:
+        assert (row["start_at_us"], row["duration_s"]) == (second(70), 60.0)
+    assert told(result, "availability")["AUDIT-003"][0] == "unreachable for 60 s"
+
+
+def test_a_message_that_the_client_terminated_is_not_given_up(result: dict[str, Any]) -> None:
+    given_up = [(row["stream_seq"], row["terminated"]) for row in table(result, "poison")]
+    assert given_up == [(8, False)]
+    who = "JOBS-004 > fraud-0004"
+    assert told(result, "redelivery")[who][0] == "1 message terminated by the client"
+    assert told(result, "poison")[who] == ("message 8 was given up", "1 delivery, 1 nak")
+
+
+def test_the_only_message_that_may_be_delivered_is_poison(result: dict[str, Any]) -> None:
+    (row,) = table(result, "stuck")
+    assert (row["consumer"], row["cause"]) == ("search-0005", "poison message")
+
+
+def test_what_one_bucket_cannot_show_is_unknown(result: dict[str, Any]) -> None:
+    _, evidence = told(result, "lag")["KV_sessions-005 > search-0005"]
+    assert evidence == "30 pending at the start, recorded too shortly to tell how fast it grows"

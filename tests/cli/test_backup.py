@@ -1,0 +1,410 @@
+"""Backup and restore against real servers: whole, compared, or not there at all."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.jetstream.managing.restore import MARK
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.assets.fields import without_server_metadata
+from tests.cli.test_core import connected
+from tests.cli.test_manage import Shell
+from tests.jetstream.flushing import flushed
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+def other_shell(broker: Broker, folder: Path) -> Shell:
+    return Shell(broker.url, folder / "other")
+
+
+async def filled(url: str) -> None:
+    """Make streams with holes, limits per subject, headers, compression and consumers at work."""
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        config = {"name": "S", "subjects": ["s.>"], "compression": "s2",
+                  "max_msgs_per_subject": 7, "metadata": {"owner": "me"}}  # fmt: skip
+        await nc.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode())
+        for number in range(300):
+            await js.publish(f"s.{number % 20}", b"%d" % number, headers={"K": f"v{number}"})
+        for seq in range(200, 230):
+            await js.delete_msg("S", seq)
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit", ack_wait=3600)
+        pulled = await js.pull_subscribe("s.>", durable="C", stream="S")
+        messages = await pulled.fetch(10)
+        for message in messages[:4]:
+            await message.ack_sync()
+        kv = await js.create_key_value(bucket="B", history=3)
+        for number in range(30):
+            await kv.put(f"k.{number % 6}", b"%d" % number)
+        await kv.delete("k.1")
+        store = await js.create_object_store("O")
+        await store.put("file", b"x" * 300_000)
+        await js.add_stream(name="EMPTY", subjects=["e"])
+
+
+async def everything(url: str, stream: str) -> list[tuple[Any, ...]]:
+    """Return every message that a stream holds, read with nats-py."""
+    found = []
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        state = (await js.stream_info(stream)).state
+        for seq in range(state.first_seq, state.last_seq + 1):
+            body = json.dumps({"seq": seq}).encode()
+            reply = json.loads((await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", body)).data)
+            if "message" in reply:
+                one = reply["message"]
+                found.append((seq, one["subject"], one.get("hdrs"), one.get("data"), one["time"]))
+    return found
+
+
+def test_an_account_is_the_same_after_it_was_restored_elsewhere(
+    shell: Shell, nats_server: Broker, nats_server_factory: Any, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = str(tmp_path / "kept")
+    said = shell.ok("backup", folder)
+    assert "\nS: 110 messages" in said
+    names = ["EMPTY", "KV_B", "OBJ_O", "S"]
+    assert sorted(one.name for one in Path(folder).iterdir() if one.is_dir()) == names
+    assert sorted(one.name for one in Path(folder, "S").iterdir()) == [
+        "backup.json", "natstui.json", "stream.tar.s2",
+    ]  # fmt: skip
+    verified = json.loads(shell.ok("backup", "verify", folder, "--json"))
+    assert [one["stream"] for one in verified["streams"]] == names
+    other = nats_server_factory()
+    target = other_shell(other, tmp_path)
+    assert target.run("restore", folder, "--read-only").returncode == 5
+    target.ok("restore", folder)
+    for name in names:
+        assert asyncio.run(everything(other.url, name)) == asyncio.run(
+            everything(nats_server.url, name)
+        )
+        assert target.config("stream", "info", name) == shell.config("stream", "info", name)
+    was = json.loads(shell.ok("consumer", "info", "S", "C", "--json"))
+    now = json.loads(target.ok("consumer", "info", "S", "C", "--json"))
+    assert now["config"] == was["config"]
+    assert now["ack_floor"]["stream_seq"] == was["ack_floor"]["stream_seq"]
+    unacknowledged = was["num_ack_pending"] + was["num_pending"]
+    assert now["num_ack_pending"] + now["num_pending"] == unacknowledged
+    asyncio.run(buckets_are_usable(other.url))
+    entries = json.loads(target.ok("journal", "--json"))
+    assert [one["action"] for one in entries] == ["restore_stream"] * 4
+    assert {one["stream"] for one in entries} == set(names)
+
+
+async def buckets_are_usable(url: str) -> None:
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        kv = await js.key_value("B")
+        assert (await kv.get("k.2")).value == b"26"
+        assert len(await kv.history("k.2")) == 3
+        store = await js.object_store("O")
+        assert (await store.get("file")).data == b"x" * 300_000
+        assert (await js.publish("s.0", b"new")).seq == 301
+
+
+def test_a_stream_is_never_restored_over_another_and_can_have_another_name(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = str(tmp_path / "kept")
+    shell.ok("stream", "backup", "S", folder)
+    assert shell.run("stream", "backup", "S", folder).returncode == 6
+    before = asyncio.run(everything(nats_server.url, "S"))
+    refused = shell.run("stream", "restore", folder)
+    assert refused.returncode == 4 and "S exists already" in refused.stderr
+    overlapping = shell.run("stream", "restore", folder, "--as", "T")
+    assert overlapping.returncode == 4 and "overlap" in overlapping.stderr
+    shell.ok("stream", "restore", folder, "--as", "T", "--subject", "t.>")
+    assert asyncio.run(everything(nats_server.url, "T")) == before
+    assert (
+        shell.config("stream", "info", "T")["metadata"]
+        == shell.config("stream", "info", "S")["metadata"]
+    )
+    assert "T" in json.loads(shell.ok("undo", "--yes", "--json"))["text"]
+    assert "not found" in shell.run("stream", "info", "T").stderr
+    assert asyncio.run(everything(nats_server.url, "S")) == before
+
+
+@pytest.mark.parametrize("made_by", ["natstui", "nats"])
+def test_of_a_truncated_backup_nothing_stays_behind(
+    shell: Shell, nats_server: Broker, tmp_path: Path, made_by: str
+) -> None:
+    asyncio.run(large(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    shell.ok("stream", "rm", "S", "--yes")
+    data = folder / "stream.tar.s2"
+    whole = data.read_bytes()
+    if made_by == "nats":
+        (folder / "natstui.json").unlink()
+    data.write_bytes(whole[: len(whole) // 2])
+    for words in (("backup", "verify", str(folder)), ("stream", "restore", str(folder))):
+        refused = shell.run(*words)
+        assert refused.returncode == 6 and "not whole" in refused.stderr, words
+    if made_by == "nats":
+        # Cut off between two blocks: only the server can tell.
+        data.write_bytes(whole[: ends_of_blocks(whole)[-2]])
+        refused = shell.run("stream", "restore", str(folder))
+        assert refused.returncode == 4 and "was removed" in refused.stderr
+    assert "S" not in [row["config"]["name"] for row in json.loads(shell.ok("stream", "ls", "-j"))]
+    data.write_bytes(whole)
+    shell.ok("stream", "restore", str(folder))
+
+
+def ends_of_blocks(data: bytes) -> list[int]:
+    ends, at = [], 0
+    while at < len(data):
+        at += 4 + int.from_bytes(data[at + 1 : at + 4], "little")
+        ends.append(at)
+    return ends
+
+
+def test_a_changed_byte_is_noticed_before_anything_is_sent(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder), "--no-consumers")
+    assert json.loads((folder / "natstui.json").read_text())["consumers"] == []
+    for name in ("stream.tar.s2", "backup.json"):
+        content = bytearray((folder / name).read_bytes())
+        content[len(content) // 2] ^= 1
+        whole = (folder / name).read_bytes()
+        (folder / name).write_bytes(content)
+        assert shell.run("backup", "verify", str(folder)).returncode == 6
+        (folder / name).write_bytes(whole)
+    assert shell.run("backup", "verify", str(tmp_path / "none")).returncode == 6
+    assert shell.run("stream", "backup", "NONE", str(tmp_path / "none")).returncode == 4
+    assert sorted(one.name for one in tmp_path.iterdir() if "none" in one.name) == []
+
+
+async def large(url: str) -> None:
+    async with connected(url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s.>"])
+        for number in range(4_000):
+            await nc.publish(f"s.{number}", random.randbytes(1000))
+        await flushed(nc)
+
+
+def run_killed(shell: Shell, number: int, after_s: float, *words: str) -> None:
+    """Start a command and send it a signal after so long, if it still runs."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "natstui", *words],
+        env={**os.environ, **shell.environment}, stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        process.wait(after_s)
+    except subprocess.TimeoutExpired:
+        process.send_signal(number)
+        process.wait(60)
+
+
+def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(large(nats_server.url))
+    rate = ("--rate", "4MB")
+    folder = tmp_path / "kept"
+    for turn in range(8):
+        number = signal.SIGKILL if turn % 2 else signal.SIGTERM
+        run_killed(
+            shell, number, random.uniform(0.5, 2.5), "stream", "backup", "S", str(folder), *rate
+        )
+        if folder.exists():
+            shell.ok("backup", "verify", str(folder))
+            (folder / "backup.json").rename(folder / "x")
+            folder.rename(tmp_path / f"whole{turn}")
+        if number == signal.SIGTERM:
+            assert not list(tmp_path.glob(".kept.part/backup.json"))
+    shell.ok("stream", "backup", "S", str(folder))
+    shell.ok("backup", "verify", str(folder))
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(large(nats_server.url))
+    folder = tmp_path / "kept"
+    shell.ok("stream", "backup", "S", str(folder))
+    shell.ok("stream", "rm", "S", "--yes")
+    words = ("stream", "restore", str(folder), "--rate", "4MB")
+    for turn in range(8):
+        number = signal.SIGKILL if turn % 2 else signal.SIGTERM
+        run_killed(shell, number, random.uniform(0.5, 2.5), *words)
+        seen = shell.run("stream", "info", "S", "--json")
+        if seen.returncode:
+            continue
+        info = json.loads(seen.stdout)
+        if MARK not in info["config"].get("metadata", {}):
+            assert info["state"]["messages"] == 4_000
+        else:
+            assert number == signal.SIGKILL
+            refused = shell.run(*words)
+            assert refused.returncode == 4 and "did not end" in refused.stderr
+        shell.ok("stream", "rm", "S", "--yes")
+        time.sleep(0.1)
+    until = time.monotonic() + 60
+    while (done := shell.run("stream", "restore", str(folder))).returncode:
+        assert time.monotonic() < until, done.stderr
+        time.sleep(1)
+    assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 4_000
+
+
+def test_a_replicated_stream_is_restored_with_its_consumers(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    shell = Shell(nats_cluster.urls[0].replace("nats://", "nats://app:app@"), tmp_path)
+    shell.ok("stream", "add", "S", "--subjects", "s", "--replicas", "3")
+    shell.ok("consumer", "add", "S", "C")
+    shell.ok("pub", "s", "x", "--count", "500", "-J")
+    folder = str(tmp_path / "kept")
+    shell.ok("stream", "backup", "S", folder)
+    shell.ok("stream", "restore", folder, "--as", "ONE", "--subject", "one", "--replicas", "1")
+    shell.ok("stream", "rm", "S", "--yes")
+    done = json.loads(shell.ok("stream", "restore", folder, "--json"))["streams"][0]
+    assert (done["state"]["messages"], done["consumers_count"]) == (500, 1)
+    assert shell.config("stream", "info", "S")["num_replicas"] == 3
+    assert shell.config("stream", "info", "ONE")["num_replicas"] == 1
+
+
+async def published_meanwhile(shell: Shell, url: str, folder: str) -> None:
+    async with connected(url) as nc:
+        working = asyncio.create_task(
+            asyncio.to_thread(shell.ok, "stream", "backup", "S", folder, "--rate", "2MB")
+        )
+        while not working.done():
+            await nc.jetstream().publish("s.new", b"x" * 1000)
+        await working
+
+
+def test_a_backup_of_a_stream_that_is_written_to_is_one_moment_of_it(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    asyncio.run(large(nats_server.url))
+    folder = str(tmp_path / "kept")
+    asyncio.run(published_meanwhile(shell, nats_server.url, folder))
+    shell.ok("stream", "rm", "S", "--yes")
+    done = json.loads(shell.ok("stream", "restore", folder, "--json"))["streams"][0]
+    assert done["remarks"] == []
+    assert done["state"]["messages"] == done["state"]["last_seq"] >= 4_000
+
+
+KINDS: dict[str, dict[str, Any]] = {
+    "COUNTER": {"subjects": ["counter"], "allow_msg_counter": True},
+    "EXPIRING": {"subjects": ["expiring"], "max_age": 2_000_000_000},
+    "INTEREST": {"subjects": ["interest"], "retention": "interest"},
+    "MEMORY": {"subjects": ["memory"], "storage": "memory"},
+    "QUEUE": {"subjects": ["queue"], "retention": "workqueue"},
+    "SEALED": {"subjects": ["sealed"]},
+}
+
+
+async def every_kind(url: str) -> None:
+    async with connected(url) as nc:
+        js = nc.jetstream()
+
+        async def ask(verb: str, body: dict[str, Any]) -> None:
+            reply = await nc.request(f"$JS.API.{verb}", json.dumps(body).encode())
+            assert "error" not in json.loads(reply.data), reply.data
+
+        for name, config in KINDS.items():
+            await ask(f"STREAM.CREATE.{name}", {"name": name, **config})
+        for name in ("INTEREST", "QUEUE"):
+            await js.add_consumer(name, durable_name="C", ack_policy="explicit")
+        for name in KINDS:
+            for _ in range(20):
+                headers = {"Nats-Incr": "1"} if name == "COUNTER" else None
+                payload = b"" if name == "COUNTER" else b"x"
+                await js.publish(name.lower(), payload, headers=headers)
+        pulled = await js.pull_subscribe("queue", durable="C", stream="QUEUE")
+        for message in (await pulled.fetch(5))[:3]:
+            await message.ack_sync()
+        await ask("STREAM.CREATE.MIRROR", {"name": "MIRROR", "mirror": {"name": "MEMORY"}})
+        await ask("STREAM.CREATE.SOURCED", {"name": "SOURCED", "sources": [{"name": "MEMORY"}]})
+        for name in ("MIRROR", "SOURCED"):
+            async with asyncio.timeout(60):
+                while (await js.stream_info(name)).state.messages < 20:
+                    await asyncio.sleep(0.1)
+        sealed = await nc.request("$JS.API.STREAM.INFO.SEALED")
+        config = json.loads(sealed.data)["config"]
+        await ask("STREAM.UPDATE.SEALED", {**config, "sealed": True})
+
+
+async def published(url: str, subject: str) -> None:
+    async with connected(url) as nc:
+        await nc.jetstream().publish(subject, b"new")
+
+
+async def holds(url: str, stream: str, wanted_msgs: int) -> None:
+    """Wait until a stream has so many messages, and see that it has no more a moment later."""
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        async with asyncio.timeout(60):
+            while (await js.stream_info(stream)).state.messages < wanted_msgs:
+                await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
+        assert (await js.stream_info(stream)).state.messages == wanted_msgs
+
+
+def test_streams_of_every_kind_are_kept_and_restored(
+    shell: Shell, nats_server: Broker, nats_server_factory: Any, tmp_path: Path
+) -> None:
+    asyncio.run(every_kind(nats_server.url))
+    folder = str(tmp_path / "kept")
+    shell.ok("backup", folder)
+    time.sleep(2.1)  # what is kept for 2 s is too old now, and that is no mistake
+    other = nats_server_factory()
+    target = other_shell(other, tmp_path)
+    done = json.loads(target.ok("restore", folder, "--json"))["streams"]
+    said = {one["name"]: one["remarks"] for one in done if one["remarks"]}
+    # A source that is there again is another one to the server, which tells both apart.
+    again = "its source MEMORY was made again: what MEMORY holds comes once more"
+    said.pop("EXPIRING", None)  # whose messages the server removes in its own time
+    assert said == {"SOURCED": [again]}
+    shell.ok("stream", "backup", "SOURCED", f"{folder}2")
+    shell.ok("stream", "rm", "SOURCED", "--yes")
+    one = json.loads(shell.ok("stream", "restore", f"{folder}2", "--json"))["streams"][0]
+    assert one["remarks"] == []
+    for url, sourced_msgs in ((nats_server.url, 21), (other.url, 41)):
+        asyncio.run(published(url, "memory"))
+        asyncio.run(holds(url, "SOURCED", sourced_msgs))
+        asyncio.run(holds(url, "MIRROR", 21))
+    for name in {*KINDS} - {"EXPIRING", "MEMORY"}:
+        one, two = (each.config("stream", "info", name) for each in (shell, target))
+        assert without_server_metadata(one) == without_server_metadata(two)
+        assert asyncio.run(everything(other.url, name)) == asyncio.run(
+            everything(nats_server.url, name)
+        )
+
+
+def test_a_restore_in_production_asks_for_the_name(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s")
+    folder = str(tmp_path / "kept")
+    shell.ok("stream", "backup", "S", folder)
+    shell.ok("stream", "rm", "S", "--yes")
+    shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+    words = ("stream", "restore", folder)
+    for flags in ((), ("--yes",), ("--confirm", "OTHER")):
+        assert shell.run(*words, *flags).returncode == 5, flags
+    shell.ok(*words, "--confirm", "S")

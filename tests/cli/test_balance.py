@@ -1,0 +1,156 @@
+"""`natstui balance`, step-downs to a chosen server, and the meta group, on a real cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import signal
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import nats
+from nats.aio.client import Client as NatsClient
+
+from natstui.jetstream.testbed.cluster import Cluster
+from tests.cli.test_connections import run
+from tests.cli.test_manage import Shell
+from tests.jetstream.test_connections import as_user
+
+STREAMS = 30
+
+
+async def asked(nc: NatsClient, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    payload = json.dumps(body).encode() if body else b""
+    found: dict[str, Any] = json.loads((await nc.request(f"$JS.API.{verb}", payload, 30)).data)
+    assert "error" not in found, (verb, found)
+    return found
+
+
+async def leaders(nc: NatsClient) -> Counter[str]:
+    """Return who leads how many streams."""
+    rows = (await asked(nc, "STREAM.LIST"))["streams"]
+    return Counter(row["cluster"].get("leader") or "" for row in rows)
+
+
+async def lopsided(nc: NatsClient, count: int) -> None:
+    """Make streams of three replicas, and let n1 lead them all."""
+    js = nc.jetstream(timeout=30)
+    for number in range(count):
+        await js.add_stream(name=f"S{number}", subjects=[f"s.{number}"], num_replicas=3)
+    async with asyncio.timeout(120):
+        while (await leaders(nc))["n1"] < count:
+            for row in (await asked(nc, "STREAM.LIST"))["streams"]:
+                name, leader = row["config"]["name"], row["cluster"].get("leader")
+                if leader not in ("n1", None):
+                    body = {"placement": {"preferred": "n1"}}
+                    await asked(nc, f"STREAM.LEADER.STEPDOWN.{name}", body)
+            await asyncio.sleep(0.5)
+
+
+async def test_a_lopsided_cluster_is_balanced_while_publishing_goes_on(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = as_user(nats_cluster.urls[0], "app")
+    nc = await nats.connect(url)
+    await lopsided(nc, STREAMS)
+    js, stored, ended = nc.jetstream(timeout=30), Counter[str](), asyncio.Event()
+
+    async def publish() -> None:
+        while not ended.is_set():
+            for number in range(STREAMS):
+                try:
+                    await js.publish(f"s.{number}", b"x", timeout=30)
+                except nats.js.errors.NoStreamResponseError:
+                    continue  # nobody leads for a moment
+                stored[f"S{number}"] += 1
+
+    publishing = asyncio.create_task(publish())
+    plan = await run(url, tmp_path, "balance", "--dry-run")
+    assert plan.returncode == 1, plan.stderr
+    assert "leaders: n1 30, n2 0, n3 0" in plan.stdout
+    assert "S0: n1 → n2, because n1 leads 30 streams and n2 leads 0" in plan.stdout
+    assert "afterwards: n1 10, n2 10, n3 10" in plan.stdout
+    assert (await leaders(nc))["n1"] == STREAMS, "a plan moves nothing"
+    closed = await run(url, tmp_path, "balance")
+    assert closed.returncode == 5 and "say --yes" in closed.stderr
+    done = await run(url, tmp_path, "balance", "--yes", "--pause", "10ms")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 left to do" in done.stdout
+    counts = await leaders(nc)
+    assert max(counts.values()) <= STREAMS / 3 + 1, counts
+    ended.set()
+    await publishing
+    assert min(stored.values()) > 0 and len(stored) == STREAMS
+    for row in (await asked(nc, "STREAM.LIST"))["streams"]:
+        # What was stored without its answer coming back is there as well.
+        assert row["state"]["messages"] >= stored[row["config"]["name"]]
+    again = await run(url, tmp_path, "balance", "--yes")
+    assert again.returncode == 0 and "nothing to move" in again.stdout
+    journal = await run(url, tmp_path, "journal", "--json")
+    assert journal.stdout.count('"step_down_stream"') >= 20
+    await nc.close()
+
+
+async def test_stopped_half_way_it_says_what_was_done(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = as_user(nats_cluster.urls[0], "app")
+    nc = await nats.connect(url)
+    await lopsided(nc, 9)
+    shell = Shell(url, tmp_path)
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-P", "-m", "natstui", "balance", "--yes", "--pause", "60s",
+        env=shell.environment, stdout=asyncio.subprocess.PIPE,
+    )  # fmt: skip
+    assert process.stdout is not None
+    lines: list[str] = []
+    async with asyncio.timeout(120):
+        while not any(re.search(r"is led by n[23] now", line) for line in lines):
+            lines.append((await process.stdout.readline()).decode())
+        process.send_signal(signal.SIGINT)
+        rest = (await process.stdout.read()).decode()
+        assert await process.wait() == 1
+    assert "stopped: 1 move done, 5 left to do" in rest, rest
+    assert (await leaders(nc))["n1"] == 8
+    await nc.close()
+
+
+async def test_a_leader_goes_to_the_server_that_was_named(
+    nats_cluster: Cluster, tmp_path: Path
+) -> None:
+    url = as_user(nats_cluster.urls[0], "app")
+    nc = await nats.connect(url)
+    await lopsided(nc, 1)
+    await nc.jetstream(timeout=30).add_consumer("S0", durable_name="C", ack_policy="explicit")
+    for name in ("n3", "n2"):
+        done = await run(url, tmp_path, "stream", "step-down", "S0", "--preferred", name)
+        assert done.stdout == f"S0 is led by {name} now\n", done.stderr
+        done = await run(url, tmp_path, "consumer", "step-down", "S0", "C", "--preferred", name)
+        assert f"C on S0 is led by {name}" in done.stdout, done.stderr
+    done = await run(url, tmp_path, "stream", "step-down", "S0", "--preferred", "nope")
+    assert done.returncode == 4 and "nope" in done.stderr
+    await nc.close()
+
+
+async def test_the_meta_group_is_led_by_the_server_that_was_named(
+    nats_cluster: Cluster, tmp_path: Path, monkeypatch: Any
+) -> None:
+    url = as_user(nats_cluster.urls[0], "app")
+    refused = await run(url, tmp_path, "meta", "step-down")
+    assert refused.returncode == 2 and "[system]" in refused.stderr
+    monkeypatch.setenv("NATSTUI_SYSTEM_USER", "sys")
+    monkeypatch.setenv("NATSTUI_SYSTEM_PASSWORD", "sys")
+    found = json.loads((await run(url, tmp_path, "servers", "--json")).stdout)
+    [meta] = found["metas"]
+    other = meta["peers"][0]["name"]
+    reading = await run(url, tmp_path, "meta", "step-down", "--read-only")
+    assert reading.returncode == 5
+    done = await run(url, tmp_path, "meta", "step-down", "--preferred", other)
+    assert done.stdout == f"LAB is led by {other} now\n", done.stderr
+    found = json.loads((await run(url, tmp_path, "servers", "--json")).stdout)
+    assert found["metas"][0]["leader"] == other
+    journal = await run(url, tmp_path, "journal")
+    assert "step down meta LAB" in journal.stdout

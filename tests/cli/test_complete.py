@@ -1,0 +1,84 @@
+"""What a shell offers while somebody types, asked as bash asks it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected
+from tests.session.making import made
+from tests.session.scenario import Scenario
+
+
+def offered(line: str, folder: Path, **environment: str) -> list[str]:
+    """Return what is offered for the last word of a line."""
+    words = line.split(" ")
+    asked = {"_NATSTUI_COMPLETE": "bash_complete", "COMP_WORDS": line,
+             "COMP_CWORD": str(len(words) - 1)}  # fmt: skip
+    own = {f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "CONFIG", "DATA")}
+    done = subprocess.run(
+        [sys.executable, "-m", "natstui"], capture_output=True, text=True, timeout=60, check=True,
+        env={**os.environ, **own, **environment, **asked}, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.stderr == ""
+    return [row.partition(",")[2] for row in done.stdout.splitlines() if row]
+
+
+async def filled(url: str) -> None:
+    async with connected(url) as nc:
+        for name in ("ORDERS", "ORDERS_MIRROR", "PAYMENTS"):
+            await nc.jetstream().add_stream(name=name, subjects=[name], storage="memory")
+        for name in ("billing", "backup"):
+            await nc.jetstream().add_consumer("ORDERS", durable_name=name)
+        bucket = await nc.jetstream().create_key_value(bucket="settings")
+        for key in ("site.name", "site.url", "theme"):
+            await bucket.put(key, b"x")
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("natstui str", ["stream"]),
+        ("natstui stream in", ["info"]),
+        ("natstui stream info ORD", ["ORDERS", "ORDERS_MIRROR"]),
+        ("natstui stream view O", ["ORDERS", "ORDERS_MIRROR"]),
+        ("natstui stream backup PAY", ["PAYMENTS"]),
+        ("natstui kv get ", ["settings"]),
+        ("natstui kv get settings si", ["site.name", "site.url"]),
+        ("natstui consumer info ORDERS b", ["backup", "billing"]),
+        ("natstui consumer info NONE b", []),
+        ("natstui stuck PAY", ["PAYMENTS"]),
+        ("natstui stream edit ORDERS --max-ag", ["--max-age"]),
+        ("natstui stream add NEW", []),
+    ],
+)
+def test_names_are_offered_as_they_are_now(
+    nats_server: Broker, tmp_path: Path, line: str, expected: list[str]
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    found = offered(line, tmp_path, NATSTUI_CONNECTION_SERVER=nats_server.url)
+    assert sorted(found) == expected
+
+
+def test_without_a_server_nothing_is_offered_and_nothing_said(tmp_path: Path) -> None:
+    nowhere = {"NATSTUI_CONNECTION_SERVER": "nats://127.0.0.1:1"}
+    assert offered("natstui stream info ", tmp_path, **nowhere) == []
+
+
+def test_recordings_and_contexts_are_offered(tmp_path: Path) -> None:
+    sessions = tmp_path / "sessions"
+    scenario = Scenario(streams=1, consumers=1)
+    name = made(sessions, [*scenario.beginning(), *scenario.records(0, 2)]).name
+    kept = {"NATSTUI_SESSION_FOLDER": str(sessions)}
+    assert offered("natstui replay ", tmp_path, **kept) == ["last", name]
+    assert offered("natstui analyze last ", tmp_path, **kept) == ["last", name]
+    context = tmp_path / "CONFIG" / "nats" / "context" / "work.json"
+    context.parent.mkdir(parents=True)
+    context.write_text("{}")
+    assert offered("natstui stream ls --context w", tmp_path) == ["work"]

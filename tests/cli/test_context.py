@@ -1,0 +1,97 @@
+"""`natstui context`: what it writes is what the NATS CLI would, and no secret is shown."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_manage import Shell
+
+SECRET = "open-sesame"
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Shell:
+    one = Shell("", tmp_path)
+    del one.environment["NATSTUI_CONNECTION_SERVER"]
+    return one
+
+
+def files(shell: Shell) -> Path:
+    return shell.folder / "CONFIG" / "nats"
+
+
+def fields(shell: Shell, name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((files(shell) / "context" / f"{name}.json").read_text())
+    return found
+
+
+def test_a_context_is_made_selected_used_changed_and_removed(
+    shell: Shell, nats_server: Broker
+) -> None:
+    made = shell.ok("context", "add", "here", "--server", nats_server.url, "--user", "ann",
+                    "--password", "-", "--description", "ours", "--select",
+                    stdin=f"{SECRET}\n")  # fmt: skip
+    place = files(shell) / "context" / "here.json"
+    assert stat.S_IMODE(place.stat().st_mode) == 0o600
+    assert stat.S_IMODE(place.parent.stat().st_mode) == 0o700
+    assert stat.S_IMODE((files(shell) / "context.txt").stat().st_mode) == 0o600
+    assert (files(shell) / "context.txt").read_text() == "here"
+    assert fields(shell, "here")["password"] == SECRET
+    listed = shell.ok("context", "ls") + shell.ok("context", "ls", "--json")
+    assert "user ann" in listed and "ours" in listed and nats_server.url in listed
+    assert SECRET not in made + listed
+    # The selected one is where every command goes.
+    assert shell.run("stream", "ls").returncode == 0
+    shell.ok("context", "add", "there", "--server", "nats://bob:hidden@there:4222")
+    assert "hidden" not in shell.ok("context", "ls")
+    refused = shell.run("context", "rm", "here", "-f")
+    assert refused.returncode == 2 and "is selected" in refused.stderr
+    assert "before, here was" in shell.ok("context", "select", "there")
+    assert (files(shell) / "previous-context.txt").read_text() == "here"
+    assert shell.run("context", "rm", "here").returncode == 5 and place.exists()
+    shell.ok("context", "rm", "here", "-f")
+    assert not place.exists()
+
+
+def test_a_change_keeps_what_it_does_not_know_and_replaces_the_identity(shell: Shell) -> None:
+    shell.ok("context", "add", "one", "--server", "nats://one:4222", "--user", "ann",
+             "--password", SECRET)  # fmt: skip
+    place = files(shell) / "context" / "one.json"
+    place.write_text(json.dumps({**fields(shell, "one"), "of_tomorrow": [1]}))
+    shell.ok("context", "edit", "one", "--creds", "~/ann.creds", "--js-domain", "hub")
+    found = fields(shell, "one")
+    assert (found["creds"], found["jetstream_domain"]) == ("~/ann.creds", "hub")
+    assert found["of_tomorrow"] == [1] and not found["user"] and not found["password"]
+    shell.ok("context", "edit", "one", "--js-domain", "")
+    assert not fields(shell, "one")["jetstream_domain"]
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("add", "../evil", "--server", "nats://x:1"), "not a name"),
+        (("add", "x"), "needs --server"),
+        (("add", "x", "--server", "s", "--user", "u", "--token", "t"), "one identity"),
+        (("edit", "nobody", "--description", "d"), "no NATS CLI context"),
+        (("select", "nobody"), "no NATS CLI context"),
+        (("rm", "nobody", "-f"), "no NATS CLI context"),
+        (("add", "x", "--server", "s", "--token", "-"), "nothing on stdin"),
+    ],
+)
+def test_what_cannot_be_is_said(shell: Shell, words: tuple[str, ...], said: str) -> None:
+    done = shell.run("context", *words)
+    assert done.returncode == 2 and said in done.stderr, done
+    assert not list(shell.folder.rglob("*.json"))
+
+
+def test_none_is_made_over_another(shell: Shell) -> None:
+    shell.ok("context", "add", "one", "--server", "nats://one:4222")
+    again = shell.run("context", "add", "one", "--server", "nats://two:4222")
+    assert again.returncode == 2 and "already" in again.stderr
+    assert fields(shell, "one")["url"] == "nats://one:4222"

@@ -1,0 +1,314 @@
+"""`natstui pub`, `sub` and `request` against a real server, and nats-py on the other side."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+import os
+import re
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.aio.msg import Msg
+
+from natstui.cli.core.payload import filled
+from natstui.errors import UsageError
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_manage import Done, Shell
+from tests.jetstream.flushing import flushed
+
+PATIENCE_S = 120
+HOSTILE = b"evil\x1b]0;title\x07\x1b[31m"
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+@asynccontextmanager
+async def connected(url: str) -> AsyncIterator[Client]:
+    nc = await nats.connect(url)
+    try:
+        yield nc
+    finally:
+        await nc.close()
+
+
+async def run(shell: Shell, *words: str, stdin: str = "") -> Done:
+    """Run a command, which has a loop of its own, beside this one."""
+    return await asyncio.to_thread(shell.run, *words, stdin=stdin)
+
+
+async def listening(shell: Shell, *words: str) -> Process:
+    """Start `natstui sub` and wait until the server knows what it listens to."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "natstui", "sub", *words,
+        stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+    )  # fmt: skip
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        line = await process.stderr.readline()
+    assert line.startswith(b"natstui: listening to "), line
+    return process
+
+
+async def ended(process: Process) -> tuple[list[str], str]:
+    """Return the lines it printed and what it said."""
+    async with asyncio.timeout(PATIENCE_S):
+        out, err = await process.communicate()
+    return out.decode(errors="replace").splitlines(), err.decode()
+
+
+async def test_what_is_published_arrives_with_headers_and_is_journalled_once(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        sub = await nc.subscribe("a.>")
+        await flushed(nc)
+        words = ("pub", "a.b", "no {{Count}} {{Random 3 3}}", "--count", "3", "-H", "K: v:w")
+        done = await run(shell, *words, "--reply", "back")
+        assert done.returncode == 0, done.stderr
+        assert done.stdout == "3 messages, 24 B, sent to a.b.\n"
+        got = [await sub.next_msg(5) for _ in range(3)]
+    assert [re.sub(rb"[A-Za-z0-9]{3}$", b"x", one.data) for one in got] == [
+        b"no 1 x", b"no 2 x", b"no 3 x",
+    ]  # fmt: skip
+    assert {(one.subject, one.reply, (one.headers or {})["K"]) for one in got} == {
+        ("a.b", "back", "v:w")
+    }
+    (entry,) = json.loads(shell.ok("journal", "--json"))
+    assert (entry["action"], entry["outcome"]) == ("publish", "done")
+    assert "3 of 3 messages" in shell.ok("journal")
+
+
+async def test_a_payload_comes_from_a_pipe_or_a_file_byte_for_byte(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "payload"
+    file.write_bytes(bytes(range(256)) + b"{{Count}}")
+    async with connected(nats_server.url) as nc:
+        sub = await nc.subscribe("a")
+        await flushed(nc)
+        assert (await run(shell, "pub", "a", stdin="from stdin\n")).returncode == 0
+        assert (await run(shell, "pub", "a", "--file", str(file))).returncode == 0
+        plain = await run(shell, "pub", "a", "--file", str(file), "--no-templates")
+        assert plain.returncode == 0
+        assert [(await sub.next_msg(5)).data for _ in range(3)] == [
+            b"from stdin\n", bytes(range(256)) + b"1", file.read_bytes(),
+        ]  # fmt: skip
+
+
+async def test_a_stream_says_what_it_stored_and_what_it_had_already(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s.>"])
+        done = await run(shell, "pub", "s.a", "x", "-J", "--count", "5", "--json")
+        assert json.loads(done.stdout) == {
+            "subject": "s.a", "sent_msgs": 5, "payload_bytes": 5, "stream": "S", "first_seq": 1,
+            "last_seq": 5, "duplicate_msgs": 0,
+        }  # fmt: skip
+        same = ("pub", "s.a", "x", "-J", "-H", "Nats-Msg-Id:one", "--count", "2")
+        done = await run(shell, *same)
+        assert "stored in S up to sequence 6; 1 of them it already had" in done.stdout
+        nobody = await run(shell, "pub", "elsewhere", "x", "-J")
+        assert (nobody.returncode, nobody.stdout) == (4, "")
+        assert 'no stream stores "elsewhere"' in nobody.stderr
+        assert (await nc.jetstream().stream_info("S")).state.messages == 6
+
+
+async def test_a_roll_up_is_named_with_its_count_and_done_only_when_confirmed(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"], allow_rollup_hdrs=True)
+        for _ in range(4):
+            await js.publish("s", b"x")
+        words = ("pub", "s", "x", "-J", "-H", "Nats-Rollup:all")
+        asked = await run(shell, *words)
+        assert asked.returncode == 5
+        assert "its roll-up removes 4 of 4 messages of S for good" in asked.stderr
+        assert (await js.stream_info("S")).state.messages == 4
+        wrong = await run(shell, *words, "--confirm", "other")
+        assert wrong.returncode == 5
+        api = await run(shell, "request", "$JS.API.STREAM.PURGE.S", "")
+        assert api.returncode == 5 and "remove messages" in api.stderr
+        assert (await js.stream_info("S")).state.messages == 4
+        assert (await run(shell, *words, "--yes")).returncode == 0
+        assert (await js.stream_info("S")).state.messages == 1
+
+
+async def test_read_only_and_production_hold_for_messages_too(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        sub = await nc.subscribe("a")
+        await flushed(nc)
+        for words in (("pub", "a", "x"), ("request", "a", "x")):
+            assert (await run(shell, *words, "--read-only")).returncode == 5
+        shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+        for words in (("pub", "a", "x"), ("pub", "a", "x", "--yes"), ("request", "a", "x")):
+            done = await run(shell, *words)
+            assert done.returncode == 5 and "this is production" in done.stderr
+        shared = await run(shell, "sub", "a", "--queue", "workers", "--count", "1")
+        assert shared.returncode == 5 and "workers get fewer messages" in shared.stderr
+        await flushed(nc)
+        assert sub.pending_msgs == 0
+        assert (await run(shell, "pub", "a", "x", "--confirm", "a")).returncode == 0
+        assert (await sub.next_msg(5)).subject == "a"
+
+
+async def test_a_denied_subject_is_named_and_nothing_counts_as_sent(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    permissions = 'authorization {users: [{user: a, password: a, permissions: {publish: "b.>"}}]}'
+    url = nats_server_factory(permissions).url.replace("//", "//a:a@")
+    done = await run(Shell(url, tmp_path), "pub", "a", "x", "--count", "3")
+    assert (done.returncode, done.stdout) == (4, "")
+    assert 'no permission to publish to "a"' in done.stderr
+    assert "sent to" not in done.stderr
+    shell = Shell(url, tmp_path)
+    text = (await run(shell, "journal")).stdout
+    assert "publish 3 messages to a" in text and "0 of 3" not in text
+
+
+async def test_replies_are_printed_one_several_or_all(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        for name in (b"one", b"two"):
+
+            async def answer(msg: Msg, name: bytes = name) -> None:
+                await msg.respond(name + b" " + msg.data)
+
+            await nc.subscribe("service", cb=answer)
+        await flushed(nc)
+        first = await run(shell, "request", "service", "ping", "--raw")
+        assert first.stdout in ("one ping\n", "two ping\n"), first.stderr
+        both = await run(shell, "request", "service", "ping", "--replies", "2", "--json")
+        texts = [json.loads(line)["payload_base64"] for line in both.stdout.splitlines()]
+        assert sorted(map(base64.b64decode, texts)) == [b"one ping", b"two ping"]
+        words = ("request", "service", "x", "--raw", "--timeout", "1s", "--replies")
+        every = await run(shell, *words, "0")
+        assert (every.returncode, len(every.stdout.splitlines())) == (0, 2)
+        few = await run(shell, *words, "3")
+        assert (few.returncode, len(few.stdout.splitlines())) == (4, 2)
+        assert '2 of 3 replies came on "service" within 1 s' in few.stderr
+        nobody = await run(shell, "request", "nobody", "x")
+        assert (nobody.returncode, nobody.stdout) == (4, "")
+        assert 'nobody answers on "nobody"' in nobody.stderr
+
+
+async def test_what_arrives_is_printed_harmless_whole_or_in_parts(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        forms = ((), ("--json",), ("--raw",), ("--headers-only",), ("--subjects-only",))
+        every = [await listening(shell, "a.*", "-I", "a.not", "--count", "2", *w) for w in forms]
+        await nc.publish("a.not", b"ignored")
+        await nc.publish("a.b", HOSTILE, reply="back", headers={"K": "v"})
+        await nc.publish("a.c", b"\xff\xfe")
+        await flushed(nc)
+        found = [await ended(process) for process in every]
+    text, as_json, raw, headers, subjects = (lines for lines, _ in found)
+    assert all(process.returncode == 0 for process in every)
+    assert all("natstui: 2 messages" in said for _, said in found)
+    assert re.match(r"#1  \d\d:\d\d:\d\d\.\d{3}  a\.b  \d+ B  reply back$", text[0])
+    assert text[1] == "  K: v"
+    assert "\x1b" not in "".join(text) and "evil" in text[2]
+    assert r"\xff\xfe" in text
+    assert [json.loads(line)["subject"] for line in as_json] == ["a.b", "a.c"]
+    assert base64.b64decode(json.loads(as_json[0])["payload_base64"]) == HOSTILE
+    assert json.loads(as_json[0])["reply"] == "back"
+    assert raw[0].encode() == HOSTILE
+    assert "evil" not in "".join(headers) and "  K: v" in headers
+    assert subjects == ["a.b", "a.c"]
+
+
+async def test_it_ends_when_nothing_comes_when_stopped_and_when_nobody_reads(
+    shell: Shell, nats_server: Broker
+) -> None:
+    quiet = await listening(shell, "a", "--wait", "200ms")
+    assert await ended(quiet) == ([], "natstui: 0 messages\n")
+    assert quiet.returncode == 0
+    stopped = await listening(shell, "a")
+    stopped.send_signal(signal.SIGINT)
+    await ended(stopped)
+    assert stopped.returncode == 0
+    unread = await listening(shell, "a", "--raw")
+    assert unread.stdout is not None
+    unread._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+    async with connected(nats_server.url) as nc:
+        async with asyncio.timeout(PATIENCE_S):
+            while unread.returncode is None:
+                await nc.publish("a", b"x" * 1000)
+                await asyncio.sleep(0.02)
+    assert unread.returncode == 0
+    assert unread.stderr is not None
+    assert b"Traceback" not in await unread.stderr.read()
+
+
+async def test_a_share_of_a_group_and_a_lost_connection_are_told(
+    shell: Shell, nats_server: Broker
+) -> None:
+    members = [await listening(shell, "w", "--queue", "g", "--raw") for _ in range(2)]
+    got: list[int] = []
+
+    async def read(process: Process) -> None:
+        assert process.stdout is not None
+        async for line in process.stdout:
+            got.append(int(line))
+
+    reading = [asyncio.create_task(read(process)) for process in members]
+    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+        for number in range(40):
+            await nc.publish("w", b"%d" % number)
+        await flushed(nc)
+        # What a server has not sent when it stops is lost.
+        while len(got) < 40:
+            await asyncio.sleep(0.05)
+        nats_server.restart()
+        alone = await listening(shell, "w", "--raw")
+        for process in (*members, alone):
+            process.send_signal(signal.SIGINT)
+        await asyncio.gather(*reading)
+        said = [(await ended(process))[1] for process in (*members, alone)]
+    assert sorted(got) == list(range(40))
+    for text in said[:2]:
+        assert "the connection is lost" in text and "connection was lost 1 time" in text
+    assert "lost" not in said[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("{{Nothing}}", "is no template"),
+        ("{{Random 5}}", "the least first"),
+        ("{{Random 9 5}}", "the least first"),
+        ("{{Random 1 9999999999}}", "the least first"),
+        ("{{Count 3}}", "is no template"),
+        ("{{ if .X }}", "--no-templates"),
+    ],
+)
+def test_a_template_that_means_nothing_is_refused_before_anything_is_sent(
+    text: str, problem: str
+) -> None:
+    with pytest.raises(UsageError, match=problem):
+        filled(text.encode(), 1)
+
+
+def test_every_place_of_a_template_is_filled_for_every_message() -> None:
+    text = b"{{Count}} {{Unix}} {{UnixNano}} {{ID}} {{Random(2,4)}} {{ TimeStamp }} {{Time}}"
+    first, second = (one.decode().split(" ") for one in filled(text, 2))
+    assert (first[0], second[0]) == ("1", "2")
+    assert first[3] != second[3] and len(first[3]) == 32
+    assert all(part for part in first)
+    assert 2 <= len(first[4]) <= 4

@@ -1,0 +1,94 @@
+"""An error of a command that was asked for JSON is JSON on stderr, and nothing else is there."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from natstui.cli.root import root
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_manage import Shell
+
+HOSTILE = "evil\x1b[31m"
+
+
+def said(shell: Shell, *words: str) -> tuple[int, str, str]:
+    done = subprocess.run(
+        [sys.executable, "-m", "natstui", *words], capture_output=True, text=True, timeout=120,
+        env={**os.environ, **shell.environment}, stdin=subprocess.DEVNULL, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "err_code", "text"),
+    [
+        (("stream", "info", "NONE", "--json"), 4, 10059, "not found"),
+        (("stream", "rm", "S", "-j"), 5, None, "say --yes"),
+        (("stream", "info", "--json"), 2, None, "Missing argument"),
+        (("stream", "info", "S", "--none", "--json"), 2, None, "No such option"),
+        (("none", "--json"), 2, None, "No such command"),
+        (("kv", "get", "NONE", "k", "--json"), 4, 10059, "no bucket"),
+        (("pub", "a b", "x", "--json"), 4, None, "not valid"),
+        (("backup", "verify", "none", "--json"), 6, None, "no folder"),
+        (("stream", "info", HOSTILE + ".", "--json"), 2, None, "no name"),
+        (("stream", "ls", "--json", "--server", "nats://127.0.0.1:1"), 3, None, "refused"),
+    ],
+)
+def test_an_error_is_an_object_with_its_code(
+    nats_server: Broker, tmp_path: Path, words: tuple[str, ...], code: int,
+    err_code: int | None, text: str,
+) -> None:  # fmt: skip
+    shell = Shell(nats_server.url, tmp_path)
+    shell.ok("stream", "add", "S")
+    done, out, err = said(shell, *words)
+    assert (done, out) == (code, "")
+    last = err.splitlines()[-1]
+    assert "\x1b" not in err
+    told = json.loads(last)
+    assert told["code"] == code and text in told["error"]
+    assert told.get("err_code") == err_code
+
+
+def test_without_json_an_error_is_a_sentence(nats_server: Broker, tmp_path: Path) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    code, _, err = said(shell, "stream", "info", "NONE")
+    assert code == 4 and err.startswith("natstui: STREAM.INFO.NONE")
+    # Behind -- it is the payload.
+    code, out, _ = said(shell, "pub", "a", "--", "--json")
+    assert (code, out) == (0, "1 message, 6 B, sent to a.\n")
+
+
+def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from commands(found, (*path, name))
+    elif command.context_settings.get("ignore_unknown_options"):
+        return  # it says what it does not know by itself
+    elif any("--json" in getattr(one, "opts", ()) for one in command.params):
+        yield path
+
+
+def test_a_wrong_flag_is_told_so_by_every_command_that_has_json(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from natstui.cli.root import run
+
+    every = list(commands(root, ()))
+    assert len(every) > 50
+    for path in every:
+        monkeypatch.setattr(sys, "argv", ["natstui", *path, "--json", "--no-such-flag"])
+        with pytest.raises(SystemExit) as ended:
+            run()
+        told = json.loads(capsys.readouterr().err)
+        assert (ended.value.code, told["code"]) == (2, 2), path

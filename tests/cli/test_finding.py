@@ -1,0 +1,162 @@
+"""`stream find|report|gaps|copy|seal` and `consumer find|report` against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from natstui.cli.manage.shaping import ranges_of
+from natstui.cli.watch.conditions import parse_condition
+from natstui.errors import UsageError
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected
+from tests.cli.test_manage import Shell
+
+KNOWN = (
+    "name",
+    "stored_msgs",
+    "stored_bytes",
+    "leader",
+    "subjects",
+    "last_at_us",
+    "pull",
+    "lag_s",
+)
+ROW = {
+    "name": "ORDERS", "stored_msgs": 12_000, "stored_bytes": 2**21, "leader": None,
+    "subjects": ("orders.>", "o"), "last_at_us": 1_000_000, "pull": True, "lag_s": 90.0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def filled(url: str) -> None:
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="A", subjects=["a.>"])
+        await js.add_stream(name="B", subjects=["b"])
+        await js.add_stream(name="COPY", mirror={"name": "A"})
+        for number in range(12):
+            await js.publish(f"a.{number}", b"x" * 100)
+        for seq in (3, 4, 5, 9):
+            await js.delete_msg("A", seq)
+        await js.add_consumer("A", durable_name="one", ack_policy="explicit")
+        await js.add_consumer("B", durable_name="two", deliver_subject="push")
+
+
+def names(text: str) -> list[str]:
+    return sorted(text.split("\n")[:-1])
+
+
+def test_streams_and_consumers_are_found_by_what_they_are(
+    shell: Shell, nats_server: Broker
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    for words, expected in (
+        ((), ["A", "B", "COPY"]),
+        (("--where", "stored_msgs > 5", "--where", "name != COPY"), ["A"]),
+        (("--empty",), ["B"]),
+        (("--empty", "--invert"), ["A", "COPY"]),
+        (("--mirrored",), ["COPY"]),
+        (("--subject", "a.7"), ["A"]),
+        (("--idle", "1h"), ["B"]),
+        (("--created", "1h"), []),
+        (("--where", "subjects =~ a.*"), ["A"]),
+    ):
+        assert names(shell.ok("stream", "find", "--names", *words)) == expected, words
+    row = json.loads(shell.ok("stream", "find", "--empty", "--json"))
+    assert (row["kind"], row["name"], row["stored_msgs"]) == ("stream", "B", 0)
+    for words, expected in (
+        ((), ["A one", "B two"]),
+        (("B",), ["B two"]),
+        (("--pull",), ["A one"]),
+        (("--push",), ["B two"]),
+        (("--bound",), []),
+        (("--where", "pending_msgs >= 8"), ["A one"]),
+    ):
+        assert names(shell.ok("consumer", "find", "--names", *words)) == expected, words
+    wrong = shell.run("stream", "find", "--where", "messages > 3")
+    assert wrong.returncode == 2 and "there is no field 'messages'" in wrong.stderr
+    report = shell.ok("stream", "report").splitlines()
+    assert [line.split()[0] for line in report] == ["STREAM", "A", "COPY", "B"]
+    told = json.loads(shell.ok("consumer", "report", "A", "--json"))
+    assert (told["name"], told["pending_msgs"]) == ("one", 8)
+    assert shell.run("consumer", "report", "NONE").returncode == 2
+
+
+def test_gaps_are_listed_as_runs(shell: Shell, nats_server: Broker) -> None:
+    asyncio.run(filled(nats_server.url))
+    rows = json.loads(shell.ok("stream", "gaps", "A", "--json"))
+    assert [(one["first_seq"], one["last_seq"], one["missing_msgs"]) for one in rows] == [
+        (3, 5, 3), (9, 9, 1),
+    ]  # fmt: skip
+    assert json.loads(shell.ok("stream", "gaps", "B", "--json")) == []
+    assert shell.ok("stream", "gaps", "A").split()[3:] == ["3", "5", "3", "9", "9", "1"]
+    assert ranges_of([]) == []
+
+
+def test_a_copy_has_the_configuration_and_no_message(shell: Shell, nats_server: Broker) -> None:
+    asyncio.run(filled(nats_server.url))
+    shell.ok("stream", "edit", "A", "--max-msgs", "50", "--description", "mine")
+    shell.ok("stream", "copy", "A", "C", "--subjects", "c.>")
+    one, other = (shell.config("stream", "info", name) for name in ("A", "C"))
+    differing = {key for key in one if one[key] != other.get(key)}
+    assert differing <= {"name", "subjects", "metadata"}
+    assert json.loads(shell.ok("stream", "info", "C", "--json"))["state"]["messages"] == 0
+    assert shell.run("stream", "copy", "A", "B", "--subjects", "d").returncode == 4
+    assert shell.run("stream", "copy", "NONE", "D").returncode == 4
+
+
+def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, nats_server: Broker) -> None:
+    asyncio.run(filled(nats_server.url))
+    for flags in ((), ("--confirm", "B"), ("--read-only", "--yes")):
+        refused = shell.run("stream", "seal", "A", *flags)
+        assert refused.returncode == 5, flags
+    assert "sealed for ever" in shell.run("stream", "seal", "A").stderr
+    shell.ok("stream", "seal", "A", "--confirm", "A")
+    assert shell.config("stream", "info", "A")["sealed"] is True
+    assert shell.run("pub", "a.1", "x", "-J").returncode == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("stored_msgs > 10k", True),
+        ("stored_msgs>=12000", True),
+        ("stored_bytes < 1MB", False),
+        ("leader == null", True),
+        ("leader != null", False),
+        ("name = ORDERS", True),
+        ("name =~ 'ORD*'", True),
+        ("name !~ ORD*", False),
+        ("subjects == o", True),
+        ("subjects =~ orders.*", True),
+        ("last_at_us < 1h ago", True),
+        ("pull == true", True),
+        ("lag_s > 1m", True),
+        ("lag_s > 100", False),
+    ],
+)
+def test_a_condition_knows_the_units_of_its_field(text: str, holds: bool) -> None:
+    assert parse_condition(text, KNOWN, datetime.now(UTC)).holds(ROW) is holds
+
+
+@pytest.mark.parametrize(
+    "text", ["", "stored_msgs", "none > 3", "stored_msgs > x", "stored_bytes > 3 apples"]
+)
+def test_what_is_no_condition_is_refused_with_a_sentence(text: str) -> None:
+    with pytest.raises(UsageError):
+        parse_condition(text, KNOWN)
+
+
+def test_what_is_unknown_is_neither_more_nor_less() -> None:
+    row = {**ROW, "lag_s": None}
+    for comparison in ("<", "<=", ">", ">="):
+        assert not parse_condition(f"lag_s {comparison} 5", KNOWN).holds(row)

@@ -1,0 +1,230 @@
+"""`natstui kv`: written here and read with nats-py, and the other way round."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+
+import nats.js.errors
+import pytest
+from nats.js.kv import KeyValue
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.assets.buckets import is_key_filter
+from tests.cli.test_core import PATIENCE_S, connected, run
+from tests.cli.test_manage import Shell
+
+BINARY = bytes(range(256))
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+def lines(text: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in text.splitlines()]
+
+
+async def test_what_is_put_here_is_read_with_another_client(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    (tmp_path / "value").write_bytes(BINARY)
+    for words in (
+        ("add", "B", "--history", "5", "--ttl", "1d", "--max-value-size", "1KB"),
+        ("put", "B", "a.b", "one"),
+        ("put", "B", "a.b", "two", "--if-revision", "1"),
+        ("create", "B", "bin", "--file", str(tmp_path / "value")),
+        ("put", "B", "gone", "x"),
+        ("del", "B", "gone"),
+    ):
+        done = await run(shell, "kv", *words)
+        assert done.returncode == 0, (words, done.stderr)
+    async with connected(nats_server.url) as nc:
+        kv = await nc.jetstream().key_value("B")
+        entry = await kv.get("a.b")
+        assert (entry.value, entry.revision) == (b"two", 2)
+        assert (await kv.get("bin")).value == BINARY
+        with pytest.raises(nats.js.errors.KeyNotFoundError):
+            await kv.get("gone")
+        assert sorted(await kv.keys()) == ["a.b", "bin"]
+        assert [(one.value, one.operation) for one in await kv.history("gone")] == [
+            (b"x", None), (b"", "DEL"),
+        ]  # fmt: skip
+        assert ((await kv.status()).history, (await kv.status()).ttl) == (5, 86_400)
+        done = await run(shell, "kv", "purge", "B", "a.b", "--yes")
+        assert "all 2 revisions of a.b are removed for good" in done.stderr
+        assert [one.operation for one in await kv.history("a.b")] == ["PURGE"]
+
+
+async def filled(kv: KeyValue) -> None:
+    await kv.put("a.b", b"one")
+    await kv.put("a.b", b"two")
+    await kv.put("bin", BINARY)
+    await kv.put("gone", b"x")
+    await kv.delete("gone")
+    await kv.put("purged", b"x")
+    await kv.purge("purged")
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_what_another_client_put_is_read_here(
+    shell: Shell, nats_server: Broker, direct: bool
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(await js.create_key_value(bucket="B", history=3, direct=direct))
+        await js.create_key_value(bucket="EMPTY")
+    got = await run(shell, "kv", "get", "B", "a.b")
+    assert got.stdout == "two", got.stderr
+    whole = json.loads((await run(shell, "kv", "get", "B", "bin", "--json")).stdout)
+    assert (whole["revision"], whole["operation"], whole["value"]) == (3, "PUT", None)
+    first = await run(shell, "kv", "get", "B", "a.b", "--revision", "1", "--json")
+    assert json.loads(first.stdout)["value"] == "one"
+    for key in ("gone", "purged", "none"):
+        missing = await run(shell, "kv", "get", "B", key)
+        assert (missing.returncode, missing.stdout) == (4, ""), key
+    other = await run(shell, "kv", "get", "B", "bin", "--revision", "1")
+    assert other.returncode == 4 and "is of a.b" in other.stderr
+    assert json.loads((await run(shell, "kv", "keys", "B", "-j")).stdout) == ["a.b", "bin"]
+    assert (await run(shell, "kv", "keys", "B", "a.*")).stdout == "a.b\n"
+    assert (await run(shell, "kv", "ls", "EMPTY")).stdout == ""
+    told = lines((await run(shell, "kv", "history", "B", "a.b", "--json")).stdout)
+    assert [(one["revision"], one["value"]) for one in told] == [(1, "one"), (2, "two")]
+    every = lines((await run(shell, "kv", "history", "B", ">", "--json")).stdout)
+    assert [one["operation"] for one in every] == ["PUT", "PUT", "PUT", "PUT", "DEL", "PURGE"]
+    listed = json.loads((await run(shell, "kv", "ls", "--json")).stdout)
+    assert [one["config"]["name"] for one in listed] == ["KV_B", "KV_EMPTY"]
+    assert (await run(shell, "kv", "get", "NONE", "a")).returncode == 4
+    async with connected(nats_server.url) as nc:
+        # Nothing that read is left behind.
+        assert (await nc.jetstream().stream_info("KV_B")).state.consumer_count == 0
+
+
+async def test_changes_are_seen_as_they_come(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        kv = await nc.jetstream().create_key_value(bucket="B", history=3)
+        await kv.put("a", b"1")
+        await kv.put("b", b"1")
+        words = ("kv", "watch", "B", "--json", "--count", "5")
+        watching = asyncio.create_task(run(shell, *words))
+        async with asyncio.timeout(PATIENCE_S):
+            while not (await nc.jetstream().stream_info("KV_B")).state.consumer_count:
+                await asyncio.sleep(0.05)
+        await kv.put("a", b"2")
+        await kv.delete("b")
+        await kv.purge("a")
+        async with asyncio.timeout(PATIENCE_S):
+            done = await watching
+        told = [(one["key"], one["operation"], one["value"]) for one in lines(done.stdout)]
+        assert told == [
+            ("a", "PUT", "1"), ("b", "PUT", "1"), ("a", "PUT", "2"), ("b", "DEL", ""),
+            ("a", "PURGE", ""),
+        ]  # fmt: skip
+        quiet = await run(shell, "kv", "watch", "B", "b", "--history", "--wait", "1s")
+        assert [line.split()[2] for line in quiet.stdout.splitlines()] == ["PUT", "DEL"]
+
+
+def test_a_change_is_taken_back_with_the_value_before(shell: Shell) -> None:
+    shell.ok("kv", "add", "B", "--history", "4")
+    shell.ok("kv", "put", "B", "k", "one")
+    shell.ok("kv", "put", "B", "k", "two")
+    shell.ok("undo")
+    assert shell.ok("kv", "get", "B", "k") == "one"
+    shell.ok("kv", "del", "B", "k")
+    shell.ok("undo")
+    assert shell.ok("kv", "get", "B", "k") == "one"
+    shell.ok("kv", "create", "B", "new", "x")
+    shell.ok("undo")
+    assert shell.run("kv", "get", "B", "new").returncode == 4
+    shell.ok("kv", "put", "B", "k", "three")
+    put = json.loads(shell.ok("journal", "--json"))[-1]
+    assert (put["action"], put["stream"], put["consumer"]) == ("put_key", "KV_B", "k")
+    assert "three" not in json.dumps(put)
+    shell.ok("kv", "put", "B", "k", "four")
+    changed = shell.run("undo", put["entry"])
+    assert changed.returncode == 4 and "changed again since" in changed.stderr
+    shell.ok("kv", "purge", "B", "k", "--yes")
+    assert "cannot be taken back" in shell.run("undo").stderr
+    said = shell.ok("journal", "--commands").splitlines()
+    assert said[1:3] == ["nats kv put B k", "nats kv put B k"]
+    assert said[-1] == "nats kv purge B k --force"
+
+
+def test_a_value_that_cannot_be_put_back_is_named_before_it_goes(shell: Shell) -> None:
+    shell.ok("kv", "add", "B")
+    shell.ok("kv", "put", "B", "k", "first")
+    entry = json.loads(shell.ok("journal", "--json"))[-1]["entry"]
+    refused = shell.run("kv", "put", "B", "k", "second")
+    assert refused.returncode == 5
+    assert "revision 1 of k, 5 B, is removed for good: B keeps 1 value" in refused.stderr
+    assert shell.ok("kv", "get", "B", "k") == "first"
+    shell.ok("kv", "put", "B", "k", "second", "--yes")
+    gone = shell.run("undo")
+    assert gone.returncode == 4 and "revision 1 is gone" in gone.stderr
+    shell.ok("kv", "rm", "B", "--yes")
+    shell.ok("kv", "add", "B")
+    shell.ok("kv", "put", "B", "k", "other")
+    again = shell.run("undo", entry, "--yes")
+    assert again.returncode == 4 and "was made again since" in again.stderr
+    assert shell.ok("kv", "get", "B", "k") == "other"
+
+
+def test_a_revision_that_is_not_the_newest_is_not_written_over(shell: Shell) -> None:
+    shell.ok("kv", "add", "B", "--history", "2")
+    shell.ok("kv", "create", "B", "k", "1")
+    for words in (("create", "B", "k", "2"), ("put", "B", "k", "2", "--if-revision", "7")):
+        refused = shell.run("kv", *words)
+        assert refused.returncode == 4 and "revision 1" in refused.stderr
+    shell.ok("kv", "del", "B", "k")
+    shell.ok("kv", "create", "B", "k", "again")
+    for words, code in (
+        (("put", "B", "a b", "x"), 2),
+        (("put", "B", "a.*", "x"), 2),
+        (("put", "B.C", "a", "x"), 2),
+        (("del", "B", "none"), 4),
+        (("purge", "B", "none"), 4),
+        (("put", "NONE", "a", "x"), 4),
+    ):
+        assert shell.run("kv", *words, "--yes").returncode == code, words
+
+
+def test_a_filter_of_keys_is_a_subject() -> None:
+    right = ("a", "a.b", "*", ">", "a.*.b", "a.>", "x/y=z_1-")
+    assert all(map(is_key_filter, right))
+    assert not any(map(is_key_filter, ("", "a.", ".a", "a..b", "a*", ">.a", "a b")))
+
+
+async def test_many_keys_are_all_listed(shell: Shell, nats_server: Broker) -> None:
+    count = 20_000
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().create_key_value(bucket="B")
+        for number in range(count):
+            await nc.publish(f"$KV.B.key.{number}", b"%d" % number)
+        async with asyncio.timeout(PATIENCE_S):
+            while (await nc.jetstream().stream_info("KV_B")).state.messages < count:
+                await asyncio.sleep(0.1)
+        done = await run(shell, "kv", "keys", "B", "--json")
+        assert len(json.loads(done.stdout)) == count
+
+
+async def test_watching_goes_on_after_the_server_was_away(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        kv = await nc.jetstream().create_key_value(bucket="B", history=3)
+        await kv.put("a", b"1")
+    words = ("kv", "watch", "B", "--json", "--count", "4")
+    watching = asyncio.create_task(run(shell, *words))
+    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+        while not (await nc.jetstream().stream_info("KV_B")).state.consumer_count:
+            await asyncio.sleep(0.05)
+    await asyncio.to_thread(nats_server.restart)
+    async with connected(nats_server.url) as nc:
+        kv = await nc.jetstream().key_value("B")
+        for number in (2, 3, 4):
+            await kv.put("a", b"%d" % number)
+    async with asyncio.timeout(PATIENCE_S):
+        done = await watching
+    assert [one["value"] for one in lines(done.stdout)] == ["1", "2", "3", "4"]

@@ -1,0 +1,135 @@
+"""`natstui object`: written here and read with nats-py, and the other way round."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import nats.js.errors
+import pytest
+from nats.js import api
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected, run
+from tests.cli.test_manage import Shell
+
+CONTENT = random.Random(1).randbytes(700_001)
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def test_a_file_put_here_is_got_with_another_client_and_deleted(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "a file.bin"
+    file.write_bytes(CONTENT)
+    for words in (
+        ("add", "B", "--description", "files"),
+        ("put", "B", str(file), "--description", "mine"),
+        ("put", "B", "/dev/null", "--name", "empty"),
+    ):
+        done = await run(shell, "object", *words)
+        assert done.returncode == 0, (words, done.stderr)
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        store = await js.object_store("B")
+        got = await store.get("a file.bin")
+        assert got.data == CONTENT
+        assert (got.info.size, got.info.chunks, got.info.description) == (700_001, 6, "mine")
+        assert (await store.get("empty")).data == b""
+        assert sorted(one.name for one in await store.list()) == ["a file.bin", "empty"]
+        file.write_bytes(b"second")
+        refused = await run(shell, "object", "put", "B", str(file))
+        assert refused.returncode == 5 and "684 KiB, is overwritten" in refused.stderr
+        assert (await store.get("a file.bin")).data == CONTENT
+        assert (await run(shell, "object", "put", "B", str(file), "--yes")).returncode == 0
+        assert (await store.get("a file.bin")).data == b"second"
+        # The parts of the first one are gone.
+        assert (await js.stream_info("OBJ_B")).state.messages == 3
+        assert (await run(shell, "object", "rm", "B", "a file.bin", "--yes")).returncode == 0
+        with pytest.raises(nats.js.errors.ObjectNotFoundError):
+            await store.get("a file.bin")
+        assert (await js.stream_info("OBJ_B")).state.messages == 2
+    entries = json.loads((await run(shell, "journal", "--json")).stdout)
+    assert [one["action"] for one in entries] == [
+        "create_stream", "put_object", "put_object", "put_object", "delete_object",
+    ]  # fmt: skip
+    assert "cannot be taken back" in (await run(shell, "undo")).stderr
+
+
+async def test_a_file_put_by_another_client_is_got_here_its_digest_checked(
+    shell: Shell, nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        store = await js.create_object_store("B")
+        await store.put("dir/big", CONTENT)
+        await store.put("gone", b"x")
+        await store.delete("gone")
+        other = await js.create_object_store("OTHER")
+        options = api.ObjectMetaOptions(link=api.ObjectLink(bucket="B", name="dir/big"))
+        link = api.ObjectInfo(name="link", bucket="OTHER", nuid="x", size=0, chunks=0,
+                              options=options)  # fmt: skip
+        subject = "$O.OTHER.M.bGluaw=="
+        await js.publish(subject, json.dumps(link.as_dict()).encode())
+        assert (await other.get_info("link")).is_link()
+        done = await run(shell, "object", "get", "B", "dir/big")
+        assert done.returncode == 0, done.stderr
+        assert Path("big").read_bytes() == CONTENT
+        again = await run(shell, "object", "get", "B", "dir/big")
+        assert again.returncode == 2 and "exists already" in again.stderr
+        assert (await run(shell, "object", "get", "OTHER", "link", "-O", "linked")).returncode == 0
+        assert Path("linked").read_bytes() == CONTENT
+        told = json.loads((await run(shell, "object", "ls", "B", "--json")).stdout)
+        assert [(one["name"], one["size_bytes"], one["chunks_count"]) for one in told] == [
+            ("dir/big", 700_001, 6)
+        ]
+        assert told[0] == json.loads(
+            (await run(shell, "object", "info", "B", "dir/big", "--json")).stdout
+        )
+        listed = json.loads((await run(shell, "object", "ls", "--json")).stdout)
+        assert [one["config"]["name"] for one in listed] == ["OBJ_B", "OBJ_OTHER"]
+        for name, code in (("gone", 4), ("none", 4), ("..", 2)):
+            assert (await run(shell, "object", "get", "B", name)).returncode == code
+        # A part of it is replaced by another one of the same length.
+        info = await store.get_info("dir/big")
+        await js.purge_stream("OBJ_B", subject=f"$O.B.C.{info.nuid}", keep=5)
+        short = await run(shell, "object", "get", "B", "dir/big", "-O", "short")
+        assert short.returncode == 4 and "not whole" in short.stderr
+        await js.publish(f"$O.B.C.{info.nuid}", b"x" * 128 * 1024)
+        wrong = await run(shell, "object", "get", "B", "dir/big", "-O", "wrong")
+        assert wrong.returncode == 4 and "is damaged" in wrong.stderr
+    assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["big", "linked"]
+
+
+async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        store = await js.create_object_store("B")
+        await store.put("f", b"before")
+        process = subprocess.Popen(
+            [sys.executable, "-m", "natstui", "object", "put", "B", "--name", "f", "--yes"],
+            env={**os.environ, **shell.environment}, stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        assert process.stdin is not None
+        process.stdin.write(CONTENT)
+        process.stdin.flush()
+        async with asyncio.timeout(60):
+            while (await js.stream_info("OBJ_B")).state.messages < 5:
+                await asyncio.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        process.stdin.close()
+        assert await asyncio.to_thread(process.wait, 60) == 128 + signal.SIGTERM
+        assert (await js.stream_info("OBJ_B")).state.messages == 2
+        assert (await store.get("f")).data == b"before"

@@ -1,0 +1,126 @@
+"""`natstui reply` against a real server, asked with nats-py and with `natstui request`."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import PIPE, Process
+from pathlib import Path
+
+import nats.errors
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import PATIENCE_S, connected, ended, run
+from tests.cli.test_manage import Shell
+from tests.jetstream.flushing import flushed
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def answering(shell: Shell, *words: str) -> Process:
+    """Start `natstui reply` and wait until the server knows on what it answers."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "natstui", "reply", *words,
+        stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+    )  # fmt: skip
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        line = await process.stderr.readline()
+    assert line.startswith(b"natstui: answering on "), line
+    return process
+
+
+async def test_requests_are_answered_counted_and_journalled_as_one(
+    shell: Shell, nats_server: Broker
+) -> None:
+    process = await answering(shell, "ask.>", "no {{Count}}", "-H", "K:v", "--count", "3")
+    async with connected(nats_server.url) as nc:
+        for number in (1, 2):
+            answer = await nc.request("ask.me", b"?", timeout=PATIENCE_S)
+            assert (answer.data, answer.headers) == (b"no %d" % number, {"K": "v"})
+    asked = await run(shell, "request", "ask.me", "?", "--raw")
+    assert asked.stdout == "no 3\n", asked.stderr
+    _, said = await ended(process)
+    assert (process.returncode, said) == (0, "natstui: 3 replies\n")
+    entries = json.loads((await run(shell, "journal", "--json")).stdout)
+    mine = [one for one in entries if one["action"] == "reply"]
+    assert [json.loads(one["after_json"]) for one in mine] == [{"replies_count": 3}]
+    text = (await run(shell, "journal")).stdout
+    assert "reply 3 times to requests on ask.>" in text
+
+
+async def test_an_echo_is_what_was_asked_and_a_share_is_that_of_a_group(
+    shell: Shell, nats_server: Broker
+) -> None:
+    words = ("ask", "--echo", "--queue", "G")
+    one, other = await answering(shell, *words), await answering(shell, *words)
+    async with connected(nats_server.url) as nc:
+        for number in range(20):
+            answer = await nc.request(
+                "ask", b"%d" % number, headers={"H": "x"}, timeout=PATIENCE_S
+            )
+            assert (answer.data, answer.headers) == (b"%d" % number, {"H": "x"})
+    counts = []
+    for process in (one, other):
+        process.send_signal(signal.SIGTERM)
+        _, said = await ended(process)
+        counts.append(int(said.split()[1]))
+        assert process.returncode == 0
+    assert sum(counts) == 20
+
+
+async def test_a_command_answers_and_one_that_fails_does_not(
+    shell: Shell, nats_server: Broker
+) -> None:
+    program = (
+        "import os, sys; asked = sys.stdin.read(); assert asked != 'bad'; "
+        "print(os.environ['NATS_REQUEST_SUBJECT'], os.environ['NATS_REQUEST_BODY'], asked, end='')"
+    )
+    command = f'{sys.executable} -c "{program}" # $(touch x)'
+    process = await answering(shell, "ask.*", "--command", command)
+    async with connected(nats_server.url) as nc:
+        answer = await nc.request("ask.one", b"hello; ls", timeout=PATIENCE_S)
+        assert answer.data == b"ask.one hello; ls hello; ls"
+        with pytest.raises(nats.errors.TimeoutError):
+            await nc.request("ask.one", b"bad", timeout=5)
+        assert (await nc.request("ask.two", b"", timeout=PATIENCE_S)).data == b"ask.two  "
+    process.send_signal(signal.SIGINT)
+    _, said = await ended(process)
+    assert "no answer to a request on ask.one" in said and "2 replies" in said
+
+
+async def test_nobody_can_make_an_answer_a_request_to_the_server(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().add_stream(name="S", subjects=["s"])
+        process = await answering(shell, "ask", "--echo")
+        await nc.publish("ask", b"", reply="$JS.API.STREAM.DELETE.S")
+        await nc.publish("ask", b"nobody waits")
+        await flushed(nc)
+        assert (await nc.request("ask", b"x", timeout=PATIENCE_S)).data == b"x"
+        process.send_signal(signal.SIGTERM)
+        _, said = await ended(process)
+        assert said.count("no answer to a message on ask") == 2 and "1 reply" in said
+        assert (await nc.jetstream().stream_info("S")).config.name == "S"
+    for subject in (">", "$JS.API.STREAM.INFO.S", "$SYS.>", "*.API.>"):
+        refused = await run(shell, "reply", subject, "x")
+        assert refused.returncode == 4 and "what servers answer" in refused.stderr, subject
+
+
+async def test_nothing_is_answered_where_nothing_may_be_changed(
+    shell: Shell, nats_server: Broker
+) -> None:
+    assert (await run(shell, "reply", "ask", "x", "--read-only")).returncode == 5
+    for words in (("x", "--echo"), (), ("--echo", "--command", "ls")):
+        assert (await run(shell, "reply", "ask", *words)).returncode == 2, words
+    shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+    refused = await run(shell, "reply", "ask", "x", "--yes")
+    assert refused.returncode == 5 and "this is production" in refused.stderr

@@ -1,0 +1,94 @@
+"""`natstui stream view|subjects` on a real server: nothing is made or taken for it."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import json
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected, run
+from tests.cli.test_manage import Shell
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def filled(url: str, count: int, **config: object) -> None:
+    async with connected(url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"], storage="memory", **config)
+        for number in range(1, count + 1):
+            await js.publish(f"s.{number % 3}", b"payload %d" % number)
+
+
+def sequences(text: str) -> list[int]:
+    return [json.loads(line)["stream_seq"] for line in text.splitlines()]
+
+
+@pytest.mark.parametrize("direct", [True, False])
+async def test_messages_are_seen_from_either_end_and_of_a_subject(
+    shell: Shell, nats_server: Broker, direct: bool
+) -> None:
+    await filled(nats_server.url, 25, allow_direct=direct)
+    newest = await run(shell, "stream", "view", "S", "--json")
+    assert sequences(newest.stdout) == list(range(16, 26)), newest.stderr
+    assert newest.stderr == "natstui: 10 messages; the ones before: --before 16\n"
+    older = await run(shell, "stream", "view", "S", "20", "--before", "16", "--json")
+    assert sequences(older.stdout) == list(range(1, 16))
+    assert older.stderr == "natstui: 15 messages\n"
+    on = await run(shell, "stream", "view", "S", "3", "--id", "5", "--json")
+    assert sequences(on.stdout) == [5, 6, 7]
+    assert on.stderr == "natstui: 3 messages; the ones after: --id 8\n"
+    of = await run(shell, "stream", "view", "S", "100", "--subject", "s.1", "--json")
+    assert sequences(of.stdout) == list(range(1, 26, 3))
+    every = await run(shell, "stream", "view", "S", "100", "--since", "1h", "--json")
+    assert sequences(every.stdout) == list(range(1, 26))
+    none = await run(shell, "stream", "view", "S", "--since", "in 1h", "--json")
+    assert (none.returncode, none.stdout) == (0, "")
+    last = await run(shell, "stream", "view", "S", "--last-per-subject", "--subjects-only")
+    assert sorted(last.stdout.split()) == ["s.0", "s.1", "s.2"]
+    raw = await run(shell, "stream", "view", "S", "1", "--raw")
+    assert raw.stdout == "payload 25\n"
+    text = await run(shell, "stream", "view", "S", "1")
+    first, payload = text.stdout.splitlines()[:2]
+    assert first.startswith("seq 25  ") and "  s.1  " in first and payload == "payload 25"
+    async with connected(nats_server.url) as nc:
+        assert (await nc.jetstream().stream_info("S")).state.consumer_count == 0
+
+
+async def test_long_payloads_come_whole_and_wrong_questions_are_refused(
+    shell: Shell, nats_server: Broker
+) -> None:
+    await filled(nats_server.url, 1)
+    long = bytes(range(256)) * 2000
+    async with connected(nats_server.url) as nc:
+        await nc.jetstream().publish("s.long", long)
+    found = await run(shell, "stream", "view", "S", "1", "--json")
+    assert base64.b64decode(json.loads(found.stdout)["payload_base64"]) == long
+    for words, code, said in (
+        (("S", "--id", "1", "--since", "1h"), 2, "give one of"),
+        (("S", "--subject", "a..b"), 2, "not a valid subject"),
+        (("S", "--since", "yesterday"), 2, "is not a time"),
+        (("NONE",), 4, "stream not found"),
+    ):
+        done = await run(shell, "stream", "view", *words)
+        assert (done.returncode, done.stdout) == (code, ""), words
+        assert said in done.stderr
+
+
+async def test_messages_are_counted_by_subject(shell: Shell, nats_server: Broker) -> None:
+    await filled(nats_server.url, 5)
+    every = await run(shell, "stream", "subjects", "S", "--json")
+    assert list(json.loads(every.stdout).items()) == [("s.1", 2), ("s.2", 2), ("s.0", 1)]
+    by_name = await run(shell, "stream", "subjects", "S", "--sort", "name")
+    assert [line.split() for line in by_name.stdout.splitlines()[1:]] == [
+        ["s.0", "1"], ["s.1", "2"], ["s.2", "2"],
+    ]  # fmt: skip
+    one = await asyncio.to_thread(shell.ok, "stream", "subjects", "S", "s.0", "--json")
+    assert json.loads(one) == {"s.0": 1}

@@ -1,0 +1,86 @@
+"""Who to be for what only the system account may ask."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from natstui.config import Connection
+from natstui.config.effective import effective
+from natstui.config.load import load
+from natstui.config.target import Named, resolve
+from natstui.errors import UsageError
+
+FILE = """
+[connection]
+server = "nats://here:4222"
+user = "app"
+password = "app-secret"
+monitoring = "http://here:8222,http://there:8222"
+[system]
+user = "sys"
+password = "sys-secret"
+[profiles.other]
+server = "nats://other:4222"
+tls_first = true
+[profiles.own]
+server = "nats://own:4222"
+system = { creds = "~/own.creds" }
+"""
+
+
+def resolved(folder: Path, text: str, **named: str) -> Connection:
+    file = folder / "config.toml"
+    file.write_text(text)
+    return resolve(load(file), Named(**named)).connection
+
+
+def test_it_goes_to_the_same_servers_as_another_user(tmp_path: Path) -> None:
+    found = resolved(tmp_path, FILE)
+    assert found.system is not None
+    assert (found.system.servers, found.system.user) == (("nats://here:4222",), "sys")
+    assert found.monitoring == ("http://here:8222", "http://there:8222")
+
+
+def test_the_secret_of_the_file_goes_to_no_other_server(tmp_path: Path) -> None:
+    assert resolved(tmp_path, FILE, server="nats://evil:4222").system is None
+    assert resolved(tmp_path, FILE, profile="other").system is None
+
+
+def test_a_profile_has_its_own(tmp_path: Path) -> None:
+    found = resolved(tmp_path, FILE, profile="own").system
+    assert found is not None and found.creds_file is not None
+    assert found.servers == ("nats://own:4222",)
+
+
+def test_the_environment_says_it_for_any_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATSTUI_SYSTEM_USER", "root")
+    monkeypatch.setenv("NATSTUI_SYSTEM_PASSWORD", "pw")
+    found = resolved(tmp_path, FILE, profile="other").system
+    assert found is not None and (found.user, found.tls_first) == ("root", True)
+
+
+def test_a_context_brings_its_own_addresses(tmp_path: Path) -> None:
+    context = tmp_path / "sys.json"
+    context.write_text(json.dumps({"url": "nats://sys:4222", "user": "s", "password": "p"}))
+    found = resolved(tmp_path, f'[system]\ncontext = "{context}"\n').system
+    assert found is not None and (found.servers, found.user) == (("nats://sys:4222",), "s")
+
+
+def test_without_a_user_it_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="names no user"):
+        resolved(tmp_path, '[system]\nserver = "nats://sys:4222"\n')
+
+
+def test_no_secret_is_shown_or_handed_to_a_child(tmp_path: Path) -> None:
+    file = tmp_path / "config.toml"
+    file.write_text(FILE + '[profiles.third]\nsystem = { user = "s", password = "third" }\n')
+    rows = str(list(effective(load(file), Named())))
+    assert "sys-secret" not in rows and "'third'" not in rows and "app-secret" not in rows
+    line = resolved(tmp_path, FILE).to_line()
+    assert "sys-secret" not in line
+    assert Connection.from_line(line).monitoring == ("http://here:8222", "http://there:8222")

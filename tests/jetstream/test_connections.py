@@ -1,0 +1,254 @@
+"""The connections of an account, against what each server's monitoring port tells."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import urllib.request
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client as NatsClient
+
+from natstui.config import Connection
+from natstui.config.connection import Secret
+from natstui.errors import NatstuiError, PermissionDenied, RequestFailed
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.connections import read_connections
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.clients.connection import Connections, traffic_between
+from natstui.model.clients.words import summary
+from tests.jetstream.flushing import flushed
+from tests.jetstream.operator_jwts import Operator, write_creds
+from tests.jetstream.raw_publisher import RawPublisher
+
+APP = """
+accounts {
+  APP: { jetstream: enabled, users: [
+    { user: app, password: app }
+    { user: shut, password: shut, permissions: {
+        publish: { deny: "$SYS.REQ.ACCOUNT.PING.CONNZ" } } }
+  ] }
+  OTHER: { users: [ { user: other, password: other } ] }
+}
+"""
+
+
+def as_user(url: str, user: str) -> str:
+    return url.replace("://", f"://{user}:{user}@")
+
+
+@asynccontextmanager
+async def asking(*urls: str, **words: Any) -> AsyncIterator[tuple[Client, Servers]]:
+    client = await connect(Connection(servers=urls, **words))
+    try:
+        yield client, Servers(client)
+    finally:
+        await client.close()
+
+
+async def look(*urls: str, closed: bool = False, **words: Any) -> Connections:
+    async with asking(*urls) as (client, servers):
+        return await read_connections(client, servers, closed=closed, **words)
+
+
+def connz(node: Broker, query: str) -> list[dict[str, Any]]:
+    with urllib.request.urlopen(f"{node.monitoring_url}/connz?{query}", timeout=30) as reply:
+        rows: list[dict[str, Any]] = json.load(reply)["connections"]
+    return rows
+
+
+async def test_they_equal_what_each_node_of_a_cluster_tells(nats_cluster: Cluster) -> None:
+    async with AsyncExitStack() as stack:
+
+        async def join(url: str, name: str) -> NatsClient:
+            nc = await nats.connect(as_user(url, "app"), name=name)
+            stack.push_async_callback(nc.close)
+            return nc
+
+        for place, url in enumerate(nats_cluster.urls):
+            for number in range(place + 2):
+                nc = await join(url, f"client-{place}-{number}")
+                for count in range(number):
+                    await nc.subscribe(f"work.{count}")
+                await nc.publish("elsewhere", b"x" * 100)
+                await flushed(nc)
+        gone = await join(nats_cluster.urls[0], "gone")
+        await gone.close()
+        urls = [as_user(url, "app") for url in nats_cluster.urls]
+        async with asking(*urls) as (client, servers):
+            # Pages of two: every node has more.
+            seen = await read_connections(client, servers, closed=False, page_count=2)
+            ended = await read_connections(client, servers, closed=True)
+        told = {
+            (node.name, row["cid"]): row
+            for node in nats_cluster.nodes
+            for row in connz(node, "acc=APP&auth=1")
+        }
+    own = {(row.server_name, row.connection_id): row for row in seen.rows}
+    clients = {key: row for key, row in own.items() if (row.name or "").startswith("client-")}
+    assert len(clients) == 2 + 3 + 4
+    assert {one.name for one in seen.servers} == {"n1", "n2", "n3"} and not seen.silent
+    for key, row in clients.items():
+        wanted = told[key]
+        assert row.name == wanted["name"]
+        assert row.address == f"{wanted['ip']}:{wanted['port']}"
+        assert (row.user, row.language) == ("app", wanted["lang"])
+        assert row.version == wanted["version"]
+        assert row.subscriptions_count == wanted["subscriptions"]
+        assert (row.in_msgs, row.in_bytes) == (1, 100) == (wanted["in_msgs"], wanted["in_bytes"])
+        assert row.pending_bytes == wanted["pending_bytes"]
+        assert row.stopped_at_us is None and row.was_slow is None
+    reasons = {row.name: row.reason for row in ended.rows}
+    assert reasons["gone"] == "Client Closed"
+    stopped = next(row for row in ended.rows if row.name == "gone")
+    assert stopped.stopped_at_us is not None and stopped.stopped_at_us >= stopped.started_at_us
+
+
+async def test_rates_are_those_between_two_looks(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url, name="busy")
+    async with asking(nats_server.url) as (client, servers):
+        before = await read_connections(client, servers, closed=False)
+        for _ in range(50):
+            await nc.publish("elsewhere", b"x" * 10)
+        await flushed(nc)
+        after = await read_connections(client, servers, closed=False)
+    await nc.close()
+    row = next(row for row in after.rows if row.name == "busy")
+    elapsed_s = (after.servers[0].at_us - before.servers[0].at_us) / 1e6
+    rates = traffic_between(before, after)[row.key]
+    assert rates.in_msgs_per_s * elapsed_s == pytest.approx(50)
+    assert rates.in_bytes_per_s * elapsed_s == pytest.approx(500)
+    assert rates.out_msgs_per_s == 0
+    newer = {one.key for one in after.rows} - {one.key for one in before.rows}
+    assert not newer & traffic_between(before, after).keys()
+
+
+async def test_only_the_connections_of_the_own_account_are_told(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(APP)
+    async with AsyncExitStack() as stack:
+        for user in ("app", "other"):
+            nc = await nats.connect(as_user(server.url, user), name=f"of-{user}")
+            stack.push_async_callback(nc.close)
+        seen = await look(as_user(server.url, "app"))
+    assert "of-app" in {row.name for row in seen.rows}
+    assert "of-other" not in {row.name for row in seen.rows}
+
+
+async def test_without_permission_it_names_the_subject_and_who_opens_it(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(APP)
+    with pytest.raises(PermissionDenied) as denied:
+        await look(as_user(server.url, "shut"))
+    told = str(denied.value)
+    assert 'no permission to publish to "$SYS.REQ.ACCOUNT.PING.CONNZ"' in told
+    assert "an operator adds it" in told and "--allow-pub" in told
+
+
+async def test_a_server_without_system_account_is_one_sentence(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory("no_system_account: true", jetstream=False)
+    with pytest.raises(RequestFailed, match=r'nobody answers on "[$]SYS[.]REQ[.]ACC'):
+        await look(server.url)
+
+
+async def test_a_client_that_does_not_read_is_marked_and_its_end_has_the_reason(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(f"max_pending: 1MB\nwrite_deadline: 2s\n{APP}")
+    url = as_user(server.url, "app")
+    marks: set[str | None] = set()
+    with RawPublisher(server.url, b',"user":"app","pass":"app"') as lazy:
+        lazy.send(b"SUB flood 1\r\n")
+        nc = await nats.connect(url)
+        async with asyncio.timeout(120):
+            while True:
+                for _ in range(100):
+                    await nc.publish("flood", b"x" * 100_000)
+                await nc.flush(timeout=60)
+                marks |= {row.was_slow for row in (await look(url)).rows}
+                ended = await look(url, closed=True)
+                cut = [row for row in ended.rows if row.was_slow == "cut off"]
+                if cut:
+                    break
+        await nc.close()
+    assert (cut[0].reason or "").startswith("Slow Consumer")
+    # One end may count as several events.
+    assert all((one.slow_consumers_count or 0) >= 1 for one in ended.servers)
+    assert "stalled publishers" in marks
+
+
+async def test_of_the_default_account_servers_tell_no_closed_ones_and_it_says_so(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    await nc.close()
+    with pytest.raises(RequestFailed, match="do not tell the closed connections"):
+        await look(nats_server.url, closed=True)
+
+
+async def test_with_jwts_the_user_has_a_name_and_no_jwt_is_kept(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    operator = Operator()
+    server = nats_server_factory(operator.server_config)
+    jwt, seed = operator.user(name="alice")
+    creds = write_creds(tmp_path / "alice.creds", jwt, seed)
+    nc = await nats.connect(server.url, user_credentials=str(creds), name="hers")
+    text = creds.read_text()
+    async with asking(server.url, creds=Secret(text)) as (client, servers):
+        seen = await read_connections(client, servers, closed=False)
+    await nc.close()
+    hers = next(row for row in seen.rows if row.name == "hers")
+    assert hers.user == "alice"
+    assert jwt not in repr(seen) and "eyJ" not in repr(seen)
+
+
+async def test_a_token_is_not_told_as_a_user(nats_server_factory: Callable[..., Broker]) -> None:
+    server = nats_server_factory('authorization { token: "s3cr3t-token" }')
+    nc = await nats.connect(server.url, token="s3cr3t-token", name="his")
+    async with asking(server.url, token=Secret("s3cr3t-token")) as (client, servers):
+        seen = await read_connections(client, servers, closed=False)
+    await nc.close()
+    assert next(row for row in seen.rows if row.name == "his").user is None
+    assert "s3cr3t" not in repr(seen)
+
+
+async def test_an_answer_beyond_what_the_connection_may_hold_does_not_cost_it(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory("max_pending: 60KB\nmax_payload: 30KB")
+    body = json.dumps({"limit": 1024}).encode()
+    with ExitStack() as stack:
+        for number in range(400):
+            name = b',"name":"a client with quite a long name, number %d"' % number
+            stack.enter_context(RawPublisher(server.url, name)).settle()
+        async with asking(server.url) as (client, servers):
+            seen = await read_connections(client, servers, closed=False)
+            assert len(seen.rows) == 401
+            assert client.nc.stats["reconnects"] == 0
+            # The same answer, not compressed, ends the connection.
+            with pytest.raises(NatstuiError):
+                await client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", body)
+
+
+async def test_a_server_that_falls_silent_is_named(nats_cluster: Cluster) -> None:
+    async with asking(as_user(nats_cluster.urls[0], "app")) as (client, servers):
+        seen = await read_connections(client, servers, closed=False)
+        assert len(seen.servers) == 3 and not seen.silent
+        nats_cluster.node("n3").freeze()
+        then = await read_connections(client, servers, closed=False)
+        nats_cluster.node("n3").thaw()
+    assert {one.name for one in then.servers} == {"n1", "n2"}
+    assert then.silent == ("n3",)
+    assert "not complete, no further answer from n3" in summary(then, closed=False)

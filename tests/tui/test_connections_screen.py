@@ -1,0 +1,133 @@
+"""The connections screen on a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import nats
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.clients.connection import Connections, busiest
+from tests.jetstream.flushing import flushed
+from tests.jetstream.test_connections import APP, as_user, look
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
+
+HOSTILE = "evil\x1b]0;title\x07\x1b[31m[bold]\u202ename"
+
+
+async def test_who_comes_is_shown_with_rates_and_who_goes_with_the_reason(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = as_user(nats_server_factory(APP).url, "app")
+    busy = await nats.connect(url, name="busy")
+    evil = await nats.connect(url, name=HOSTILE)
+    async with viewing(url) as viewer:
+        await viewer.press("6")
+        await viewer.until(lambda: {"busy", "natstui"} <= viewer.rows().keys(), "who is there")
+        assert viewer.rows()["busy"]["user"] == "app"
+        assert viewer.rows()["busy"]["server"] == "server1"
+        assert any(name.startswith("evil") and "[bold]" in name for name in viewer.rows())
+        assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
+        for _ in range(100):
+            await busy.publish("elsewhere", b"x")
+        await flushed(busy)
+        await viewer.until(lambda: _rate(viewer, "busy") > 0, "a rate")
+        assert viewer.rows()["busy"]["in"] == "100"
+        await busy.close()
+        await viewer.until(lambda: "busy" not in viewer.rows(), "that it went")
+        await viewer.press("x")
+        await viewer.becomes("busy", state="Client Closed")
+        assert "closed connection" in viewer.text
+        await viewer.press("x")
+        await viewer.becomes("natstui", state="open")
+    await evil.close()
+
+
+def _rate(viewer: Viewer, name: str) -> float:
+    text = viewer.rows().get(name, {}).get("in_s", "0")
+    return float(text) if text.replace(".", "").isdigit() else 0.0
+
+
+async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = as_user(nats_server_factory(APP).url, "app")
+    busy = await nats.connect(url, name=HOSTILE)
+    js = busy.jetstream()
+    await js.add_stream(name="ORDERS", subjects=["orders.>"])
+    await js.subscribe("orders.>", durable="pushed")
+    await busy.subscribe("work.*", "team")
+    for number in range(30):
+        await js.publish(f"orders.{number}", b"x" * 1000)
+    async with viewing(url) as viewer:
+        await viewer.until(lambda: viewer.app.state.consumer_configurations, "the consumer")
+        await viewer.press("6", "slash", *"evil", "enter")
+        await viewer.until(lambda: len(viewer.rows()) == 1, "it alone")
+        await viewer.press("enter")
+        await viewer.until(
+            lambda: "work.* in team, 0 delivered" in viewer.words, "what it asks for"
+        )
+        assert "ORDERS › pushed, 30 delivered" in viewer.words
+        assert "who pulls is in no list of a server" in viewer.words
+        assert "servers count what it sent, not where to" in viewer.words
+        assert "server1, number" in viewer.words and "python3" in viewer.words
+        assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
+        for _ in range(100):
+            await busy.publish("elsewhere", b"x")
+        await viewer.until(lambda: "sends 0 msgs/s" not in viewer.words, "a rate")
+        await busy.close()
+        await viewer.until(lambda: "ended: Client Closed" in viewer.words, "why it ended")
+        await viewer.press("escape")
+        await viewer.until(lambda: viewer.rows() == {}, "that it is gone from the list")
+
+
+async def test_p_stops_the_looks_and_starts_them_again(nats_server: Broker) -> None:
+    async with viewing(nats_server.url) as viewer:
+        await viewer.press("6")
+        await viewer.becomes("natstui", state="open")
+        await viewer.press("p")
+        await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
+        late = await nats.connect(nats_server.url, name="late")
+        # As long as two looks would be apart.
+        await viewer.pilot.pause(2 * 5.0 + 1)
+        assert "late" not in viewer.rows()
+        await viewer.press("p")
+        await viewer.becomes("late", state="open")
+        assert "paused (p)" not in viewer.words
+    await late.close()
+
+
+async def test_what_is_not_allowed_is_said_on_the_screen(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = as_user(nats_server_factory(APP).url, "shut")
+    async with viewing(url, size=(200, 40)) as viewer:
+        await viewer.press("6")
+        await viewer.until(lambda: "$SYS.REQ.ACCOUNT.PING.CONNZ" in viewer.words, "the subject")
+        assert "an operator adds it" in viewer.words
+
+
+async def test_a_recording_has_no_server_to_ask(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    async with replaying(folder) as viewer:
+        await viewer.press("6")
+        await viewer.until(lambda: "there is no server behind it" in viewer.words, "the reason")
+
+
+async def test_of_too_many_the_busiest_are_kept(nats_server: Broker) -> None:
+    idle = [await nats.connect(nats_server.url) for _ in range(3)]
+    busy = await nats.connect(nats_server.url, name="busy")
+    for _ in range(50):
+        await busy.publish("elsewhere", b"x")
+    await flushed(busy)
+    seen: Connections = await look(nats_server.url)
+    for nc in (*idle, busy):
+        await nc.close()
+    kept = busiest(seen, 1)
+    assert [one.name for one in kept.rows] == ["busy"]
+    assert kept.left_out_count == len(seen.rows) - 1
+    assert busiest(seen, 100) is seen

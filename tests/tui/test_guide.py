@@ -1,0 +1,90 @@
+"""The guide of the demo: each step ends when the user did what it says, and leads to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app.controls.guide import STEPS
+from tests.tui.viewer import Viewer, viewing
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+async def with_a_consumer(broker: Broker) -> None:
+    nc = await nats.connect(broker.url)
+    jetstream = nc.jetstream()
+    await jetstream.add_stream(name="ORDERS", subjects=["orders"])
+    await jetstream.publish("orders", b"one")
+    await jetstream.pull_subscribe("orders", durable="billing")
+    await nc.close()
+
+
+async def at_step(viewer: Viewer, number: int, words: str) -> None:
+    await viewer.until(
+        lambda: f"{number}/{len(STEPS)} " in viewer.words and words in viewer.words,
+        f"step {number}: {words}",
+    )
+
+
+async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None:
+    await with_a_consumer(nats_server)
+    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+        await viewer.until(lambda: "ORDERS" in viewer.rows())
+        assert "/10" not in viewer.text
+        await viewer.type_command("guide")
+        await at_step(viewer, 1, "2 shows their consumers")
+        await viewer.press("2")
+        await viewer.until(lambda: "billing" in viewer.rows())
+        await at_step(viewer, 2, "enter says why")
+        await viewer.press("enter")
+        await at_step(viewer, 3, "m shows the messages")
+        await viewer.press("m")
+        await at_step(viewer, 4, "5 lists all that is wrong")
+        await viewer.press("escape", "5")
+        await at_step(viewer, 5, "1, then a")
+        await viewer.press("1", "a")
+        await at_step(viewer, 6, "load with live charts")
+        await viewer.press("escape", "ctrl+g")
+        await at_step(viewer, 7, "R records everything")
+        await viewer.press("R")
+        await at_step(viewer, 8, "again ends the recording")
+        await viewer.press("R", "ctrl+g")
+        await at_step(viewer, 9, "what stood out")
+        await viewer.press("ctrl+g")
+        await at_step(viewer, 10, "? lists every key")
+        await viewer.press("question_mark")
+        await viewer.press("escape")
+        await viewer.until(lambda: "/10 " not in viewer.text, "the end of the guide")
+
+
+async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_told(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    await with_a_consumer(nats_server)
+    settings = tmp_path / "settings.toml"
+    settings.write_text('[viewer]\nkeys = { "screen.consumers" = "f2" }\n')
+    async with viewing(nats_server.url, "--settings", str(settings)) as viewer:
+        await viewer.type_command("guide")
+        await at_step(viewer, 1, "f2 shows their consumers")
+        await viewer.press("f2")
+        await at_step(viewer, 2, "billing: no pulls. Move there: enter says why")
+        await viewer.type_command("guide")
+        await viewer.until(lambda: "/10 " not in viewer.text, "no guide")
+
+
+async def test_every_key_that_a_step_names_exists(nats_server: Broker) -> None:
+    async with viewing(nats_server.url) as viewer:
+        known = {active.binding.id for active in viewer.app.screen.active_bindings.values()}
+        for mode in ("2", "5", "b"):
+            await viewer.press(mode)
+            known |= {active.binding.id for active in viewer.app.screen.active_bindings.values()}
+        named = {key for step in STEPS for key in step.key_ids()}
+        assert named - known == set()

@@ -138,6 +138,8 @@ class NotConfirmed(Refused):
         """What has to be typed."""
         self.why = why
         """Why it has to be; empty when another name was typed."""
+        self.seen: tuple[int, ...] | None = None
+        """Which one it was: when its stream was made, and its revision. None when not known."""
 
 
 class AssertionFailed(NatstuiError):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
-from natstui.errors import Conflict, Refused
+from natstui.errors import Conflict, NotConfirmed, Refused
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.keys import KeyChange, change_key
+from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import IRREVERSIBLE
-from natstui.model.records.managing import Action
+from natstui.model.records.managing import Action, KeyAction, ObjectAction
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 _STREAM = {"name": "S", "subjects": ["s.>"], "storage": "memory"}
@@ -32,7 +37,7 @@ def what_is_there(session: AdminSession) -> tuple[int, int]:
     return state["messages"], state["consumer_count"]
 
 
-@pytest.mark.parametrize("action", sorted(IRREVERSIBLE))
+@pytest.mark.parametrize("action", sorted(IRREVERSIBLE & set(get_args(Action))))
 def test_what_was_made_again_meanwhile_is_left_alone(
     nats_server: Broker, tmp_path: Path, action: Action
 ) -> None:
@@ -50,7 +55,7 @@ def test_what_was_made_again_meanwhile_is_left_alone(
         assert what_is_there(session) == (3, 1)
 
 
-@pytest.mark.parametrize("action", sorted(IRREVERSIBLE))
+@pytest.mark.parametrize("action", sorted(IRREVERSIBLE & set(get_args(Action))))
 def test_without_the_one_it_was_decided_on_nothing_is_done_for_good(
     nats_server: Broker, tmp_path: Path, action: Action
 ) -> None:
@@ -77,3 +82,55 @@ def test_an_edit_of_what_was_made_again_is_refused_also_when_it_looks_the_same(
         with pytest.raises(Conflict, match="was made again"):
             session.apply("edit_stream", "S", wanted, seen=seen, created_at_us=created_at_us)
         assert not session.config("S").get("description")
+
+
+_IN_STORE = sorted(IRREVERSIBLE & {*get_args(KeyAction), *get_args(ObjectAction)})
+
+
+def store(session: AdminSession, value: bytes) -> None:
+    for stream, of_config in (("KV_B", "$KV.B.>"), ("OBJ_B", "$O.B.>")):
+        config = {"subjects": [of_config], "max_msgs_per_subject": 5, "allow_rollup_hdrs": True}
+        session.request(f"STREAM.CREATE.{stream}", {"name": stream, "storage": "memory", **config})
+    put(session, value)
+
+
+def put(session: AdminSession, value: bytes) -> None:
+    session.run(change_key(session.writer, KeyChange("put_key", "B", "k", value)))
+    asked = ObjectChange("B", "k", confirmed="k")
+    session.run(put_object(session.writer, asked, io.BytesIO(value), lambda _: None))
+
+
+async def remove(writer: Writer, action: Action, confirmed: str | None) -> None:
+    if action == "delete_object":
+        await delete_object(writer, ObjectChange("B", "k", confirmed=confirmed))
+    else:
+        await change_key(writer, KeyChange("purge_key", "B", "k", confirmed=confirmed))
+
+
+@pytest.mark.parametrize("made_again", [True, False], ids=["bucket", "value"])
+@pytest.mark.parametrize("action", _IN_STORE)
+def test_what_was_stored_after_the_question_is_not_removed_by_the_answer(
+    nats_server: Broker, tmp_path: Path, action: Action, made_again: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        store(session, b"old")
+        with pytest.raises(NotConfirmed) as asked:
+            session.run(remove(session.writer, action, None))
+        if made_again:
+            session.request("STREAM.DELETE.KV_B")
+            session.request("STREAM.DELETE.OBJ_B")
+            store(session, b"new")
+        else:
+            put(session, b"new")
+        before = session.request("STREAM.INFO.KV_B"), session.request("STREAM.INFO.OBJ_B")
+        answered = Writer(
+            session.writer.client, session.writer.journal, decided_on=asked.value.seen
+        )
+        with pytest.raises(Conflict, match="changed since you were asked"):
+            session.run(remove(answered, action, "k"))
+        after = session.request("STREAM.INFO.KV_B"), session.request("STREAM.INFO.OBJ_B")
+        assert [it["state"] for it in after] == [it["state"] for it in before]
+
+
+def test_every_action_that_is_final_is_tried_here() -> None:
+    assert {*get_args(Action), *_IN_STORE} >= IRREVERSIBLE

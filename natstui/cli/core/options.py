@@ -90,6 +90,8 @@ def written(
     except NotConfirmed as error:
         if confirm is not None:
             raise
-        name, question = error.name, clean_line(error.why)
+        name, question, seen = error.name, clean_line(error.why), error.seen
         typed = confirmation(connection, name, question, yes=words["yes"], confirm=None)
-    return run_with_writer(connection, read_only, lambda writer: work(writer, typed))
+    return run_with_writer(
+        connection, read_only, lambda writer: work(writer, typed), decided_on=seen
+    )

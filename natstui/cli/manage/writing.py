@@ -43,16 +43,23 @@ def change_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def run_with_writer(
-    connection: Connection, read_only: bool, work: Callable[[Writer], Awaitable[T]]
+    connection: Connection,
+    read_only: bool,
+    work: Callable[[Writer], Awaitable[T]],
+    *,
+    decided_on: tuple[int, ...] | None = None,
 ) -> T:
-    """Connect, do the work, close; `read_only` adds to what the connection says."""
+    """Connect, do the work, close; `read_only` adds to what the connection says.
+
+    `decided_on` is which one the user confirmed: another one is left alone.
+    """
 
     async def run() -> T:
         client = await connect(
             dataclasses.replace(connection, read_only=connection.read_only or read_only)
         )
         try:
-            return await work(Writer(client, Journal()))
+            return await work(Writer(client, Journal(), decided_on=decided_on))
         finally:
             await client.close()
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from natstui.errors import (
+    Conflict,
     NatstuiError,
     NotConfirmed,
     NotFound,
@@ -83,14 +84,24 @@ class JournalDraft:
     found: Asset | None = None
     doubt: str = "it may have been done all the same"
     """The end of the sentence when no answer comes."""
+    revision: int = 0
+    """Of a key or file: what is replaced or removed."""
+
+    @property
+    def seen(self) -> tuple[int, ...] | None:
+        """Which one it is about, for whoever is asked to confirm; None for what is being made."""
+        return (self.found.created_at_us, self.revision) if self.found is not None else None
 
 
 class Writer:
     """Writes to one server."""
 
-    def __init__(self, client: Client, journal: Journal) -> None:
+    def __init__(
+        self, client: Client, journal: Journal, *, decided_on: tuple[int, ...] | None = None
+    ) -> None:
         self.client = client
         self.journal = journal
+        self._decided_on = decided_on
 
     @property
     def place(self) -> Place:
@@ -177,9 +188,16 @@ class Writer:
         """Send or take a message, and journal it without its payload.
 
         `confirmed` is the name to be typed and what was typed; `became` returns what the journal
-        keeps of the answer, `loses` says what is removed for good. Raises what `write` raises.
+        keeps of the answer, `loses` says what is removed for good. Raises what `write` raises,
+        and Conflict when this is not the one that was confirmed.
         """
-        self.check(*confirmed, loses=loses)
+        if draft.seen is not None and self._decided_on not in (None, draft.seen):
+            raise Conflict(f"{confirmed[0]} was changed since you were asked: nothing was done")
+        try:
+            self.check(*confirmed, loses=loses)
+        except NotConfirmed as error:
+            error.seen = draft.seen
+            raise
         return await self._journalled(draft, work, became)
 
     async def _journalled(

@@ -151,7 +151,7 @@ async def _write(
     draft = JournalDraft(
         asked.action, f"{KV}{asked.bucket}", asked.key, kept,
         before if present.revision else None, undoes,
-        replace(bucket, loss=Loss((loses,) if loses else ())),
+        replace(bucket, loss=Loss((loses,) if loses else ())), revision=present.revision,
     )  # fmt: skip
     ack = await writer.send(
         draft,

@@ -76,7 +76,7 @@ async def put_object(
                 raise Conflict(text) from error
             raise
 
-    draft = _draft("put_object", asked, replace(store_found, loss=loss))
+    draft = _draft("put_object", asked, replace(store_found, loss=loss), present)
     info = await writer.send(
         draft, (asked.name, asked.confirmed), work,
         lambda made: {key: made[key] for key in ("size", "chunks", "digest")},
@@ -138,7 +138,7 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
         await _tell(writer.client, asked, gone, present)
         return gone
 
-    draft = _draft("delete_object", asked, replace(store_found, loss=loss))
+    draft = _draft("delete_object", asked, replace(store_found, loss=loss), present)
     await writer.send(
         draft, (asked.name, asked.confirmed), work, lambda _: {"deleted": True}, loss.text
     )
@@ -147,9 +147,10 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
     return Changed(f"{asked.name} of {asked.bucket} deleted", present.info, None)
 
 
-def _draft(action: Any, asked: ObjectChange, found: Asset) -> JournalDraft:
+def _draft(action: Any, asked: ObjectChange, found: Asset, present: _Present) -> JournalDraft:
     kept = {"description": asked.description} if asked.description else {}
-    return JournalDraft(action, f"{OBJECTS}{asked.bucket}", asked.name, kept, found=found)
+    stream = f"{OBJECTS}{asked.bucket}"
+    return JournalDraft(action, stream, asked.name, kept, found=found, revision=present.seq)
 
 
 def _loss(asked: ObjectChange, present: _Present, what: str) -> Loss:

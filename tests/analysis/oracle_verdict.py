@@ -109,7 +109,7 @@ def _consumers(gold: Gold) -> Iterator[Row]:
                 f"{_counted(left, 'message')} pending at the end",
                 f"{row['pending_first_msgs']} pending at the start, "
                 + ("recorded too shortly to tell how fast it grows" if growth is None
-                   else f"{growth:.1f} more per minute"),
+                   else f"{abs(growth):.1f} {'fewer' if growth < 0 else 'more'} per minute"),
             )  # fmt: skip
         if row["made_again"]:
             yield _told(
@@ -196,11 +196,18 @@ def _rest(gold: Gold) -> Iterator[Row]:
     for row in gold["bench_account"]:
         lost, left = row["lost_msgs"] or 0, row["unaccounted_msgs"] or 0
         if lost > 0 or left or row["closes"] is False:
+            words = [f"{_counted(lost, 'message')} lost"] * (lost > 0)
+            words += [f"{_counted(left, 'message')} not accounted for"] * (left > 0)
+            words += [f"{_counted(-left, 'message')} acknowledged beyond those sent"] * (left < 0)
+            words += ["its workers' reports do not add up to its result"] * (
+                row["closes"] is False
+            )
             yield _told(
                 row, "benchmark", row["title"] or row["run_id"], 74 if lost > 0 else 58,
-                f"{_counted(lost, 'message')} lost, {left} not accounted for",
+                ", ".join(words),
                 f"{row['sent_msgs']} sent, {row['acked_msgs']} acknowledged, "
                 f"{row['received_msgs']} received",
+                "benchmark" if lost > 0 or left > 0 else "does not add up",
             )  # fmt: skip
     yield from _compared(gold["comparison"])
     for row in gold["session"]:

@@ -15,6 +15,7 @@ from natstui.analysis.gold import answers as gold
 from natstui.cli.demo import running_shop
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkFinished, StartBenchmark
+from natstui.model.records.record import WriteNote
 from natstui.model.records.recording import RecordingChanged, StartRecording, StopRecording
 from tests.analysis.jobs import natstui
 from tests.engine.engine_process import EngineProcess
@@ -23,14 +24,16 @@ pytestmark = pytest.mark.spark
 
 AWAY_S = 7.0
 """The engine is stopped for this long: polls are missing, and that is a gap."""
+NOTE = "the benchmark begins"
 QUIET_S = 18.0
 """Recorded after the benchmark, so that the demo's broken payments come back often enough."""
 
 
 def recorded(engine: EngineProcess, name: str, number: int, more_s: float) -> Recorded:
-    """Record a benchmark of four seconds, and a while of the demo alone."""
+    """Record a note, a benchmark of four seconds, and a while of the demo alone."""
     engine.send(StartRecording(10 * number, name))
     change = engine.next(RecordingChanged, lambda change: change.folder is not None)
+    engine.send(WriteNote(10 * number + 3, f"{NOTE} {number}"))
     engine.send(StartBenchmark(10 * number + 1, "work-queue", {"duration": "4s"}))
     finished = engine.next(BenchmarkFinished, s=120)
     if more_s:
@@ -73,6 +76,7 @@ def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     assert (session["corrupt_segments_count"], session["torn_lines_count"]) == (0, 0)
     assert session["unknown_lines_count"] == 0
     account_closes(result, first.name, finished)
+    assert [row["text"] for row in table(result, "note")] == [f"{NOTE} 1", f"{NOTE} 2"]
     of_first = {name: [row for row in table(result, name) if row.get("session") == first.name]
                 for name in result["tables"]}  # fmt: skip
     (gap,) = (row for row in of_first["availability"] if row["kind"] == "gap")

@@ -303,18 +303,32 @@ def _knee() -> Column:
     return F.coalesce((F.col("level_count") == last) & breaks & rises, F.lit(False))
 
 
+UNBALANCED = "does not add up"
+"""Nothing is known to be missing, but the sums of a run contradict each other."""
+
+
 def messages_missing(accounts: DataFrame) -> DataFrame:
     """Return findings about benchmarks that lost messages, or whose sums do not agree."""
     lost, left = F.coalesce("lost_msgs", F.lit(0)), F.coalesce("unaccounted_msgs", F.lit(0))
     differs = F.col("closes") == F.lit(False)
     rows = accounts.where((lost > 0) | (left != 0) | differs)
+    missing = (lost > 0) | (left > 0)
     weight = F.when(lost > 0, 74).otherwise(58)
-    not_accounted = F.format_string(" lost, %d not accounted for", left)
-    sentence = F.concat(counted(lost, "message"), not_accounted)
+    sentence = F.concat_ws(
+        ", ",
+        F.when(lost > 0, F.concat(counted(lost, "message"), F.lit(" lost"))),
+        F.when(left > 0, F.concat(counted(left, "message"), F.lit(" not accounted for"))),
+        F.when(
+            left < 0, F.concat(counted(-left, "message"), F.lit(" acknowledged beyond those sent"))
+        ),
+        F.when(differs, F.lit("its workers' reports do not add up to its result")),
+    )
     evidence = F.format_string(
         "%d sent, %d acknowledged, %d received", "sent_msgs", "acked_msgs", "received_msgs"
     )
-    return finding(rows, "benchmark", F.coalesce("title", "run_id"), weight, (sentence, evidence))
+    cause = F.when(missing, "benchmark").otherwise(UNBALANCED)
+    title = F.coalesce("title", "run_id")
+    return finding(rows, "benchmark", title, weight, (sentence, evidence), cause)
 
 
 def _section(title: str, *names: str) -> Section:

@@ -126,8 +126,9 @@ def falling_behind(lags: DataFrame) -> DataFrame:
     never = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
     pending = counted(F.col("pending_last_msgs"), "message")
     sentence = F.concat(never, F.lit(": "), pending, F.lit(" pending at the end"))
+    more = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
-        F.format_string("%.1f more per minute", "growth_per_min")
+        F.format_string("%.1f %s per minute", F.abs("growth_per_min"), more)
     )
     evidence = F.concat(F.format_string("%d pending at the start, ", "pending_first_msgs"), growth)
     return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))

@@ -91,5 +91,10 @@ ADVISED: dict[tuple[str, str], Advised] = {
         "lost", "",
         "Check the errors of its workers, and whether the stream had room for its messages.",
     ),
+    ("benchmark", "does not add up"): Advised(
+        "blind", "",
+        "Check whether the recording holds the whole run: it may have begun or ended in the "
+        "middle of it, or lost lines.",
+    ),
 }  # fmt: skip
 """By the kind and the cause of a finding; a test finds one for each that there can be."""

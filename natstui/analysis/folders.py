@@ -23,6 +23,10 @@ _PACKED_TIMES = 12
 """A sealed segment holds about so many times its size."""
 
 
+WRITTEN = ("_SUCCESS", "_delta_log")
+"""What tells that a table was written whole: files have the first, a Delta table the second."""
+
+
 def is_url(text: str) -> bool:
     """Return whether Hadoop has to find it, and not the local file system."""
     return "://" in text

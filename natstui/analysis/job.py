@@ -25,6 +25,11 @@ from natstui.errors import NatstuiError
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 
 CANCELLED = 130
+_FOR_SPARK = {
+    "--conf": "setting of Spark, KEY=VALUE; may be given again",
+    "--packages": "Maven coordinates that Spark fetches",
+    "--jars": "jars that Spark loads",
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -77,6 +82,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--bucket", type=int, default=defaults.BUCKET_S, help="seconds per bucket")
     add("--stuck-after", type=float, default=STUCK_AFTER_S, help="seconds until a floor is stuck")
     add("--baseline", action="append", default=[], help="session to compare the others with")
+    for name, what in _FOR_SPARK.items():
+        add(name, action="append", default=[], help=what)
     add("--classes", type=Path, help="folder that keeps Spark's classes for the next start")
     add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
     add("--pipe", action="store_true", help="write lines of JSON")

@@ -9,13 +9,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from natstui.analysis.folders import files_of, is_url, unescaped
+from natstui.analysis.folders import WRITTEN, files_of, is_url, unescaped
 
 _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
 _ROOMS = ("analysis", "model")
 _CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions", "scratch", "ui",
-                              "classes", "pipe", "log", "remote"})  # fmt: skip
+                              "classes", "pipe", "log", "remote", "packages", "jars"})  # fmt: skip
 """Options that change how the answers are found, not what they are."""
 
 
@@ -48,11 +48,15 @@ def known_result(out: str, state: str) -> dict[str, Any] | None:
         result: dict[str, Any] = kept["result"]
         if kept["state"] != state:
             return None
-        there = (Path(out, "gold", name, "_SUCCESS") for name in result["tables"])
-        return {**result, "read_sessions_count": 0} if all(map(Path.exists, there)) else None
+        there = all(map(_is_written, (Path(out, "gold", name) for name in result["tables"])))
+        return {**result, "read_sessions_count": 0} if there else None
     except (OSError, ValueError, KeyError, TypeError):
         # Of no use, whatever the reason: the tables are made again.
         return None
+
+
+def _is_written(folder: Path) -> bool:
+    return any((folder / mark).exists() for mark in WRITTEN)
 
 
 def forget_result(out: str) -> None:

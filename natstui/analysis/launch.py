@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import BUCKET_S, MEMORY, PARTITIONS_COUNT, ROWS_COUNT
 from natstui.children import own_program
 from natstui.errors import AnalysisError, MissingExtra
@@ -44,6 +45,11 @@ class AnalysisRequest:
     bucket_s: int = BUCKET_S
     stuck_after_s: float = STUCK_AFTER_S
     baseline: tuple[str, ...] = ()
+    conf: tuple[str, ...] = ()
+    """Settings of Spark, each KEY=VALUE."""
+    packages: tuple[str, ...] = ()
+    """Maven coordinates."""
+    jars: tuple[str, ...] = ()
     rows_count: int = ROWS_COUNT
     log: str | None = None
     classes: str | None = None
@@ -59,7 +65,15 @@ class Failed(AnalysisError):
 
 
 def command(request: AnalysisRequest) -> list[str]:
-    """Return the command line of the child; raise MissingExtra without pyspark."""
+    """Return the command line of the child.
+
+    Raises MissingExtra without pyspark, AnalysisError for settings that Spark cannot be given.
+    """
+    check_place(
+        read_conf(request.conf, request.packages, request.jars),
+        remote=bool(request.remote),
+        submitted=False,
+    )
     if importlib.util.find_spec("pyspark") is None:
         raise MissingExtra("analyze", "spark")
     if request.remote and not all(map(importlib.util.find_spec, _CONNECT)):
@@ -81,7 +95,8 @@ def command(request: AnalysisRequest) -> list[str]:
     for name, value in options.items():
         if value is not None:
             words.append(f"{name}={value}")
-    words += [f"--baseline={name}" for name in request.baseline]
+    for name in ("baseline", "conf", "packages", "jars"):
+        words += [f"--{name}={value}" for value in getattr(request, name)]
     return [*words, "--ui"] if request.ui else words
 
 

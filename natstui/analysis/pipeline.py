@@ -13,6 +13,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from natstui.analysis.conf import check_place, read_conf
 from natstui.analysis.defaults import MASTER, SMALL_BYTES, Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.folders import check_remote, locked, recorded_bytes
@@ -25,7 +26,7 @@ from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
-from natstui.analysis.spark.failures import explain
+from natstui.analysis.spark.failures import explain, not_started
 from natstui.analysis.spark.java import check_java
 from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
 from natstui.analysis.spark.store import Store
@@ -40,6 +41,10 @@ def run(
     """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError."""
     progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
     out: str = words.out
+    conf = read_conf(words.conf, words.packages, words.jars)
+    # spark-submit starts the JVM itself and leaves the port of it here.
+    submitted = is_submitted(words)
+    check_place(conf, remote=bool(words.remote), submitted=submitted)
     settings = SparkSettings(
         scratch,
         words.master or MASTER,
@@ -49,9 +54,8 @@ def run(
         words.ui,
         words.classes,
         small=is_small(words, sessions),
+        conf=conf,
     )
-    # spark-submit starts the JVM itself and leaves the port of it here.
-    submitted = is_submitted(words)
     try:
         if words.remote:
             check_remote(words.remote)
@@ -70,7 +74,7 @@ def run(
                 keep_result(out, state, found)
             return found
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        raise explain(error) from error
+        raise explain(not_started(error, conf)) from error
     finally:
         progress.end()
 
@@ -146,7 +150,13 @@ def analyse(
     collected = result.collect(store, rows_count)
     if not kept:
         store.publish(TABLES, mark)
-    return {"out": store.root, "sessions": names, "read_sessions_count": read_count, **collected}
+    return {
+        "out": store.root,
+        "tables_format": store.format,
+        "sessions": names,
+        "read_sessions_count": read_count,
+        **collected,
+    }
 
 
 def _thresholds(words: argparse.Namespace) -> Thresholds:

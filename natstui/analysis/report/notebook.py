@@ -20,7 +20,7 @@ _CELLS = (
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-GOLD = {gold}
+GOLD, FORMAT = {gold}, {format}
 spark = (
     SparkSession.builder.master("local[2]")
     .config("spark.sql.session.timeZone", "UTC")
@@ -30,7 +30,7 @@ spark = (
 
 
 def gold(name):
-    return spark.read.parquet(f"{{GOLD}}/{{name}}")
+    return spark.read.format(FORMAT).load(f"{{GOLD}}/{{name}}")
 
 
 def rows(table, *names):
@@ -127,7 +127,10 @@ def notebook_text(result: dict[str, Any]) -> str:
     """Return the notebook of a result, as JSON of nbformat 4.5."""
     names = clean_line(", ".join(result["sessions"]))
     gold = json.dumps(f"{result['out']}/gold")
-    cells = [_cell(n, kind, text, names, gold) for n, (kind, text) in enumerate(_CELLS)]
+    tables_format = json.dumps(result.get("tables_format", "parquet"))
+    cells = [
+        _cell(n, kind, text, names, gold, tables_format) for n, (kind, text) in enumerate(_CELLS)
+    ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     content = {
         "cells": cells,
@@ -138,9 +141,11 @@ def notebook_text(result: dict[str, Any]) -> str:
     return json.dumps(content, indent=1) + "\n"
 
 
-def _cell(number: int, kind: str, text: str, sessions: str, gold: str) -> dict[str, Any]:
+def _cell(
+    number: int, kind: str, text: str, sessions: str, gold: str, tables_format: str
+) -> dict[str, Any]:
     lines = (
-        text.format(gold=gold)
+        text.format(gold=gold, format=tables_format)
         if kind == "code"
         else text.replace("{sessions}", sessions.replace("<", "&lt;"))
     ).splitlines(keepends=True)

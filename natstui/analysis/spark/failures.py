@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from natstui.analysis.conf import Conf
 from natstui.errors import AnalysisError, NatstuiError
 
 ERROR_MARK = "natstui-analysis:"
@@ -30,7 +31,7 @@ _KNOWN = (
     (
         r"No FileSystem for scheme|ClassNotFoundException: Class org\.apache\.hadoop\.fs\.s3a",
         "this Spark cannot read that kind of address: add the file system's jars with "
-        "spark-submit --packages, for s3a org.apache.hadoop:hadoop-aws",
+        "--packages, for s3a org.apache.hadoop:hadoop-aws:VERSION",
     ),
     (
         r"UnknownHostException|Connection refused|UNAVAILABLE",
@@ -62,6 +63,21 @@ def explain(error: BaseException) -> NatstuiError:
             return AnalysisError(sentence.format(where=_where(text)))
     first = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
     return AnalysisError(f"Spark failed: {type(error).__name__}: {first[:300]}")
+
+
+def not_started(error: BaseException, conf: Conf) -> BaseException:
+    """Return what to say when Spark's own process has ended at once, otherwise the error."""
+    if "JAVA_GATEWAY_EXITED" not in _whole_text(error):
+        return error
+    packages = ", ".join(conf.packages)
+    reasons = [
+        *([f"{packages} cannot be fetched from Maven here"] if packages else []),
+        *(["a setting of --conf is wrong"] if conf.settings else []),
+        "--memory is more than there is, or nothing that Java can read",
+    ]
+    return AnalysisError(
+        f"Spark does not start: {', or '.join(reasons)}; --log FILE keeps what it says"
+    )
 
 
 def is_bad_line(error: BaseException) -> bool:

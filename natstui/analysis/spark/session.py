@@ -8,6 +8,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
+from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
 
@@ -52,6 +53,8 @@ class SparkSettings:
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""
     small: bool = False
     """Start and plan for little to read: half the CPU time then, several times as much else."""
+    conf: Conf = NOTHING
+    """What the user gives Spark: stronger than the settings here."""
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
@@ -83,10 +86,12 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     kept = archive_options(settings.classes) if settings.classes else ""
+    given = settings.conf.start_settings()
+    java = (_JVM_SMALL if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
     return {
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
-        "spark.driver.extraJavaOptions": f"{_JVM_SMALL if settings.small else _JVM} {kept}",
+        JAVA_OPTIONS: " ".join(java),
         "spark.executorEnv.PYTHONSAFEPATH": "1",
         "spark.ui.enabled": "true" if settings.ui else "false",
         "spark.ui.showConsoleProgress": "false",
@@ -97,12 +102,13 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
         "spark.default.parallelism": "1" if settings.small else str(settings.partitions_count),
         # With checksums beside it, every file takes four runs of chmod instead of one.
         "spark.hadoop.fs.file.impl": "org.apache.hadoop.fs.RawLocalFileSystem",
+        **given,
     }
 
 
 def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
     """Set what can be set on a running session too."""
-    for name, value in {
+    ours = {
         "spark.sql.session.timeZone": "UTC",
         # A number that nobody can have measured spoils what is computed of it, and no more.
         "spark.sql.ansi.enabled": "false",
@@ -114,6 +120,10 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.files.ignoreMissingFiles": "false",
         **(_SMALL if settings.small else {}),
-    }.items():
+    }
+    given = dict(settings.conf.settings)
+    # A session started here has the others already; a server gets them only now.
+    late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
+    for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
     return spark

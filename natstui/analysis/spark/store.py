@@ -11,7 +11,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.folders import glob_escaped
+from natstui.analysis.folders import WRITTEN, glob_escaped
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.tables import Table, dictionary
 
@@ -85,6 +85,8 @@ class Store:
         self._files = file_system(spark, self.root)
         self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
         self._gold = self._run_folder
+        self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
+        """What gold is written as: Spark's own setting decides; silver is Parquet."""
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
@@ -140,28 +142,38 @@ class Store:
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Write a table into the folder of this run."""
-        table.contract(rows).write.mode("overwrite").parquet(f"{self._run_folder}/{table.name}")
+        writer = table.contract(rows).write.mode("overwrite").format(self.format)
+        writer.save(f"{self._run_folder}/{table.name}")
 
     def gold(self, table: Table) -> DataFrame:
         """Return a table written in this run, or kept by it."""
-        return self._spark.read.schema(table.ddl()).parquet(f"{self._gold}/{table.name}")
+        reader = self._spark.read.format(self.format)
+        if self.format == "parquet":
+            # To find it in the files takes a job; other formats may keep their own.
+            reader = reader.schema(table.ddl())
+        return reader.load(f"{self._gold}/{table.name}")
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
         """Keep the published tables if they are all there and have this fingerprint."""
-        gold = f"{self.root}/gold"
-        if self._files is None or not self._files.exists(f"{gold}/{_FINGERPRINT}{fingerprint}"):
+        gold, mark = f"{self.root}/gold", f"{_FINGERPRINT}{self.format}-{fingerprint}"
+        if self._files is None or not self._files.exists(f"{gold}/{mark}"):
             return False
-        if not all(self._files.exists(f"{gold}/{table.name}/_SUCCESS") for table in tables):
+        if not all(self._is_written(f"{gold}/{table.name}") for table in tables):
             return False
         self._gold = gold
         return True
+
+    def _is_written(self, folder: str) -> bool:
+        assert self._files is not None
+        return any(self._files.exists(f"{folder}/{mark}") for mark in WRITTEN)
 
     def publish(self, tables: tuple[Table, ...], fingerprint: str) -> None:
         """Replace the published gold tables by those of this run, with their dictionary."""
         if self._files is None:
             return
         self._files.write_text(f"{self._run_folder}/DICTIONARY.md", dictionary(tables))
-        self._files.write_text(f"{self._run_folder}/{_FINGERPRINT}{fingerprint}", "")
+        mark = f"{_FINGERPRINT}{self.format}-{fingerprint}"
+        self._files.write_text(f"{self._run_folder}/{mark}", "")
         gold, old = f"{self.root}/gold", f"{self._run_folder}{_OLD}"
         if self._files.exists(gold):
             self._files.rename(gold, old)

@@ -170,6 +170,19 @@ def _is_place(word: str) -> bool:
 @click.option("--master", help="Spark master: local[2], spark://host:7077, yarn, k8s://…")
 @click.option("--remote", help="Spark Connect server: sc://host:15002; needs the extra `connect`.")
 @click.option("--memory", default=MEMORY, help="Memory of Spark's driver and executors.")
+@click.option(
+    "--conf",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Setting of Spark: spark.hadoop.fs.s3a.endpoint=… Everyone here can read it: no secrets.",
+)
+@click.option(
+    "--packages",
+    multiple=True,
+    metavar="GROUP:ARTIFACT:VERSION",
+    help="Packages that Spark fetches from Maven, for s3a:// or a table format.",
+)
+@click.option("--jars", multiple=True, metavar="FILE", help="Jars that Spark loads.")
 @click.option("--scratch", help="Folder for what Spark cannot keep in memory.")
 @click.option("--log", help="File for what Spark has to say.")
 @click.option("--ui", is_flag=True, help="Open Spark's own web page while it runs.")

@@ -41,21 +41,10 @@ def run(
     """Start Spark, analyse, keep the result for this state, and return it; raises NatstuiError."""
     progress = Progress(send, 2 + _SILVER_STEPS + len(TABLES))
     out: str = words.out
-    conf = read_conf(words.conf, words.packages, words.jars)
+    settings = _settings(words, sessions, scratch)
     # spark-submit starts the JVM itself and leaves the port of it here.
     submitted = is_submitted(words)
-    check_place(conf, remote=bool(words.remote), submitted=submitted)
-    settings = SparkSettings(
-        scratch,
-        words.master or MASTER,
-        words.remote,
-        words.memory,
-        words.partitions,
-        words.ui,
-        words.classes,
-        small=is_small(words, sessions),
-        conf=conf,
-    )
+    check_place(settings.conf, remote=bool(words.remote), submitted=submitted)
     try:
         if words.remote:
             check_remote(words.remote)
@@ -74,9 +63,23 @@ def run(
                 keep_result(out, state, found)
             return found
     except (PySparkException, Py4JError, OSError, ImportError) as error:
-        raise explain(not_started(error, conf)) from error
+        raise explain(not_started(error, settings.conf)) from error
     finally:
         progress.end()
+
+
+def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> SparkSettings:
+    return SparkSettings(
+        scratch,
+        words.master or MASTER,
+        words.remote,
+        words.memory,
+        words.partitions,
+        words.ui,
+        words.classes,
+        small=is_small(words, sessions),
+        conf=read_conf(words.conf, words.packages, words.jars),
+    )
 
 
 def is_submitted(words: argparse.Namespace) -> bool:

@@ -15,7 +15,7 @@ from textual.app import App, ComposeResult
 
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
-from natstui.tui.frame.charts import announced_at_us
+from natstui.tui.frame.detail.charts import announced_at_us
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
 from natstui.tui.kit.chart.frame import plot_frame, runs
 from natstui.tui.kit.chart.plotter import parse_line

@@ -14,7 +14,7 @@ from textual.widgets import Static
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
-from natstui.tui.frame.detail_screen import ChartedScreen, DetailScreen
+from natstui.tui.frame.detail.screen import ChartedScreen, DetailScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.status_strip import STRIP_HELP

@@ -20,7 +20,7 @@ from natstui.model.clients.holding import Held, push_consumers_of
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.system import ReadConnection
 from natstui.tui.connections.text import Sampled, connection_charts, connection_sections
-from natstui.tui.frame.detail_screen import ChartedScreen
+from natstui.tui.frame.detail.screen import ChartedScreen
 from natstui.tui.frame.live import Renewing
 
 _decoder = msgspec.json.Decoder(Connections)

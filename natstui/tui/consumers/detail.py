@@ -7,12 +7,15 @@ from typing import ClassVar
 
 from textual.binding import BindingType
 
+from natstui.clean import clean_line
 from natstui.model.findings.verdict import consumer_findings
 from natstui.tui.consumers import cells
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
-from natstui.tui.frame.charts import consumer_charts
-from natstui.tui.frame.detail_screen import DetailScreen
+from natstui.tui.frame.detail.charts import consumer_charts
+from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
+from natstui.tui.frame.detail.screen import DetailScreen
+from natstui.tui.frame.happenings import happenings_section
 from natstui.tui.frame.view import ConsumerView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import (
@@ -71,6 +74,26 @@ _CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (
     ("delivered s/c", cells.delivered),
     ("last active", cells.activity),
 )
+
+
+def consumer_brief(view: ConsumerView, row: int) -> Brief:
+    """Return what stands beside the table of a consumer under the cursor."""
+    stream, name = view.columns.stream[row], view.columns.name[row]
+    status, evidence = cells.status(view, row), view.verdict(row).evidence
+    told = (Line("", status.text, status.look), *([line("", evidence)] if evidence else []))
+    findings = findings_section(view, consumer_findings(view.state, row))
+    sections = (
+        stale_section(view.stale_s(row)),
+        findings,
+        happenings_section(view, stream, name, ANNOUNCED_COUNT),
+        Section("STATE", tuple(Line(label, *cell(view, row)) for label, cell in _CONSUMER_STATE)),
+    )
+    title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else told)
+    return Brief(
+        view.key(row),
+        [title, *(it for it in sections if it.lines)],
+        consumer_charts(view, row, PEEK_WINDOW_S)[:2],
+    )
 
 
 def consumer_sections(view: ConsumerView, row: int) -> list[Section]:

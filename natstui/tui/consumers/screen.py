@@ -9,9 +9,11 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
+from natstui.tui.consumers.detail import consumer_brief
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.detail.peek import Brief
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import ConsumerView
@@ -51,6 +53,10 @@ class ConsumersScreen(SelectionScreen):
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumer")
+
+    def brief(self, view: ConsumerView, row: int) -> Brief:
+        """Return what the panel tells of a row."""
+        return consumer_brief(view, row)
 
     def targets(self) -> list[Target]:
         """Return the consumers that are marked, else the one under the cursor, else the stream."""

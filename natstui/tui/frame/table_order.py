@@ -1,23 +1,18 @@
-"""How the rows of a table are sorted and filtered, and how they come into that order.
-
-How a table was sorted is remembered between two runs; nothing of the server is."""
+"""How the rows of a table are sorted and filtered, and how they come into that order."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 
 from natstui.errors import UsageError
-from natstui.paths import private_folder
 from natstui.tui.frame.columns import ColumnSpec, Order, compiled
+from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_text import in_order
 
@@ -143,32 +138,14 @@ def _still_serves(
     return wanted[2] - known[2] < SORTED_AGAIN_AFTER_US
 
 
-def _path() -> Path:
-    from platformdirs import user_state_path
-
-    return user_state_path("natstui") / "view.json"
-
-
-def _load() -> dict[str, dict[str, object]]:
-    try:
-        known = json.loads(_path().read_text("utf-8"))
-    except (OSError, ValueError):
-        # Nothing remembered, or not by us: start from the defaults.
-        return {}
-    return known if isinstance(known, dict) else {}
-
-
 def recall_order(table: str, start: Order) -> Order:
     """Return how a table was sorted last time."""
-    known = _load().get(table)
+    known = recall(table)
     if not isinstance(known, dict) or not isinstance(known.get("column"), str):
         return start
     return replace(start, column=str(known["column"]), reverse=known.get("reverse") is True)
 
 
 def keep_order(table: str, order: Order) -> None:
-    """Remember how a table is sorted; a folder that cannot be written costs only that."""
-    known = _load() | {table: {"column": order.column, "reverse": order.reverse}}
-    with contextlib.suppress(OSError):
-        private_folder(_path().parent)
-        _path().write_text(json.dumps(known), "utf-8")
+    """Remember how a table is sorted."""
+    keep(table, {"column": order.column, "reverse": order.reverse})

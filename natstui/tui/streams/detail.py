@@ -7,11 +7,14 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from natstui.clean import clean_line
 from natstui.model.findings.verdict import stream_findings
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
-from natstui.tui.frame.charts import stream_charts
-from natstui.tui.frame.detail_screen import DetailScreen
+from natstui.tui.frame.detail.charts import stream_charts
+from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
+from natstui.tui.frame.detail.screen import DetailScreen
+from natstui.tui.frame.happenings import happenings_section
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
@@ -102,6 +105,24 @@ def stream_sections(view: StreamView, row: int) -> list[Section]:
     if config is not None:
         sections.append(Section("CONFIGURATION", every_value(config.config_json)))
     return [section for section in sections if section.lines]
+
+
+def stream_brief(view: StreamView, row: int) -> Brief:
+    """Return what stands beside the table of a stream under the cursor."""
+    name = view.columns.name[row]
+    sections = (
+        stale_section(view.stale_s(row)),
+        findings_section(view, stream_findings(view.state, row)),
+        happenings_section(view, name, None, ANNOUNCED_COUNT),
+        Section("STATE", tuple(Line(label, *cell(view, row)) for label, cell in _STREAM_STATE)),
+        Section("LIMITS", tuple(Line(label, *cell(view, row)) for label, cell in _STREAM_LIMITS)),
+        _upstreams(view, row),
+    )
+    return Brief(
+        view.key(row),
+        [Section(clean_line(name), ()), *(it for it in sections if it.lines)],
+        stream_charts(view, row, PEEK_WINDOW_S)[:2],
+    )
 
 
 def _upstreams(view: StreamView, row: int) -> Section:

@@ -11,11 +11,13 @@ from textual.binding import Binding, BindingType
 from natstui.tui.frame.action_keys import Target, manage_keys
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.detail.peek import Brief
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
+from natstui.tui.streams.detail import stream_brief
 
 
 class StreamsScreen(SelectionScreen):
@@ -41,6 +43,10 @@ class StreamsScreen(SelectionScreen):
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumers")
+
+    def brief(self, view: StreamView, row: int) -> Brief:
+        """Return what the panel tells of a row."""
+        return stream_brief(view, row)
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.model.records.recording import ExportSelection
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
-from natstui.tui.frame.detail_screen import DetailScreen
+from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.live import LiveScreen, Question, ask
 from natstui.tui.frame.messages import Export
 from natstui.tui.frame.selection import SelectionScreen

@@ -86,6 +86,15 @@ class Chart(Widget):
             self.refresh()
         self._want()
 
+    def show_other(self, data: ChartData | None) -> None:
+        """Show data about something else: nothing of the old may stand beside it meanwhile."""
+        self.show(None)
+        if self._timer is not None:
+            self._timer.stop()
+            self._timer = None
+        self._drawn_at_s = 0.0
+        self.show(data)
+
     def on_resize(self) -> None:
         """Draw for the new size; until then the old frame is cut or padded."""
         self._want()

@@ -13,9 +13,10 @@ from textual.widgets import Static
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Export, Open
-from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
+from natstui.tui.kit.chart.chart import Chart, ChartData
 from natstui.tui.kit.chart.frame import EVENT_MARK, MARKERS
 from natstui.tui.kit.sections import Section, SectionText
 from natstui.tui.kit.text import safe
@@ -53,18 +54,11 @@ class ChartedScreen(LiveScreen):
 
     def body(self) -> Iterable[Widget]:
         """Caption, then text beside charts."""
-        plotter = self.plotter
+        plotter = plotter_of(self)
         yield Static(id="caption", markup=False)
         with Horizontal(id="detail"):
             yield VerticalScroll(SectionText(), id="sections")
             yield Vertical(*(Chart(plotter) for _ in range(self.CHARTS)), id="charts")
-
-    @property
-    def plotter(self) -> Plotter:
-        """The app's drawing process."""
-        plotter = getattr(self.app, "plotter", None)
-        assert isinstance(plotter, Plotter)
-        return plotter
 
     def show_detail(
         self, title: str, sections: Sequence[Section], charts: Sequence[ChartData]

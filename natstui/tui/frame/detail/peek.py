@@ -1,0 +1,128 @@
+"""The row under the cursor in brief, where its table leaves room for it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
+
+from textual import getters
+from textual.app import ComposeResult
+from textual.containers import Container, VerticalScroll
+from textual.geometry import Size
+
+from natstui.model.live.history import WINDOWS_S
+from natstui.tui.frame.remembered import keep, recall
+from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
+from natstui.tui.kit.sections import Section, SectionText
+
+Place = Literal["none", "below", "beside"]
+PEEK_WINDOW_S = WINDOWS_S[0]
+"""What its charts show: the shortest window."""
+ANNOUNCED_COUNT = 4
+"""Announcements of the server that it repeats."""
+_BESIDE_FROM_COLUMNS = 160
+_BESIDE_AT_LEAST_COLUMNS = 110
+"""With fewer the table would lose more columns than the panel tells."""
+_LEAST_LINES, _MOST_LINES = 10, 22
+_ROWS_AT_LEAST = 4
+"""Rows of the table that stay in view above it."""
+_CHART_LINES = 8
+_TWO_CHARTS_FROM_COLUMNS = 120
+_KEPT_AS = "peek"
+
+
+@dataclass(frozen=True, slots=True)
+class Brief:
+    """What the panel tells of a row: `key` is its identity."""
+
+    key: Hashable
+    sections: Sequence[Section]
+    charts: Sequence[ChartData]
+
+
+def place_for(chosen: Place | None, size: Size, rows_count: int) -> Place:
+    """Return where the panel stands: as the user chose, or where the rows leave room."""
+    if chosen == "none":
+        return "none"
+    widest = size.width >= (_BESIDE_FROM_COLUMNS if chosen is None else _BESIDE_AT_LEAST_COLUMNS)
+    if chosen != "below" and widest:
+        return "beside"
+    shown = rows_count if chosen is None else min(rows_count, _ROWS_AT_LEAST)
+    return "below" if size.height - shown - 1 >= _LEAST_LINES else "none"
+
+
+class Peek(Container):
+    """Findings, announcements and two charts of one row; where it stands belongs to it."""
+
+    DEFAULT_CSS = """
+    Peek {
+        layout: horizontal; display: none; border-top: solid $panel;
+        & > VerticalScroll { width: 1fr; scrollbar-size: 1 1; }
+        & > Container { width: 1fr; padding: 0 1; layout: vertical; }
+        &.-two > Container { width: 2fr; layout: horizontal; }
+    }
+    Peek.-beside {
+        layout: vertical; width: 40%; min-width: 50; height: 1fr;
+        border-top: none; border-left: solid $panel;
+        & > VerticalScroll { height: 1fr; }
+        & > Container { width: 1fr; height: 1fr; }
+    }
+    """
+
+    text = getters.query_one(SectionText)
+
+    def __init__(self, plotter: Plotter) -> None:
+        super().__init__()
+        self._plotter = plotter
+        self._key: Hashable = None
+        kept = recall(_KEPT_AS)
+        self.chosen: Place | None = cast("Place", kept) if kept in get_args(Place) else None
+        self.place: Place = "none"
+
+    def compose(self) -> ComposeResult:
+        """Text, then charts."""
+        yield VerticalScroll(SectionText(), can_focus=False)
+        yield Container(Chart(self._plotter), Chart(self._plotter))
+
+    def choose_next(self) -> None:
+        """Stand elsewhere from now on, also in the next run: nowhere, below, beside."""
+        places = get_args(Place)
+        self.chosen = places[(places.index(self.chosen or self.place) + 1) % len(places)]
+        keep(_KEPT_AS, self.chosen)
+
+    def settle(self, room: Size, rows_count: int) -> Place:
+        """Take its place within the room that table and panel have, and return it."""
+        self.place = place_for(self.chosen, room, rows_count) if rows_count else "none"
+        beside, below = self.place == "beside", self.place == "below"
+        self.display = beside or below
+        self.set_class(beside, "-beside")
+        self.set_class(below and room.width >= _TWO_CHARTS_FROM_COLUMNS, "-two")
+        if below:
+            left = room.height - min(rows_count, max(_ROWS_AT_LEAST, room.height // 2)) - 1
+            self.styles.height = max(_LEAST_LINES, min(_MOST_LINES, left))
+        else:
+            self.styles.height = None
+        lines = room.height // 2 if beside else 0 if not below else _lines(self)
+        self._show_charts(2 if self.has_class("-two") else lines // _CHART_LINES)
+        return self.place
+
+    def _show_charts(self, fitting: int) -> None:
+        for at, chart in enumerate(self.query(Chart)):
+            chart.display = at < max(1, fitting)
+
+    def tell(self, brief: Brief) -> None:
+        """Show a row, or the newer state of the same one."""
+        other, self._key = brief.key != self._key, brief.key
+        self.text.show(brief.sections)
+        if other:
+            self.query_one(VerticalScroll).scroll_home(animate=False)
+        for widget, data in zip(self.query(Chart), brief.charts, strict=False):
+            if widget.display:
+                (widget.show_other if other else widget.show)(data)
+
+
+def _lines(peek: Peek) -> int:
+    """Return how many lines the panel has below a table, without its border."""
+    height = peek.styles.height
+    return int(height.value) - 1 if height is not None else 0

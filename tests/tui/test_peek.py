@@ -1,0 +1,98 @@
+"""The row under the cursor in brief, below or beside its table."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import nats
+import pytest
+from textual.geometry import Size
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.frame.detail.peek import Peek, Place, place_for
+from natstui.tui.kit.chart.chart import Chart
+from tests.tui.viewer import Viewer, viewing
+
+
+@pytest.mark.parametrize(
+    ("chosen", "columns", "lines", "rows_count", "place"),
+    [
+        (None, 80, 19, 3, "below"),
+        (None, 80, 19, 30, "none"),
+        (None, 120, 35, 20, "below"),
+        (None, 159, 35, 40, "none"),
+        (None, 160, 35, 40, "beside"),
+        ("none", 200, 60, 1, "none"),
+        ("below", 200, 60, 500, "below"),
+        ("below", 80, 12, 500, "none"),
+        ("beside", 120, 35, 500, "beside"),
+        ("beside", 80, 20, 500, "below"),
+    ],
+)
+def test_it_stands_where_it_was_put_or_where_rows_leave_room(
+    chosen: Place | None, columns: int, lines: int, rows_count: int, place: Place
+) -> None:
+    assert place_for(chosen, Size(columns, lines), rows_count) == place
+
+
+@asynccontextmanager
+async def shown(server: Broker, size: tuple[int, int]) -> AsyncIterator[Viewer]:
+    nc = await nats.connect(server.url)
+    js = nc.jetstream()
+    for name in ("A", "B"):
+        await js.add_stream(name=name, subjects=[f"{name}.>"])
+        for _ in range(3):
+            await js.publish(f"{name}.x", b"x")
+    await js.add_consumer("B", durable_name="C", ack_policy="explicit")
+    async with viewing(server.url, "--interval", "250ms", size=size) as viewer:
+        await viewer.until(lambda: {"A", "B"} <= viewer.rows().keys(), "two streams")
+        yield viewer
+    await nc.close()
+
+
+def title(viewer: Viewer) -> str:
+    """Return what the panel is about; empty where there is none."""
+    peek = viewer.app.screen.query_one(Peek)
+    return peek.text._sections[0].title if peek.display and peek.region.height else ""
+
+
+async def test_it_follows_the_cursor_and_tells_findings(nats_server: Broker) -> None:
+    async with shown(nats_server, (120, 40)) as viewer:
+        await viewer.until(lambda: title(viewer) == "A", "the first row")
+        await viewer.press("down")
+        assert title(viewer) == "B", "told with the key, not with the next poll"
+        charts = viewer.app.screen.query_one(Peek).query(Chart)
+        await viewer.until(lambda: all(chart._lines for chart in charts), "two charts")
+        await viewer.press("2")
+        await viewer.until(lambda: title(viewer) == "B › C", "the consumer")
+        await viewer.until(lambda: "NT-C07" in viewer.text, "its finding")
+        assert "nobody ever pulled" in viewer.words
+
+
+async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
+    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    async with shown(nats_server, (120, 40)) as viewer:
+        await viewer.until(lambda: title(viewer) == "A", "the panel")
+        peek = viewer.app.screen.query_one(Peek)
+        assert peek.place == "below"
+        await viewer.press("v")
+        await viewer.until(lambda: peek.region.x > 40, "that it stands beside")
+        await viewer.press("v")
+        await viewer.until(lambda: not title(viewer), "that it is gone")
+    async with shown(nats_server, (200, 60)) as viewer:
+        await viewer.pilot.pause(0.5)
+        assert not title(viewer)
+        await viewer.press("v")
+        await viewer.until(lambda: title(viewer) == "A", "that it is back")
+
+
+async def test_another_size_gives_it_another_place(nats_server: Broker) -> None:
+    async with shown(nats_server, (200, 60)) as viewer:
+        peek = viewer.app.screen.query_one(Peek)
+        await viewer.until(lambda: peek.place == "beside" and title(viewer) == "A", "beside")
+        await viewer.pilot.resize_terminal(100, 40)
+        await viewer.until(lambda: peek.place == "below" and peek.region.y > 10, "below")

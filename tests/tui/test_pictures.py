@@ -16,7 +16,9 @@ from natstui.model.live.age import since_poll_us
 from natstui.model.live.state import State
 from natstui.model.records.recording import SeekTo, Step
 from natstui.tui.bench.screen import BenchmarkScreen
+from natstui.tui.frame.detail.peek import KEPT_AS
 from natstui.tui.frame.messages import Open, RunScenario
+from natstui.tui.frame.remembered import keep
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.servers.screen import ServerScreen
 from tests.tui.svg_pictures import Picture, picture
@@ -177,6 +179,8 @@ async def test_a_recording_of_the_demo_shows_what_was_shown_live_on_every_screen
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("NATSTUI_SESSION_RECORD", "true")
+    # It tells findings, and what an open one tells is recorded again every 30 s only.
+    keep(KEPT_AS, "none")
     with running_shop(None) as shop:
         async with viewing(shop.url, "--interval", "60s", size=WIDE) as viewer:
             await viewer.type_command("note more")

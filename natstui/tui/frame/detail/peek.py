@@ -29,7 +29,7 @@ _ROWS_AT_LEAST = 4
 """Rows of the table that stay in view above it."""
 _CHART_LINES = 8
 _TWO_CHARTS_FROM_COLUMNS = 120
-_KEPT_AS = "peek"
+KEPT_AS = "peek"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Peek(Container):
         super().__init__()
         self._plotter = plotter
         self._key: Hashable = None
-        kept = recall(_KEPT_AS)
+        kept = recall(KEPT_AS)
         self.chosen: Place | None = cast("Place", kept) if kept in get_args(Place) else None
         self.place: Place = "none"
 
@@ -89,7 +89,7 @@ class Peek(Container):
         """Stand elsewhere from now on, also in the next run: nowhere, below, beside."""
         places = get_args(Place)
         self.chosen = places[(places.index(self.chosen or self.place) + 1) % len(places)]
-        keep(_KEPT_AS, self.chosen)
+        keep(KEPT_AS, self.chosen)
 
     def settle(self, room: Size, rows_count: int) -> Place:
         """Take its place within the room that table and panel have, and return it."""

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
-from typing import Literal, cast, get_args
+from typing import Any, Literal, cast, get_args
 
-from textual import getters
+from textual import getters, on
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
 
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.remembered import keep, recall
+from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.table_text import Rows
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter
 from natstui.tui.kit.sections import Section, SectionText
+from natstui.tui.kit.table.big_table import BigTable
+from natstui.tui.kit.table.view import RowHighlighted
 
 Place = Literal["none", "below", "beside"]
 PEEK_WINDOW_S = WINDOWS_S[0]
@@ -120,6 +124,45 @@ class Peek(Container):
         for widget, data in zip(self.query(Chart), brief.charts, strict=False):
             if widget.display:
                 (widget.show_other if other else widget.show)(data)
+
+
+class WithPeek(Container, ScreenPart):
+    """A table, and the panel below or beside it."""
+
+    DEFAULT_CSS = """
+    WithPeek { height: 1fr; layout: vertical; }
+    WithPeek.-beside { layout: horizontal; }
+    WithPeek > BigTable { width: 1fr; height: 1fr; }
+    """
+
+    table = getters.query_one(BigTable)
+    peek = getters.query_one(Peek)
+
+    def __init__(self, brief: Callable[[Any, int], Brief]) -> None:
+        """`brief` returns what is told of a row of the table's view."""
+        super().__init__()
+        self._brief = brief
+
+    def on_resize(self) -> None:
+        """Give the panel another place where there is other room."""
+        self.tell()
+
+    @on(RowHighlighted)
+    def tell(self) -> None:
+        """Tell of the row under the cursor, where there is room."""
+        rows = self.table.source
+        place = self.peek.settle(self.size, len(rows.order))
+        self.set_class(place == "beside", "-beside")
+        if place != "none" and isinstance(rows, Rows):
+            row = rows.order[min(self.table.cursor, len(rows.order) - 1)]
+            self.peek.tell(self._brief(rows.view, row))
+
+    def action_next(self) -> None:
+        """Put the panel elsewhere: off, below, beside."""
+        self.peek.choose_next()
+        self.tell()
+        if self.peek.chosen != self.peek.place:
+            self.notify(f"no room for the panel {self.peek.chosen} the table", timeout=3)
 
 
 def _lines(peek: Peek) -> int:

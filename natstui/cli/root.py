@@ -98,6 +98,10 @@ TOPICS: dict[str, dict[str, Listed]] = {
         ),
         "reply": Listed("natstui.cli.core.reply:reply", "Answer requests on SUBJECT with BODY"),
         "sub": Listed("natstui.cli.core.sub:sub", "Print what is published to SUBJECT"),
+        "messages": Listed(
+            "natstui.cli.copies.command:messages",
+            "Copy messages, and send again what a consumer gave up.",
+        ),
     },
     "Measure": {
         "bench": Listed(

@@ -279,6 +279,22 @@ def _context(name: str, why: str) -> _Choice:
     return _Choice(layer | {"context": (context.name, why)}, context.name)
 
 
+def context_alone(loaded: Loaded, name: str) -> Connection:
+    """Return what a context says, whatever the environment says: it names another system.
+
+    Raises UsageError.
+    """
+    part, choice = loaded.settings.connection, _context(name, "--to-context")
+    values = {one: value for one, (value, _) in choice.layer.items()}
+    found = connection_of(values, loaded, choice.label)
+    # What was said of every target holds of this one too.
+    return replace(
+        found,
+        read_only=found.read_only or bool(part.read_only),
+        production=found.production or bool(part.production),
+    )
+
+
 def _profile(loaded: Loaded, name: str, why: str) -> _Choice:
     """Return a profile, which overrides the context it names."""
     profiles = loaded.settings.profiles

@@ -201,6 +201,9 @@ async def large(url: str) -> None:
         for number in range(4_000):
             await nc.publish(f"s.{number}", random.randbytes(1000))
         await flushed(nc)
+        # The server has taken them, but a stream stores what was not asked for in its own time.
+        while (await nc.jetstream().stream_info("S")).state.messages < 4_000:
+            await asyncio.sleep(0.05)
 
 
 def run_killed(shell: Shell, number: int, after_s: float, *words: str) -> None:

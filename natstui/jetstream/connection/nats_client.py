@@ -42,6 +42,24 @@ class OurSideFailed(nats.errors.Error):  # type: ignore[misc]
         self.cause = cause
 
 
+class Headers(dict[str, str]):
+    """Headers as nats-py reads them, of repeated names the last, beside the bytes that came."""
+
+    block = b""
+
+
+class Pairs(dict[str, str]):
+    """Headers to send as they are, repeated names included, which a plain dict cannot hold."""
+
+    def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
+        self._pairs = tuple(pairs)
+        super().__init__(self._pairs)
+
+    def items(self) -> Any:
+        """Return every pair, in order."""
+        return self._pairs
+
+
 class TimedMsg(Msg):  # type: ignore[misc]
     """A message with its position in the byte stream of its connection."""
 
@@ -115,7 +133,11 @@ class StrictClient(NatsClient):  # type: ignore[misc]
             read: dict[str, str] | None = await super()._process_headers(headers)
         except (UnicodeDecodeError, IndexError):
             return None
-        return read
+        if not read or headers is None:
+            return read
+        kept = Headers(read)
+        kept.block = headers
+        return kept
 
     def _build_message(
         self, sid: int, subject: bytes, reply: bytes, data: bytes, headers: dict[str, str] | None

@@ -9,13 +9,20 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
-from natstui.errors import NotFound, PermissionDenied, ServerGone
+from natstui.errors import (
+    JetStreamUnavailable,
+    NotFound,
+    PermissionDenied,
+    RequestTimedOut,
+    ServerGone,
+)
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.decode import pairs_of
 from natstui.jetstream.messages.pull import answered_place
@@ -55,11 +62,16 @@ class Reader:
     policy: Policy = "all"
     from_seq: int | None = None
     headers_only: bool = False
+    from_time: str | None = None
+    """Only what was stored since then, as RFC 3339."""
+    ends: bool = False
+    """Whether it ends when the server says that nothing is left to read."""
     waiting_msgs: int = 0
     """How many there were to read when it began."""
     _name: str = ""
     _consumer_seq: int = 0
     _last_seq: int = 0
+    _reconnects_count: int = 0
     _arrived: asyncio.Queue[Msg] = field(default_factory=asyncio.Queue)
     _subscription: Subscription | None = None
 
@@ -80,8 +92,9 @@ class Reader:
                 await self._go_on()
                 continue
             if (msg.headers or {}).get("Status"):
-                if msg.reply:  # the server waits until we are so far
-                    await self.client.publish(msg.reply)
+                if self.ends and self._is_read(msg):
+                    raise StopAsyncIteration
+                await self._let_go_on(msg)
                 continue
             _, _, numbers = answered_place(msg.reply)
             _, stream_seq, consumer_seq, at_ns, left = map(int, numbers)
@@ -93,18 +106,39 @@ class Reader:
                 msg.subject, stream_seq, at_ns // 1000, pairs_of(msg.headers), msg.data, left
             )
 
+    async def _let_go_on(self, msg: Msg) -> None:
+        """Answer the server that waits until we are so far."""
+        if msg.reply:
+            with suppress(ServerGone):  # the next connection has another consumer
+                await self.client.publish(msg.reply)
+
+    def _is_read(self, heartbeat: Msg) -> bool:
+        """Tell whether the server had sent everything, and we have read it."""
+        said = heartbeat.headers or {}
+        if heartbeat.reply or "Nats-Consumer-Stalled" in said:
+            return False
+        return said.get("Nats-Last-Consumer") == str(self._consumer_seq)
+
     async def _next(self) -> Msg | None:
-        """Return the next message; None when the server is silent, which it never is for long."""
+        """Return the next message; None when it will not come.
+
+        The server is never silent for long, and forgets the consumer with the connection.
+        """
         if not self._arrived.empty():
             return self._arrived.get_nowait()
-        try:
-            async with asyncio.timeout(_SILENT_S):
-                return await self._arrived.get()
-        except TimeoutError:
-            return None
+        until = asyncio.get_running_loop().time() + _SILENT_S
+        while asyncio.get_running_loop().time() < until:
+            try:
+                async with asyncio.timeout(_AGAIN_S):
+                    return await self._arrived.get()
+            except TimeoutError:
+                if self.client.nc.stats["reconnects"] != self._reconnects_count:
+                    return None
+        return None
 
     async def _begin(self, policy: str, from_seq: int | None) -> int:
         self._arrived, self._consumer_seq = asyncio.Queue(), 0
+        self._reconnects_count = self.client.nc.stats["reconnects"]
         self._name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
         self._subscription = await self.client.subscribe(inbox, self._arrived.put)
@@ -122,6 +156,8 @@ class Reader:
             "flow_control": True,
             "idle_heartbeat": _HEARTBEAT_S * _NS,
         }
+        if self.from_time is not None and not self._last_seq:
+            config |= {"deliver_policy": "by_start_time", "opt_start_time": self.from_time}
         if from_seq is not None:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
         verb, body = consumer_request(self.stream, self._name, config, "create")
@@ -137,7 +173,8 @@ class Reader:
             try:
                 await self._begin(policy, from_seq)
                 return
-            except ServerGone:
+            except (ServerGone, RequestTimedOut, JetStreamUnavailable):
+                # A server that was restarted has no leader for the stream at first.
                 await asyncio.sleep(_AGAIN_S)
 
     async def _leave(self) -> None:
@@ -148,5 +185,5 @@ class Reader:
             await self._subscription.unsubscribe()
         try:
             await self.client.request(f"CONSUMER.DELETE.{self.stream}.{self._name}")
-        except (NotFound, PermissionDenied, ServerGone):
+        except (NotFound, PermissionDenied, ServerGone, RequestTimedOut, JetStreamUnavailable):
             return  # the server removes it itself when nobody listens

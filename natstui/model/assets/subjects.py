@@ -83,3 +83,27 @@ def _shape_problem(source: str, destination: str) -> str | None:
     if (source or ">").endswith(">") != (tokens[-1] == ">"):
         return f"either both or none of {source or '>'!r} and {destination!r} must end with >"
     return None
+
+
+def mapped(subject: str, source: str, destination: str) -> str | None:
+    """Return what a subject becomes, None when it does not match `source`.
+
+    The destination names wildcards as `$1` or `{{wildcard(1)}}`, and may end with `>` as the
+    source does. Raises ValueError for the other functions of a server.
+    """
+    if not overlap(source, subject):
+        return None
+    words, pattern = subject.split("."), source.split(".")
+    stars = [words[at] for at, word in enumerate(pattern) if word == "*"]
+
+    def word_of(match: re.Match[str]) -> str:
+        name, argument = match[1], match[2]
+        if name.lower() != "wildcard":
+            raise ValueError(f"{name!r} is done by servers only: write $1 or {{{{wildcard(1)}}}}")
+        return stars[int(argument) - 1]
+
+    filled = _FUNCTION.sub(word_of, destination)
+    filled = re.sub(r"\$(\d+)", lambda match: stars[int(match[1]) - 1], filled)
+    if filled.endswith(">") and pattern[-1] == ">":
+        return filled[:-1] + ".".join(words[len(pattern) - 1 :])
+    return filled

@@ -173,7 +173,12 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         arguments=(_PREFERRED,),
     ),
     "publish": ActionTraits(
-        "publish", "store a message, or roll up those before it", "", "sometimes", "pub"
+        "publish",
+        "store a message, or roll up those before it",
+        "",
+        "sometimes",
+        "pub",
+        ("messages copy",),
     ),
     "request": ActionTraits("request", "ask and show the first reply", "", "sometimes", "request"),
     "reply": ActionTraits("reply", "answer requests", "", "never", "reply"),

@@ -67,6 +67,9 @@ def sent_text(entry: JournalEntry) -> str:
         case "answer":
             said = text_at(asked, "answer").replace("_", " ")
             return f"{said} message {asked.get('stream_seq') or '?'} of {place}"
+        case "publish" if asked.get("copied_from"):
+            some = f"{after['sent_count']:,} messages" if "sent_count" in after else "messages"
+            return f"copy {some} of {asked['copied_from']} to {text_at(asked, 'subject')}"
         case action:
             size = f"{number_at(asked, 'payload_bytes'):,} bytes"
             if number_at(asked, "count") > 1:
@@ -94,6 +97,8 @@ def sent_command(entry: JournalEntry) -> str:
     """Return the `nats` command that does the same; it reads a payload from its stdin."""
     asked: Config = json.loads(entry.request_json)
     subject = text_at(asked, "subject")
+    if asked.get("copied_from"):
+        return f"# {sent_text(entry)}: the NATS CLI copies no messages"
     match entry.action:
         case "pull":
             words = ["consumer", "next", entry.stream, entry.consumer or "", "--no-ack"]

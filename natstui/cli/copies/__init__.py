@@ -1,0 +1,1 @@
+"""`natstui messages …`: messages of a stream sent elsewhere."""

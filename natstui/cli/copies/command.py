@@ -1,0 +1,209 @@
+"""`natstui messages copy`: messages of a stream or a file, each once, elsewhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack
+from typing import Any, NoReturn
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.complete import streams
+from natstui.cli.copies.options import (
+    copy_options,
+    given_pace,
+    given_target,
+    given_wanted,
+    kept_under,
+    only_of_streams,
+    other_system,
+)
+from natstui.cli.copies.text import Progress, print_account, print_counts
+from natstui.cli.core.options import written
+from natstui.cli.manage.writing import change_flags, run_with_writer
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.engine.stopping import stopped_by_signal
+from natstui.errors import Interrupted, NatstuiError, RequestFailed, UsageError
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.messages.copying.account import State, StateFile
+from natstui.jetstream.messages.copying.copy import (
+    Copy,
+    count_copy,
+    remembering_s,
+    send_copy,
+    write_copy,
+)
+from natstui.jetstream.messages.copying.selection import select
+from natstui.paths import user_path
+
+_SIGINT = 2
+
+
+@click.command()
+@click.argument("name", metavar="[STREAM]", required=False, shell_complete=streams)
+@copy_options
+@change_flags
+@connection_options
+def copy(connection: Connection, name: str | None, **words: Any) -> None:
+    """Copy messages of STREAM to a subject, a stream, another system or a file.
+
+    Each is stored once, also when the connection breaks: the copy has an id (Nats-Msg-Id) that
+    the target knows again. At the end is counted what became of every one. Ctrl-C stops it in
+    order; --resume goes on there.
+    """
+    if (name is None) == (words["from_file"] is None):
+        raise UsageError("give a stream or --from-file")
+    if words["dry_run"] and words["to_file"]:
+        raise UsageError("--dry-run counts what would be sent; --to-file sends nothing")
+    task = _Task(connection, name, words)
+    if words["dry_run"]:
+        task.count()
+    else:
+        task.run()
+
+
+@click.group()
+def messages() -> None:
+    """Copy messages, and send again what a consumer gave up."""
+
+
+messages.add_command(copy)
+
+
+class _Task:
+    """One copy, from its words to its account."""
+
+    def __init__(self, connection: Connection, name: str | None, words: dict[str, Any]) -> None:
+        if name is None:
+            only_of_streams(words)
+        self._words, self._source = words, connection
+        self._wanted = None if name is None else given_wanted(name, words)
+        self._target = other_system(words, connection)
+        self._asked = Copy(given_target(words), pace=given_pace(words))
+        self._kept = StateFile(kept_under(words, name, connection))
+        self._done: Copy | None = None
+
+    @property
+    def _typed(self) -> str:
+        """What has to be typed in production: where they go, or what goes there."""
+        return str(
+            self._words["to_stream"] or self._words["to_subject"]
+            or (self._wanted.stream if self._wanted else self._words["from_file"])
+        )  # fmt: skip
+
+    def count(self) -> None:
+        """Print what would be copied."""
+
+        async def work(source: Client, writer: Writer) -> None:
+            asked = await self._selected(source, None)
+            print_counts(await count_copy(source, writer.client, asked), asked,
+                         as_json=self._words["as_json"])  # fmt: skip
+
+        run_with_writer(self._target, True, self._with_source(work))
+
+    def run(self) -> None:
+        """Copy, and print what became of every message; raises what ended it."""
+        failure: NatstuiError | None = None
+        try:
+            self._copy()
+        except NatstuiError as error:
+            failure = error
+        if self._done is not None and (failure is None or self._done.account.read_msgs):
+            print_account(self._done, as_json=self._words["as_json"])
+        if failure is not None:
+            raise failure
+        self._end()
+
+    def _end(self) -> None:
+        assert self._done is not None
+        account = self._done.account
+        if account.is_stopped:
+            raise Interrupted("the copy was stopped; --resume goes on", _SIGINT)
+        if account.refused_msgs:
+            raise RequestFailed("not all were taken; --resume tries those again")
+
+    def _copy(self) -> None:
+        if self._words["to_file"]:
+            run_with_writer(self._source, True, lambda writer: self._write(writer.client))
+            return
+
+        async def work(writer: Writer, confirmed: str | None) -> None:
+            await self._with_source(lambda source, _: self._send(source, writer, confirmed))(
+                writer
+            )
+
+        written(self._target, self._words, work)
+
+    async def _write(self, source: Client) -> None:
+        copy_ = self._done = await self._selected(source, self._resumed())
+        with Progress(copy_) as shown:
+            copy_.on_progress = shown.tell
+            await write_copy(source, copy_, user_path(self._words["to_file"]), stopped_by_signal())
+
+    async def _send(self, source: Client, writer: Writer, confirmed: str | None) -> None:
+        writer.check(self._typed, confirmed)
+        state = self._resumed()
+        copy_ = await self._selected(source, state)
+        if state is not None and not state.is_settled:
+            await self._check_safe(writer.client, copy_, state)
+        self._done = copy_
+        with Progress(copy_) as shown:
+            copy_.on_progress = shown.tell
+            await send_copy(source, writer, copy_, (self._typed, confirmed), stopped_by_signal())
+
+    def _with_source(
+        self, work: Callable[[Client, Writer], Awaitable[None]]
+    ) -> Callable[[Writer], Awaitable[None]]:
+        """Connect to where messages come from too, where that is elsewhere."""
+
+        async def run(writer: Writer) -> None:
+            async with AsyncExitStack() as stack:
+                source = writer.client
+                if self._target is not self._source:
+                    source = await connect(dataclasses.replace(self._source, read_only=True))
+                    stack.push_async_callback(source.close)
+                await work(source, writer)
+
+        return run
+
+    async def _selected(self, source: Client, state: State | None) -> Copy:
+        found = dataclasses.replace(self._asked, state=state, file=self._kept)
+        if self._wanted is None:
+            found.from_file = user_path(self._words["from_file"])
+            return found
+        selection = await select(source, self._wanted)
+        if state is not None:
+            selection = dataclasses.replace(selection, end_seq=state.end_seq)
+        if selection.remark:
+            click.echo(clean_line(f"natstui: {selection.remark}"), err=True)
+        found.selection = selection
+        return found
+
+    def _resumed(self) -> State | None:
+        state = self._kept.read()
+        if self._words["resume"] and state is None:
+            raise UsageError("there is nothing to go on with: this copy was not stopped")
+        if state is not None and not self._words["resume"]:
+            click.echo("natstui: this copy was stopped before: --resume would go on", err=True)
+            return None
+        return state
+
+    async def _check_safe(self, target: Client, copy_: Copy, state: State) -> None:
+        """Raise UsageError when what was on its way may be stored already and not known again."""
+        if self._words["accept_duplicates"]:
+            return
+        known_s = await remembering_s(target, copy_)
+        age_s = state.age_s
+        if age_s > known_s:
+            _refuse_doubt()
+
+
+def _refuse_doubt() -> NoReturn:
+    raise UsageError(
+        "it was killed in the middle, and the target does not know the ids of what was on its way "
+        "any more: up to a second of messages may be stored twice; --accept-duplicates goes on"
+    )

@@ -1,0 +1,1 @@
+"""Messages copied elsewhere, each once, with an account of what became of every one."""

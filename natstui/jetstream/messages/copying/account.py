@@ -1,0 +1,110 @@
+"""What became of the messages of a copy, and where one that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+
+from natstui.errors import SessionError
+from natstui.paths import private_folder
+
+MOST_REFUSED = 100_000
+"""Sequences that are kept to send them again."""
+
+
+@dataclass(slots=True)
+class Account:
+    """Every message that was read is in one of the other counts, or still on its way."""
+
+    read_msgs: int = 0
+    payload_bytes: int = 0
+    acknowledged_msgs: int = 0
+    """The target stored them now."""
+    confirmed_msgs: int = 0
+    """Of those, how many were sent again after the connection was lost."""
+    duplicate_msgs: int = 0
+    """The target had them already, by their id."""
+    refused_msgs: int = 0
+    unknown_msgs: int = 0
+    """Sent, and no answer says whether they are stored."""
+    gone_msgs: int = 0
+    """Looked for by their sequence and not there any more."""
+    without_rollup_msgs: int = 0
+    """Sent without the header that would have removed other messages."""
+    refusals: Counter[str] = field(default_factory=Counter)
+    """Reason → messages."""
+    refused_seqs: list[int] = field(default_factory=list)
+    first_seq: int | None = None
+    last_seq: int = 0
+    """Of what was read."""
+    done_seq: int = 0
+    """What became of everything up to here is known."""
+    is_stopped: bool = False
+
+    def refuse(self, seq: int, reason: str) -> None:
+        """Count a message that the target does not take."""
+        self.refused_msgs += 1
+        self.refusals[reason] += 1
+        if len(self.refused_seqs) < MOST_REFUSED:
+            self.refused_seqs.append(seq)
+
+
+class State(msgspec.Struct, kw_only=True):
+    """Where a copy is, as it is kept on the disk."""
+
+    end_seq: int
+    done_seq: int = 0
+    refused_seqs: list[int] = []
+    saved_at_us: int = 0
+    is_settled: bool = True
+    """Whether nothing was on its way when this was written."""
+
+    @property
+    def age_s(self) -> float:
+        """Return how long ago this was written."""
+        return time.time() - self.saved_at_us / 1e6
+
+
+class StateFile:
+    """Keeps where a copy is; the same copy finds it again."""
+
+    def __init__(self, of: dict[str, Any]) -> None:
+        text = json.dumps(of, sort_keys=True).encode()
+        name = f"{hashlib.sha256(text).hexdigest()[:24]}.json"
+        self.path: Path = platformdirs.user_state_path("natstui") / "copies" / name
+
+    def read(self) -> State | None:
+        """Return where it was stopped, None when it was not; raises SessionError."""
+        try:
+            return msgspec.json.decode(self.path.read_bytes(), type=State)
+        except FileNotFoundError:
+            return None
+        except (OSError, msgspec.DecodeError) as error:
+            raise SessionError(f"{self.path} cannot be read: {error}") from error
+
+    def write(self, state: State) -> None:
+        """Keep it, in one step; raises SessionError."""
+        state.saved_at_us = time.time_ns() // 1000
+        part = self.path.with_suffix(".part")
+        try:
+            private_folder(self.path.parent)
+            with part.open("wb") as file:
+                file.write(msgspec.json.encode(state))
+                file.flush()
+                os.fsync(file.fileno())
+            part.replace(self.path)
+        except OSError as error:
+            raise SessionError(f"{self.path} cannot be written: {error}") from error
+
+    def remove(self) -> None:
+        """Forget it: there is nothing to go on with."""
+        self.path.unlink(missing_ok=True)

@@ -1,0 +1,133 @@
+"""Which messages a consumer gave up: no request tells it, but advisories and work queues do."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import msgspec
+
+from natstui.errors import NotFound
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
+from natstui.jetstream.messages.gets import ApiGetter
+from natstui.jetstream.messages.reading import Reader
+from natstui.model.assets.subjects import overlap
+from natstui.units import counted
+
+_PAGE_MSGS = 500
+
+
+class _Advisory(msgspec.Struct):
+    timestamp: str = ""
+    stream: str = ""
+    consumer: str = ""
+    stream_seq: int = 0
+
+
+async def given_up(
+    client: Client,
+    info: dict[str, Any],
+    consumer: dict[str, Any],
+    filters: tuple[str, ...],
+    recorded: tuple[tuple[int, int], ...],
+) -> tuple[tuple[int, ...], str]:
+    """Return sequences in order, and where they were found.
+
+    `recorded` is what recordings know: when, and which sequence. Raises NotFound when nothing
+    tells which they are.
+    """
+    stream, name = info["config"]["name"], consumer["name"]
+    made_us = time_us(consumer["created"])
+    # What was announced before it was made is about another one of its name.
+    found = {seq for at_us, seq in recorded if at_us >= made_us}
+    told = [f"{len(found):,} in recordings"] if recorded else []
+    for keeper in await _keepers(client, stream, name):
+        some = await _announced(client, keeper, stream, name, made_us)
+        told.append(f"{len(some):,} in advisories that {keeper} stores")
+        found |= some
+    if _removes_acknowledged(info):
+        some = await _left_behind(client, stream, consumer, filters)
+        told.append(f"{len(some):,} that {stream} still has, where acknowledged ones are removed")
+        found |= some
+    if not told:
+        raise NotFound(
+            f"nothing tells which messages {name} gave up: the server only announces them. "
+            "Name a recording that was made then (--session), or let a stream store "
+            f"{_subject(client, stream, name)}{_bounds(consumer)}"
+        )
+    return tuple(sorted(found)), f"{counted(f'{len(found):,}', 'sequence')}: {', '.join(told)}"
+
+
+def _subject(client: Client, stream: str, name: str) -> str:
+    prefix = client.connection.js_event_prefix
+    return f"{prefix}.ADVISORY.CONSUMER.MAX_DELIVERIES.{stream}.{name}"
+
+
+def _removes_acknowledged(info: dict[str, Any]) -> bool:
+    """Tell whether a message of the consumer that is still there was not acknowledged."""
+    retention = info["config"].get("retention")
+    alone = bool(info["state"]["consumer_count"] == 1)
+    return retention == "workqueue" or (retention == "interest" and alone)
+
+
+def _bounds(consumer: dict[str, Any]) -> str:
+    """Return between which sequences they are, where that is known."""
+    floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
+    if consumer["num_ack_pending"] or floor >= last:
+        return ""
+    return (
+        f". They are among {floor + 1}…{last}, with what was acknowledged out of order "
+        f"(--from-seq {floor + 1} --to-seq {last})"
+    )
+
+
+async def _keepers(client: Client, stream: str, name: str) -> list[str]:
+    """Return the streams that store what is announced of a consumer."""
+    asked = {"subject": _subject(client, stream, name)}
+    return list(json.loads(await client.request("STREAM.NAMES", asked)).get("streams") or ())
+
+
+async def _announced(
+    client: Client, keeper: str, stream: str, name: str, made_us: int
+) -> set[int]:
+    found = set[int]()
+    reader = Reader(client, keeper, (_subject(client, stream, name),), ends=True)
+    async with reader:
+        left = reader.waiting_msgs
+        while left:
+            one = await anext(reader, None)
+            if one is None:
+                break
+            left = one.left_msgs
+            try:
+                said = msgspec.json.decode(one.payload, type=_Advisory)
+            except msgspec.DecodeError:
+                continue  # whoever may publish there may publish anything
+            if (said.stream, said.consumer) == (stream, name) and one.stored_at_us >= made_us:
+                found.add(said.stream_seq)
+    return found
+
+
+async def _left_behind(
+    client: Client, stream: str, consumer: dict[str, Any], filters: tuple[str, ...]
+) -> set[int]:
+    """Return what is there up to the last delivery.
+
+    While some wait for an acknowledgement only up to the floor: which of those above it wait,
+    and which were given up, is not told.
+    """
+    upto = "ack_floor" if consumer["num_ack_pending"] else "delivered"
+    last, next_seq, found = consumer[upto]["stream_seq"], 1, set[int]()
+    getter = ApiGetter(client, stream, 0)
+    subject = filters[0] if len(filters) == 1 else None
+    while next_seq <= last:
+        page = await getter.run(next_seq, _PAGE_MSGS, subject, last + 1)
+        for message in page:
+            seq, said = message.stream_seq or 0, message.subject
+            if seq <= last and (not filters or any(overlap(it, said) for it in filters)):
+                found.add(seq)
+        if not page:
+            break
+        next_seq = (page[-1].stream_seq or last) + 1
+    return found

@@ -1,0 +1,296 @@
+"""Messages on their way into streams: sent again after a lost connection, and stored once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+import msgspec
+from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
+
+from natstui.clean import clean_line
+from natstui.errors import (
+    NatstuiError,
+    OutcomeUnknown,
+    PermissionDenied,
+    RequestFailed,
+    RequestTimedOut,
+    ServerGone,
+)
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.nats_client import Pairs
+from natstui.jetstream.messages.copying.account import Account
+from natstui.units import counted, duration_text
+
+MOST_MSGS = 1_000
+MOST_BYTES = 16 * 1024 * 1024
+_LOOK_S = 0.5
+_AGAIN_S = 0.2
+_LATE_S = 3.0
+"""After so long an answer is asked for again."""
+_MARGIN = 0.8
+"""Of the time in which a stream knows an id again: clocks and servers are not exact."""
+_ELSEWHERE = 10060
+_UNAVAILABLE = {10008, 10023, 10074, 10076, 10118}
+"""What passes: no leader, no resources at this moment, a server that is restarted."""
+
+
+class _Error(msgspec.Struct):
+    code: int = 0
+    err_code: int = 0
+    description: str = ""
+
+
+class _Ack(msgspec.Struct):
+    stream: str = ""
+    duplicate: bool = False
+    error: _Error | None = None
+
+
+_ACK = msgspec.json.Decoder(_Ack)
+
+
+@dataclass(slots=True)
+class Outgoing:
+    """One message to send; `seq` is its place in what is copied."""
+
+    seq: int
+    subject: str
+    payload: bytes
+    headers: tuple[tuple[str, str], ...]
+    sent_count: int = 0
+    first_sent_s: float = 0.0
+    sent_s: float = 0.0
+
+
+class Window:
+    """So many messages at most wait for an acknowledgement; use it with `async with`."""
+
+    def __init__(
+        self, client: Client, account: Account, on_wait: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self._client = client
+        self._account = account
+        self._on_wait = on_wait
+        self._waiting: dict[str, Outgoing] = {}
+        self._bytes = 0
+        self._number = 0
+        self._settled = asyncio.Event()
+        self._reconnects_count = client.nc.stats["reconnects"]
+        self._subscription: Subscription | None = None
+        self._inbox = client.nc.new_inbox()
+        self._remembering_s: dict[str, float] = {}
+        """Stream → for how long it knows an id again."""
+
+    async def __aenter__(self) -> Self:
+        self._subscription = await self._client.nc.subscribe(
+            f"{self._inbox}.*", cb=self._on_answer, pending_msgs_limit=0, pending_bytes_limit=0
+        )
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self._subscription is not None and self._client.link.state == "connected":
+            await self._subscription.unsubscribe()
+
+    @property
+    def first_waiting_seq(self) -> int | None:
+        """Return the first message whose fate is open, None when there is none."""
+        first = next(iter(self._waiting.values()), None)
+        return None if first is None else first.seq
+
+    async def send(self, one: Outgoing) -> None:
+        """Send a message as soon as there is room, and return without an answer.
+
+        The first one is answered before: what is wrong with all of them is raised then. Raises
+        OutcomeUnknown when it cannot be sent again safely.
+        """
+        while len(self._waiting) >= MOST_MSGS or self._bytes + len(one.payload) > MOST_BYTES:
+            if not self._waiting:
+                break
+            await self._progress()
+        self._number += 1
+        word = str(self._number)
+        self._waiting[word] = one
+        self._bytes += len(one.payload)
+        account = self._account
+        account.read_msgs += 1
+        account.payload_bytes += len(one.payload)
+        account.last_seq = one.seq
+        account.first_seq = account.first_seq or one.seq
+        if self._number == 1:
+            await self._first(word, one)
+        else:
+            await self._publish(word, one)
+
+    async def drain(self) -> None:
+        """Wait until every message is answered; raises OutcomeUnknown."""
+        while self._waiting:
+            await self._progress()
+
+    def give_up(self) -> None:
+        """Count what is still on its way as unknown."""
+        self._account.unknown_msgs = len(self._waiting)
+
+    async def _first(self, word: str, one: Outgoing) -> None:
+        try:
+            await self._ask(word, one)
+        except (RequestTimedOut, ServerGone):
+            self.give_up()
+            raise
+        except RequestFailed as error:
+            everywhere = error.code == 503 or error.err_code == _ELSEWHERE
+            if not everywhere and not isinstance(error, PermissionDenied):
+                self._refuse(word, str(error))
+                return
+            self._forget(word)
+            self._account.read_msgs = self._account.payload_bytes = 0
+            if error.err_code != _ELSEWHERE:
+                raise
+            elsewhere = f'another stream stores "{one.subject}": --map changes subjects'
+            raise RequestFailed(elsewhere, code=400, err_code=_ELSEWHERE) from error
+
+    def _forget(self, word: str) -> None:
+        self._bytes -= len(self._waiting.pop(word).payload)
+
+    async def _publish(self, word: str, one: Outgoing) -> None:
+        self._mark(one)
+        try:
+            await self._client.publish(
+                one.subject, one.payload, reply=f"{self._inbox}.{word}",
+                headers=Pairs(one.headers),
+            )  # fmt: skip
+        except ServerGone:
+            return  # it is sent again when there is a connection
+        except RequestFailed as error:
+            self._refuse(word, str(error))
+
+    def _mark(self, one: Outgoing) -> None:
+        now_s = time.monotonic()
+        one.sent_count += 1
+        one.first_sent_s = one.first_sent_s or now_s
+        one.sent_s = now_s
+
+    async def _on_answer(self, msg: Msg) -> None:
+        word = msg.subject.rpartition(".")[2]
+        if (one := self._waiting.get(word)) is None:
+            return  # the second answer to what was sent twice
+        if not msg.data:
+            one.sent_s = time.monotonic() - _LATE_S + _AGAIN_S  # nobody was there: ask soon again
+            return
+        try:
+            self._settle(word, one, msg.data)
+        except RequestFailed as error:
+            self._refuse(word, str(error))
+
+    def _settle(self, word: str, one: Outgoing, data: bytes) -> None:
+        """Count what a stream said; what passes leaves it waiting. Raises RequestFailed."""
+        try:
+            ack = _ACK.decode(data)
+        except msgspec.DecodeError as error:
+            raise RequestFailed(f'what answers on "{one.subject}" is not a stream') from error
+        if (said := ack.error) is not None:
+            if said.err_code in _UNAVAILABLE:
+                one.sent_s = time.monotonic() - _LATE_S + _AGAIN_S
+                return
+            number = said.err_code or said.code
+            raise RequestFailed(
+                f"{clean_line(said.description)} ({number})", code=said.code,
+                err_code=said.err_code,
+            )  # fmt: skip
+        self._remembering_s.setdefault(ack.stream, -1.0)
+        account = self._account
+        if ack.duplicate and one.sent_count == 1:
+            account.duplicate_msgs += 1
+        else:
+            account.acknowledged_msgs += 1
+            account.confirmed_msgs += one.sent_count > 1
+        self._done(word)
+
+    def _refuse(self, word: str, reason: str) -> None:
+        self._account.refuse(self._waiting[word].seq, reason)
+        self._done(word)
+
+    def _done(self, word: str) -> None:
+        self._forget(word)
+        first = self.first_waiting_seq
+        self._account.done_seq = self._account.last_seq if first is None else first - 1
+        self._settled.set()
+
+    async def _progress(self) -> None:
+        """Wait for answers; send again what a lost connection or a silent server leaves open."""
+        await self._learn()
+        self._settled.clear()
+        try:
+            async with asyncio.timeout(_LOOK_S):
+                await self._settled.wait()
+        except TimeoutError:
+            pass
+        if not self._client.nc.is_connected:
+            self._on_wait("there is no connection")
+            return
+        reconnects_count = self._client.nc.stats["reconnects"]
+        if min(self._remembering_s.values(), default=0.0) < 0:
+            return  # nothing is sent twice before it is known how long an id lasts
+        if reconnects_count != self._reconnects_count:
+            self._reconnects_count = reconnects_count
+            await self._send_again(list(self._waiting.items()))
+            return
+        word, one = next(iter(self._waiting.items()), ("", None))
+        if one is not None and time.monotonic() - one.sent_s > _LATE_S:
+            self._check_safe([one])
+            await self._ask_late(word, one)
+
+    async def _learn(self) -> None:
+        """Ask the streams for how long they know an id again."""
+        for stream in [name for name, known_s in self._remembering_s.items() if known_s < 0]:
+            try:
+                reply = await self._client.request(f"STREAM.INFO.{stream}")
+            except NatstuiError:
+                continue  # asked again
+            window_ns = json.loads(reply)["config"].get("duplicate_window") or 0
+            self._remembering_s[stream] = window_ns / 1e9
+
+    def _check_safe(self, waiting: list[Outgoing]) -> None:
+        """Raise OutcomeUnknown when a stream may not know the ids of all of them any more."""
+        known_s = min(self._remembering_s.values(), default=0.0)
+        if not waiting or time.monotonic() - waiting[0].first_sent_s <= known_s * _MARGIN:
+            return
+        raise OutcomeUnknown(
+            f"{counted(f'{len(self._waiting):,}', 'message')} may or may not be stored: no answer "
+            f"came within the {duration_text(known_s)} in which an id is known again"
+        )
+
+    async def _send_again(self, waiting: list[tuple[str, Outgoing]]) -> None:
+        """Send what was not answered in the same order; an id is stored once."""
+        self._check_safe([one for _, one in waiting if one.sent_count])
+        for word, one in waiting:
+            if word in self._waiting:
+                await self._publish(word, one)
+
+    async def _ask_late(self, word: str, one: Outgoing) -> None:
+        """Ask once more for one message, in the way that also hears that it is not allowed."""
+        try:
+            await self._ask(word, one)
+        except (RequestTimedOut, ServerGone):
+            self._on_wait(f'nobody answers on "{one.subject}"')
+        except RequestFailed as error:
+            if word in self._waiting:
+                self._refuse(word, str(error))
+
+    async def _ask(self, word: str, one: Outgoing) -> None:
+        """Send one message and wait for its answer; raises RequestFailed and ServerGone."""
+        self._mark(one)
+        reply = await self._client.ask(one.subject, one.payload, headers=Pairs(one.headers))
+        if word not in self._waiting:
+            return
+        if reply.data:
+            self._settle(word, one, reply.data)
+            return
+        found = json.loads(await self._client.request("STREAM.NAMES", {"subject": one.subject}))
+        if not found.get("streams"):
+            raise RequestFailed(f'no stream stores "{one.subject}"', code=503)

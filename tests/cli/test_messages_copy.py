@@ -1,0 +1,465 @@
+"""`natstui messages copy`: every message once at the target, and the account says so."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from nats.aio.client import Client
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import PATIENCE_S, connected, run
+from tests.cli.test_manage import Shell
+from tests.jetstream.flushing import flushed
+
+MANY = 200_000
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def filled(nc: Client, stream: str, count: int, subject: str = "s.{}") -> None:
+    """Store so many messages, each with a subject and a payload of its own."""
+    js = nc.jetstream()
+    await js.add_stream(name=stream, subjects=[f"{subject.partition('.')[0]}.>"])
+    for number in range(1, count + 1):
+        await nc.publish(subject.format(number), b"%d" % number)
+    await flushed(nc)
+    async with asyncio.timeout(PATIENCE_S):
+        while (await js.stream_info(stream)).state.messages < count:
+            await asyncio.sleep(0.05)
+
+
+async def counts(nc: Client, stream: str) -> dict[str, int]:
+    """Return how many messages of each subject a stream has, with nothing of ours."""
+    found: dict[str, int] = {}
+    while True:
+        asked = json.dumps({"subjects_filter": ">", "offset": len(found)}).encode()
+        reply = await nc.request(f"$JS.API.STREAM.INFO.{stream}", asked, timeout=30)
+        page = json.loads(reply.data)["state"].get("subjects") or {}
+        found |= page
+        if not page:
+            return found
+
+
+async def contents(nc: Client, stream: str) -> list[tuple[str, bytes, dict[str, str]]]:
+    js = nc.jetstream()
+    last = (await js.stream_info(stream)).state.last_seq
+    got = [await js.get_msg(stream, seq) for seq in range(1, last + 1)]
+    return [(one.subject or "", one.data or b"", dict(one.headers or {})) for one in got]
+
+
+def copied(text: str) -> dict[str, Any]:
+    account: dict[str, Any] = json.loads(text)
+    parts = ("acknowledged", "duplicate", "refused", "unknown")
+    assert account["read_msgs"] == sum(account[f"{part}_msgs"] for part in parts)
+    return account
+
+
+def started(shell: Shell, *words: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "natstui", "messages", "copy", *words, "--json"],
+        env={**os.environ, **shell.environment}, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        stdin=subprocess.DEVNULL, text=True,
+    )  # fmt: skip
+
+
+async def some_stored(nc: Client, stream: str, count: int) -> int:
+    async with asyncio.timeout(PATIENCE_S):
+        while (there := (await nc.jetstream().stream_info(stream)).state.messages) < count:
+            await asyncio.sleep(0.02)
+    return int(there)
+
+
+async def test_many_messages_are_stored_once_though_the_server_restarts_in_the_middle(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", MANY)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        process = started(shell, "S", "--to-stream", "T", "--map", "s.>:t.>")
+        there = await some_stored(nc, "T", MANY // 4)
+        assert there < MANY
+    await asyncio.to_thread(nats_server.restart)
+    out, error = await asyncio.to_thread(process.communicate)
+    assert process.returncode == 0, error
+    account = copied(out)
+    assert (account["read_msgs"], account["acknowledged_msgs"]) == (MANY, MANY)
+    assert account["confirmed_msgs"] > 0, "the restart was in the middle"
+    async with connected(nats_server.url) as nc:
+        state = (await nc.jetstream().stream_info("T")).state
+        assert state.messages == MANY
+        assert await counts(nc, "T") == {f"t.{number}": 1 for number in range(1, MANY + 1)}
+        for number in range(1, MANY + 1, 20_000):
+            assert (await nc.jetstream().get_last_msg("T", f"t.{number}")).data == b"%d" % number
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+async def test_a_copy_that_was_stopped_goes_on_where_it_was(
+    shell: Shell, nats_server: Broker, number: signal.Signals
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--rate", "1k")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 3_000)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        process = started(shell, *words)
+        await some_stored(nc, "T", 1_500 if number == signal.SIGKILL else 300)
+        process.send_signal(number)
+        out, error = await asyncio.to_thread(process.communicate)
+        before = (await nc.jetstream().stream_info("T")).state.messages
+        assert before < 3_000
+        if number == signal.SIGINT:
+            assert process.returncode == 130 and "--resume goes on" in error
+            account = copied(out)
+            assert account["is_stopped"] and account["acknowledged_msgs"] == before
+        done = await run(shell, "messages", "copy", *words, "--resume", "--json")
+        assert done.returncode == 0, done.stderr
+        account = copied(done.stdout)
+        assert account["refused_msgs"] == account["unknown_msgs"] == 0
+        assert account["acknowledged_msgs"] == 3_000 - before
+        if number == signal.SIGINT:
+            assert account["duplicate_msgs"] == 0
+        assert set((await counts(nc, "T")).values()) == {1}
+        assert len(await counts(nc, "T")) == 3_000
+        assert "not stopped" in (await run(shell, "messages", "copy", *words, "--resume")).stderr
+
+
+async def test_one_that_was_killed_long_ago_does_not_go_on_unasked(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    words = ("S", "--to-stream", "T", "--map", "s.>:t.>")
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 2_000)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"], duplicate_window=0.5)
+        process = started(shell, *words, "--rate", "500")
+        await some_stored(nc, "T", 700)
+        process.kill()
+        await asyncio.to_thread(process.communicate)
+        await asyncio.sleep(1)
+        refused = await run(shell, "messages", "copy", *words, "--resume")
+        assert refused.returncode == 2 and "stored twice" in refused.stderr
+        again = (*words, "--resume", "--accept-duplicates", "--json")
+        done = await run(shell, "messages", "copy", *again)
+        assert done.returncode == 0, done.stderr
+        assert len(await counts(nc, "T")) == 2_000
+
+
+async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limits") -> None:
+    """Let consumer C of S give up `count` messages after it acknowledged some."""
+    js = nc.jetstream()
+    await js.add_stream(
+        name="S", subjects=["s.>"], retention=retention, metadata={}, duplicate_window=120
+    )
+    config = {"durable_name": "C", "ack_policy": "explicit", "ack_wait": 200_000_000,
+              "max_deliver": 1, "max_ack_pending": -1}  # fmt: skip
+    body = json.dumps({"stream_name": "S", "config": config}).encode()
+    await nc.request("$JS.API.CONSUMER.CREATE.S.C", body)
+    for number in range(1, acked + count + 1):
+        await nc.publish(f"s.{number}", b"%d" % number, headers={"Nats-Msg-Id": f"own-{number}"})
+    await flushed(nc)
+    await some_stored(nc, "S", acked + count)
+    sub = await js.pull_subscribe_bind("C", stream="S")
+    for message in await sub.fetch(acked, timeout=5):
+        await message.ack_sync()
+    taken = 0
+    while taken < count:
+        taken += len(await sub.fetch(count - taken, timeout=5))
+    async with asyncio.timeout(PATIENCE_S):
+        while True:  # it is given up when it would be delivered again
+            with contextlib.suppress(TimeoutError):
+                await sub.fetch(1, timeout=0.3)
+            info = json.loads((await nc.request("$JS.API.CONSUMER.INFO.S.C", b"")).data)
+            if not info["num_ack_pending"]:
+                return
+
+
+async def test_what_was_given_up_is_sent_again(shell: Shell, nats_server: Broker) -> None:
+    words = ("S", "--given-up", "C", "--to-stream", "AGAIN", "--map", "s.*:again.$1")
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="AGAIN", subjects=["again.>"])
+        await js.add_stream(
+            name="ADVISORIES", subjects=["$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"]
+        )
+        await gave_up(nc, 500, acked=100)
+        await js.delete_msg("S", 600)
+        dry = json.loads((await run(shell, "messages", "copy", *words, "--dry-run", "-j")).stdout)
+        assert (dry["messages"], dry["first_seq"], dry["gone"]) == (499, 101, 1)
+        done = await run(shell, "messages", "copy", *words, "--json")
+        assert done.returncode == 0, done.stderr
+        assert "500 in advisories that ADVISORIES stores" in done.stderr
+        account = copied(done.stdout)
+        assert (account["acknowledged_msgs"], account["gone_msgs"]) == (499, 1)
+        assert await counts(nc, "AGAIN") == {f"again.{number}": 1 for number in range(101, 600)}
+        first = await js.get_msg("AGAIN", 1)
+        assert first.data == b"101"
+        assert (first.headers or {})["Natstui-Msg-Id"] == "own-101"
+        again = copied((await run(shell, "messages", "copy", *words, "--json")).stdout)
+        assert (again["acknowledged_msgs"], again["duplicate_msgs"]) == (0, 499)
+        # Into the stream itself: its own ids must not make them duplicates of themselves.
+        back = ("S", "--given-up", "C", "--to-stream", "S", "--json")
+        assert (
+            copied((await run(shell, "messages", "copy", *back)).stdout)["acknowledged_msgs"]
+            == 499
+        )
+
+
+async def test_a_work_queue_tells_itself_what_was_given_up(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await gave_up(nc, 20, acked=10, retention="workqueue")
+        await nc.jetstream().add_stream(name="AGAIN", subjects=["again"])
+        words = ("S", "--given-up", "C", "--to-subject", "again", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert copied(done.stdout)["acknowledged_msgs"] == 20, done.stderr
+        assert (await nc.jetstream().stream_info("S")).state.messages == 20, "none was removed"
+        got = await contents(nc, "AGAIN")
+        assert [payload for _, payload, _ in got] == [b"%d" % number for number in range(11, 31)]
+
+
+async def test_what_was_given_up_is_not_guessed(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        await gave_up(nc, 2, acked=1)
+    done = await run(shell, "messages", "copy", "S", "--given-up", "C", "--to-subject", "x")
+    assert done.returncode == 4 and "nothing tells which messages C gave up" in done.stderr
+    assert "among 2…3" in done.stderr
+
+
+async def told(folder: Path, word: str, count: int) -> None:
+    """Wait until a recording has a word so often."""
+    async with asyncio.timeout(PATIENCE_S):
+        while sum(one.read_text().count(word) for one in folder.glob("*.jsonl")) < count:
+            await asyncio.sleep(0.1)
+
+
+async def test_a_recording_knows_what_was_given_up(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-m", "natstui", "record", "--name", "night"],
+        env={**os.environ, **shell.environment, "NATSTUI_MONITOR_INTERVAL_S": "0.5"},
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    async with connected(nats_server.url) as nc:
+        with process:
+            assert process.stdout is not None
+            folder = Path((await asyncio.to_thread(process.stdout.readline)).strip())
+            await told(folder, '"snapshot"', 1)
+            await gave_up(nc, 5, acked=2)
+            await told(folder, '"max_deliver"', 5)
+            process.send_signal(signal.SIGINT)
+        await nc.jetstream().add_stream(name="AGAIN", subjects=["again"])
+        words = ("S", "--given-up", "C", "--session", "night", "--to-subject", "again", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert copied(done.stdout)["acknowledged_msgs"] == 5, done.stderr
+
+
+@pytest.mark.parametrize("retention", ["limits", "workqueue", "interest"])
+async def test_what_is_not_acknowledged_is_copied_and_stays(
+    shell: Shell, nats_server: Broker, retention: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"], retention=retention)
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit", filter_subject="s.a")
+        await js.add_stream(name="T", subjects=["t"])
+        for number in range(10):
+            await js.publish("s.a", b"%d" % number)
+        sub = await js.pull_subscribe_bind("C", stream="S")
+        first, second, *_ = await sub.fetch(5, timeout=5)
+        await first.ack_sync()
+        await second.ack_sync()
+        before = (await js.stream_info("S")).state.messages
+        words = ("S", "--unacknowledged", "C", "--to-subject", "t", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        assert copied(done.stdout)["acknowledged_msgs"] == 8, done.stderr
+        assert (await js.stream_info("S")).state.messages == before
+        got = await contents(nc, "T")
+        assert [payload for _, payload, _ in got] == [b"%d" % number for number in range(2, 10)]
+
+
+async def test_a_part_of_a_stream_is_copied(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 20)
+        middle = (await js.get_msg("S", 10)).time
+        for words, wanted in (
+            (("--from-seq", "18"), [18, 19, 20]),
+            (("--to-seq", "2"), [1, 2]),
+            (("--from-seq", "3", "--to-seq", "4"), [3, 4]),
+            (("--subject", "s.7", "--subject", "s.9"), [7, 9]),
+            (("--since", str(middle)), list(range(10, 21))),
+            (("--until", str(middle)), list(range(1, 11))),
+            (("--since", "1h"), list(range(1, 21))),
+            (("--until", "1h"), []),
+            (("--from-seq", "21"), []),
+        ):
+            await js.add_stream(name="T", subjects=["t"])
+            done = await run(shell, "messages", "copy", "S", *words, "--to-subject", "t")
+            assert done.returncode == 0, (words, done.stderr)
+            got = await contents(nc, "T")
+            assert [int(payload) for _, payload, _ in got] == wanted, words
+            await js.delete_stream("T")
+
+
+async def test_messages_keep_what_they_hold_and_lose_what_would_act(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s.>"], allow_rollup_hdrs=True)
+        await js.add_stream(name="T", subjects=["t.>"], allow_rollup_hdrs=True)
+        await js.publish("t.before", b"there")
+        block = b"NATS/1.0\r\nA: 1\r\nA: 2\r\nNats-Rollup: all\r\nNats-Msg-Id: own\r\n"
+        block += b"Nats-Expected-Last-Sequence: 0\r\n\r\n"
+        body = bytes(range(256))
+        raw = b"HPUB s.x %d %d\r\n%b%b\r\n" % (len(block), len(block) + 256, block, body)
+        await nc._send_command(raw)
+        await flushed(nc)
+        await some_stored(nc, "S", 1)
+        words = ("S", "--to-stream", "T", "--map", "s.*:t.{{wildcard(1)}}.y", "--msg-id", "kept")
+        account = copied((await run(shell, "messages", "copy", *words, "--json")).stdout)
+        assert (account["acknowledged_msgs"], account["without_rollup_msgs"]) == (1, 1)
+        raw_reply = json.loads((await nc.request("$JS.API.STREAM.MSG.GET.T", b'{"seq":2}')).data)
+        message = raw_reply["message"]
+        assert message["subject"] == "t.x.y"
+        assert base64.b64decode(message["data"]) == body
+        lines = base64.b64decode(message["hdrs"]).decode().split("\r\n")
+        assert lines[1:3] == ["A: 1", "A: 2"]
+        assert "Nats-Msg-Id: own" in lines
+        assert (await js.stream_info("T")).state.messages == 2, "nothing was rolled up"
+
+
+async def test_through_a_file_and_back(shell: Shell, nats_server: Broker, tmp_path: Path) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 300)
+        await js.publish("s.bin", bytes(range(256)), headers={"A": "b"})
+        await js.add_stream(name="T", subjects=["t.>"])
+        file = tmp_path / "kept.jsonl"
+        account = copied((await run(
+            shell, "messages", "copy", "S", "--to-file", str(file), "--json"
+        )).stdout)  # fmt: skip
+        assert account["acknowledged_msgs"] == len(file.read_text().splitlines()) == 301
+        assert list(tmp_path.glob(".kept*")) == []
+        again = await run(shell, "messages", "copy", "S", "--to-file", str(file))
+        assert again.returncode == 2 and "exists already" in again.stderr
+        words = ("--from-file", str(file), "--to-stream", "T", "--map", "s.>:t.>", "--json")
+        for acknowledged in (301, 0):
+            account = copied((await run(shell, "messages", "copy", *words)).stdout)
+            assert account["acknowledged_msgs"] == acknowledged
+            assert account["duplicate_msgs"] == 301 - acknowledged
+        got, before = await contents(nc, "T"), await contents(nc, "S")
+        assert [(one[0][2:], one[1]) for one in got] == [(one[0][2:], one[1]) for one in before]
+        assert got[-1][2]["A"] == "b"
+        file.write_text('{"torn')
+        torn = await run(shell, "messages", "copy", *words)
+        assert torn.returncode == 4 and ":1 is no message" in torn.stderr
+
+
+async def test_to_another_system(
+    shell: Shell, nats_server: Broker, nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    other = nats_server_factory()
+    context = tmp_path / "other.json"
+    context.write_text(json.dumps({"url": other.url}))
+    async with connected(nats_server.url) as nc, connected(other.url) as there:
+        await filled(nc, "S", 50)
+        await there.jetstream().add_stream(name="S", subjects=["s.>"])
+        words = ("S", "--to-context", str(context), "--json")
+        assert (
+            copied((await run(shell, "messages", "copy", *words)).stdout)["acknowledged_msgs"]
+            == 50
+        )
+        assert await counts(there, "S") == await counts(nc, "S")
+
+
+async def test_what_is_refused_is_counted_and_tried_again(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await filled(nc, "S", 10)
+        config = {"name": "T", "subjects": ["t.>"], "discard": "new", "max_msgs": 4}
+        await js.add_stream(**config)
+        words = ("S", "--to-stream", "T", "--map", "s.>:t.>", "--json")
+        done = await run(shell, "messages", "copy", *words)
+        account = copied(done.stdout)
+        assert done.returncode == 4 and "--resume tries those again" in done.stderr
+        assert (account["acknowledged_msgs"], account["refused_msgs"]) == (4, 6)
+        assert account["refused_seqs"] == [5, 6, 7, 8, 9, 10]
+        assert list(account["refusals"].values()) == [6]
+        await js.update_stream(**{**config, "max_msgs": 100})
+        done = await run(shell, "messages", "copy", *words, "--resume")
+        assert done.returncode == 0, done.stderr
+        assert copied(done.stdout)["acknowledged_msgs"] == 6
+        assert await counts(nc, "T") == {f"t.{number}": 1 for number in range(1, 11)}
+
+
+async def test_what_cannot_be_done_is_said_before_anything_is_sent(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 3)
+        await nc.jetstream().add_stream(name="T", subjects=["t"])
+    for words, code, said in (
+        (("S",), 2, "say where to"),
+        ((), 2, "give a stream or --from-file"),
+        (("S", "--to-subject", "nobody"), 4, 'no stream stores "nobody"'),
+        (("S", "--to-stream", "T"), 4, 'another stream stores "s.1"'),
+        (("S", "--to-stream", "T", "--map", "s.*:$2"), 2, "asks for wildcard 2"),
+        (("S", "--to-stream", "T", "--map", "s.*:{{partition(2,1)}}"), 2, "servers only"),
+        (("S", "--to-subject", "t", "--to-file", "x"), 2, "needs no --to-subject"),
+        (("S", "--to-subject", "$JS.API.STREAM.DELETE.S"), 4, "not all were taken"),
+        (("S", "--to-subject", "t", "--read-only"), 5, "read-only"),
+        (("S", "--to-subject", "t", "--resume"), 2, "nothing to go on with"),
+        (("NONE", "--to-subject", "t"), 4, "not found"),
+        (("S", "--to-subject", "t", "--unacknowledged", "NONE"), 4, "not found"),
+    ):
+        done = await run(shell, "messages", "copy", *words)
+        assert (done.returncode, said in done.stderr) == (code, True), (words, done.stderr)
+    async with connected(nats_server.url) as nc:
+        assert (await nc.jetstream().stream_info("T")).state.messages == 0
+        assert (await nc.jetstream().stream_info("S")).state.messages == 3
+
+
+async def test_production_wants_the_name_of_the_target(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, "S", 3)
+        await nc.jetstream().add_stream(name="T", subjects=["t"])
+        words = ("S", "--to-stream", "T", "--to-subject", "t")
+        shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+        done = await run(shell, "messages", "copy", *words, "--yes")
+        assert done.returncode == 5 and "--confirm T" in done.stderr
+        assert (await nc.jetstream().stream_info("T")).state.messages == 0
+        done = await run(shell, "messages", "copy", *words, "--confirm", "T")
+        assert done.returncode == 0, done.stderr
+        assert "copy 3 messages of S to T" in (await run(shell, "journal")).stdout
+
+
+async def test_the_pace_is_kept(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        js = nc.jetstream()
+        await js.add_stream(name="S", subjects=["s"])
+        await js.add_stream(name="T", subjects=["t"])
+        for _ in range(4):
+            await js.publish("s", b"x")
+            await asyncio.sleep(0.5)
+        words = ("S", "--to-subject", "t", "--original-pace", "--json")
+        assert copied((await run(shell, "messages", "copy", *words)).stdout)["read_msgs"] == 4
+        times = [(await js.get_msg("T", seq)).time for seq in (1, 4)]
+        assert all(times)
+        assert (times[1] - times[0]).total_seconds() >= 1.4

@@ -11,12 +11,12 @@ quick:
 	$(MAKE) -j 4 lint types contracts quick-test
 
 format:
-	$(PYTHON) -m ruff format .
-	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format . .assets
+	$(PYTHON) -m ruff check --fix . .assets
 
 lint:
-	$(PYTHON) -m ruff format --check .
-	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check . .assets
+	$(PYTHON) -m ruff check . .assets
 
 types:
 	$(PYTHON) -m mypy

@@ -226,6 +226,9 @@ class NextReading:
                     asked_count += 1
                     asking = self._ask(wanted, rows, streams[wanted[0]])
                     open_asks.add(asyncio.create_task(asking))
+                if not open_asks:
+                    # All answers came together, and there is no room for more.
+                    break
                 done, open_asks = await asyncio.wait(
                     open_asks, return_when=asyncio.FIRST_COMPLETED
                 )

@@ -1,13 +1,15 @@
 """How soon all of a big server is seen, how old rows grow, and what that costs the server.
 
 2,000 streams with 5 consumers each on a real server; a part of them moves. Seen by an engine, as
-a screen shows it, and by `natstui watch --json`.
+a screen shows it, and by `natstui watch --json`. Then 10,000 streams, with the system account,
+with the monitoring port, and without either.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -27,7 +29,14 @@ from natstui.model.live.state import State
 from tests.jetstream.slow_link import SlowLink, Wire
 
 STREAMS_COUNT = 2_000
-ROWS_COUNT = STREAMS_COUNT * (1 + CONSUMERS_PER_STREAM_COUNT)
+MANY_COUNT = 10_000
+ACCOUNTS = """
+accounts {
+  SYS: { users: [ { user: sys, password: sys } ] }
+  APP: { jetstream: enabled, users: [ { user: app, password: app } ] }
+}
+system_account: SYS
+"""
 SECONDS = 60
 SETTLE_S = 60
 THIN = Wire(bytes_per_s=20_000, latency_s=0.05)
@@ -40,6 +49,7 @@ MOVING_COUNT = 100
 class Seen:
     """What was seen, and when, since the command was started."""
 
+    streams_count: int = STREAMS_COUNT
     connected_s: float | None = None
     complete_s: float | None = None
     oldest_s: float = 0.0
@@ -48,6 +58,11 @@ class Seen:
     slowed: Counter[str] = field(default_factory=Counter)
     """Why polls were further apart than wanted, and how often."""
 
+    @property
+    def rows_count(self) -> int:
+        """How many rows there are to be seen."""
+        return self.streams_count * (1 + CONSUMERS_PER_STREAM_COUNT)
+
     def connected(self, at_s: float) -> None:
         """Note that there is a connection."""
         if self.connected_s is None:
@@ -55,7 +70,7 @@ class Seen:
 
     def look(self, at_s: float) -> None:
         """Note how complete and how old everything is."""
-        if self.complete_s is None and len(self.row_at_s) == ROWS_COUNT:
+        if self.complete_s is None and len(self.row_at_s) == self.rows_count:
             self.complete_s = at_s
         if self.complete_s is not None:
             self.oldest_s = max(self.oldest_s, at_s - min(self.row_at_s.values()))
@@ -65,11 +80,17 @@ class Watched:
     """A command at work, whose lines are read as fast as it writes them."""
 
     def __init__(
-        self, url: str, words: tuple[str, ...], take: Callable[[Seen, bytes], None]
+        self,
+        url: str,
+        words: tuple[str, ...],
+        take: Callable[[Seen, bytes], None],
+        streams_count: int = STREAMS_COUNT,
+        **variables: str,
     ) -> None:
-        self.seen = Seen()
+        self.seen = Seen(streams_count)
         self.process = subprocess.Popen(
             [sys.executable, "-m", "natstui", *words, "--server", url],
+            env=os.environ | variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
@@ -129,17 +150,23 @@ def _watch_line(seen: Seen, line: bytes) -> None:
         seen.look(now_s)
 
 
-async def _move(nc: Client) -> None:
+async def _move(nc: Client, streams_count: int) -> None:
     """Have some streams change all the time."""
     while True:
         for number in range(MOVING_COUNT):
-            await nc.publish(f"S{number * 17 % STREAMS_COUNT:04}.a", b"x" * 100)
+            await nc.publish(f"S{number * 17 % streams_count:04}.a", b"x" * 100)
         await asyncio.sleep(1)
 
 
-async def _measure(broker: Broker, name: str, watched: Callable[[], Watched]) -> None:
-    moving_nc = await nats.connect(broker.url)
-    moving = asyncio.create_task(_move(moving_nc))
+async def _measure(
+    broker: Broker,
+    name: str,
+    watched: Callable[[], Watched],
+    url: str | None = None,
+    streams_count: int = STREAMS_COUNT,
+) -> None:
+    moving_nc = await nats.connect(url or broker.url)
+    moving = asyncio.create_task(_move(moving_nc, streams_count))
     await asyncio.sleep(2)
     idle_s, began_s = cpu_s(broker.pid), time.monotonic()
     await asyncio.sleep(5)
@@ -165,7 +192,7 @@ async def _measure(broker: Broker, name: str, watched: Callable[[], Watched]) ->
         complete = f"{seen.complete_s - seen.connected_s:.1f} s after the first poll"
         complete += f", {seen.complete_s - began_s:.1f} s after the start"
     print(f"{name}")
-    print(f"  rows seen              {len(seen.row_at_s)} of {ROWS_COUNT}")
+    print(f"  rows seen              {len(seen.row_at_s)} of {seen.rows_count}")
     print(f"  complete               {complete}")
     print(f"  oldest row afterwards  {seen.oldest_s:.1f} s")
     print(f"  server, first minute   {100 * first_share:.1f} % of a core")
@@ -192,6 +219,23 @@ async def _both(broker: Broker) -> None:
     await _over_a_thin_wire(broker)
 
 
+async def _many(broker: Broker) -> None:
+    """See all of a bigger server: with one answer for everything, and with lists."""
+    url = broker.url.replace("://", "://app:app@")
+    nc = await nats.connect(url)
+    await fill(nc, MANY_COUNT)
+    await nc.close()
+    await asyncio.sleep(SETTLE_S)
+    system = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
+    ports = {"NATSTUI_CONNECTION_MONITORING": broker.monitoring_url}
+    for name, variables in (("the system account", system), ("the port", ports), ("lists", {})):
+
+        def watched(variables: dict[str, str] = variables) -> Watched:
+            return Watched(url, ("engine",), _engine_line(), MANY_COUNT, **variables)
+
+        await _measure(broker, f"10,000 streams, by {name}", watched, url, MANY_COUNT)
+
+
 async def _over_a_thin_wire(broker: Broker) -> None:
     """See how far a screen comes over 20 kB/s, and whether it stays connected."""
     link = SlowLink(broker.url, THIN)
@@ -215,8 +259,11 @@ async def _over_a_thin_wire(broker: Broker) -> None:
 
 def main() -> None:
     """Print when everything was seen, how old rows grew, and shares of a core."""
-    with Broker() as broker:
-        asyncio.run(_both(broker))
+    if sys.argv[1:] != ["many"]:
+        with Broker() as broker:
+            asyncio.run(_both(broker))
+    with Broker(config_text=ACCOUNTS) as broker:
+        asyncio.run(_many(broker))
 
 
 if __name__ == "__main__":

@@ -21,6 +21,7 @@ from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
+from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.model.records.record import LinkChanged, Unavailable
 
 _RETRY_S = 1.0
@@ -63,7 +64,7 @@ async def watch_server(
                 tasks.create_task(_report_permissions(client, sink))
                 tasks.create_task(listen(client, sink))
                 tasks.create_task(follow_silences(client, sink))
-                await poll(client, control, sink, requests_per_s)
+                await poll(client, control, sink, requests_per_s, BulkAnswers(client))
             finally:
                 on_connected.clear()
     finally:

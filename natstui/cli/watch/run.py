@@ -21,6 +21,7 @@ from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
+from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.age import at_moment
@@ -129,7 +130,7 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
     collector, control = Collector(), PollControl(min(interval_s, _ONCE_RATES_S))
     client = await connect(connection, on_link=collector.add)
     try:
-        polling = poll(client, control, collector, _ONCE_REQUESTS_PER_S)
+        polling = poll(client, control, collector, _ONCE_REQUESTS_PER_S, BulkAnswers(client))
         await beside(polling, _complete(collector, control))
         write([*collector.take(), *all_rows(collector.state)])
     finally:
@@ -178,7 +179,7 @@ async def watch_on(
     control = PollControl(interval_s)
     client = await connect(connection, on_link=collector.add)
     try:
-        polling = poll(client, control, collector, requests_per_s)
+        polling = poll(client, control, collector, requests_per_s, BulkAnswers(client))
         writing = _write_changes(collector, control, write, only_new)
         silences = follow_silences(client, collector)
         await beside(polling, listen(client, collector), silences, writing)

@@ -10,6 +10,8 @@ from natstui.errors import JetStreamUnavailable, NatstuiError, PermissionDenied,
 from natstui.feed import Sink
 from natstui.model.records.record import Restored, Unavailable
 
+BULK = "JSZ"
+"""What lists stand in for while it does not answer: nothing waits for it."""
 _DENIED_S = 30.0
 _LONGEST_S = 30.0
 _FIRST_S = 1.0
@@ -74,6 +76,9 @@ class Availability:
     @property
     def waiting_reason(self) -> str | None:
         """Why fewer questions are asked than could be, if the server did not answer some."""
-        return next(
-            (t.reason for t in self._troubles.values() if t.failures_count and not t.denied), None
+        waiting = (
+            trouble.reason
+            for what, trouble in self._troubles.items()
+            if trouble.failures_count and not trouble.denied and what != BULK
         )
+        return next(waiting, None)

@@ -12,6 +12,7 @@ from natstui.errors import NotFound, PermissionDenied, RequestFailed, RequestTim
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.cluster import clock_of
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
@@ -19,7 +20,7 @@ from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.listing import Listing
 from natstui.jetstream.polling.questions import Patience, Questions
 from natstui.jetstream.polling.server_clock import ServerClocks
-from natstui.jetstream.polling.snapshot import ConsumersSeen
+from natstui.jetstream.polling.snapshot import ConsumersSeen, progress
 from natstui.jetstream.polling.sweep import ConsumerDenials, SweepOrder, requests_for, rest_s
 
 _LIST = "CONSUMER.LIST"
@@ -89,15 +90,21 @@ class ConsumerReading:
         }
 
     async def read(
-        self, allowed: Allowance, control: PollControl, patience: Patience
+        self,
+        allowed: Allowance,
+        control: PollControl,
+        patience: Patience,
+        bulk: BulkTurn = NO_TURN,
     ) -> ConsumersSeen:
         """Read as much as the allowance permits, at least one page; raises ServerGone only."""
         self._seen = ConsumersSeen()
         self._asked = {name: row for name, row in self._asked.items() if name[0] in self._counts}
         self._take_answers()
+        self._take_bulk(bulk)
         await self._read_visible(allowed, control.visible_consumers, patience)
         preferred = {stream for stream, _ in control.preferred_consumers}
-        await self._sweep(allowed, self._due(preferred, control.interval_s), patience)
+        due = self._due(preferred, control.interval_s)
+        await self._sweep(allowed, deque(it for it in due if it not in bulk.covered), patience)
         self._ask_missing()
         self._denials.settle()
         self._seen.swept.update(self._order.emptied())
@@ -106,6 +113,17 @@ class ConsumerReading:
         missing = {(stream, name) for stream, names in unreachable for name in names}
         self._seen.missing = missing - self._seen.rows.keys()
         return self._seen
+
+    def _take_bulk(self, bulk: BulkTurn) -> None:
+        for stream, rows in bulk.consumers.items():
+            for row in rows:
+                self._clocks.date(row, settle=True)
+                self._show(row)
+            self._order.moved(stream, progress(rows))
+            if stream in bulk.whole:
+                self._missing.pop(stream, None)
+                self._seen.swept.add(stream)
+                self._had_turn(stream)
 
     def _due(self, preferred: AbstractSet[str], interval_s: float) -> deque[str]:
         """Return the streams to list in this poll: all of them where that costs little."""
@@ -203,7 +221,7 @@ class ConsumerReading:
         self._newest_asked_mono_s = max(self._newest_asked_mono_s, asked_mono_s)
         if name in self._missing.get(stream, ()):
             self._found(stream, name)
-        self._date(row, settle=True)
+        self._clocks.date(row, settle=True)
         self._show(row)
         self._asked[stream, name] = self._seen.rows[stream, name]
 
@@ -215,18 +233,6 @@ class ConsumerReading:
         self._paused_until_mono_s.pop(stream, None)
         self._questions.drop(f"{_LIST}.{stream}")
         self._late.pop(stream, None)
-
-    def _date(self, row: ConsumerRow, *, settle: bool = False) -> bool:
-        """Fill in when the server made a row; False when that is not known."""
-        made_us = self._clocks.made_mono_us(
-            clock_of(row.cluster),
-            row.made_at_us,
-            row.asked_mono_us,
-            row.sampled_mono_us,
-            settle=settle,
-        )
-        row.sampled_mono_us = row.sampled_mono_us if made_us is None else made_us
-        return made_us is not None
 
     def _show(self, row: ConsumerRow) -> None:
         """Take a row into this poll, or the newer one that is known."""
@@ -358,7 +364,7 @@ class ConsumerReading:
             return False
         self._denials.worked(stream)
         for row in listing.take_fresh():
-            self._date(row, settle=True)
+            self._clocks.date(row, settle=True)
             self._show(row)
         if listing.done:
             self._keep(stream, listing)
@@ -370,7 +376,7 @@ class ConsumerReading:
         unsure = {
             clock_of(row.cluster): row
             for row in listing.rows
-            if not self._date(row, settle=settle)
+            if not self._clocks.date(row, settle=settle)
         }
         for row in listing.rows:
             if clock_of(row.cluster) not in unsure:
@@ -386,15 +392,7 @@ class ConsumerReading:
             self._missing[stream] = listing.missing
             self._living[stream] = [row.name for row in listing.rows]
             self._paused_until_mono_s[stream] = steady_s() + _MISSING_PAUSE_S
-        self._order.moved(stream, _progress(listing.rows))
+        self._order.moved(stream, progress(listing.rows))
         if listing.steady and not unsure:
             self._seen.swept.add(stream)
             self._had_turn(stream)
-
-
-def _progress(rows: list[ConsumerRow]) -> int:
-    """Return a number that changes when consumers go on."""
-    places = (
-        (r.delivered.consumer_seq, r.ack_floor.consumer_seq, r.num_ack_pending) for r in rows
-    )
-    return hash(tuple(places))

@@ -68,12 +68,16 @@ _Wanted = tuple[str, int, tuple[str, ...]]
 """Stream, the first sequence that may be next, and filters: the same for many consumers."""
 
 
+_FILTER = b'"filter_subject'
+"""Most consumers have none, which is seen sooner than read."""
 _REPLY = msgspec.json.Decoder(_Reply)
 _FILTERS = msgspec.json.Decoder(_Filters)
 _DIRECTS = msgspec.json.Decoder(_Direct)
 
 
 def _filters(row: ConsumerRow) -> tuple[str, ...]:
+    if _FILTER not in bytes(row.config):
+        return ()
     with reading("CONSUMER.LIST"):
         config = _FILTERS.decode(row.config)
     return config.filter_subjects or ((config.filter_subject,) if config.filter_subject else ())

@@ -12,6 +12,8 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance, Budget
 from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.bulk.reading import BulkReading
+from natstui.jetstream.polling.bulk.source import BulkSource
 from natstui.jetstream.polling.configurations import ConfigurationHashes
 from natstui.jetstream.polling.consumers import ConsumerReading
 from natstui.jetstream.polling.control import PollControl
@@ -34,27 +36,37 @@ _QUIET_TRIPS_COUNT = 3
 
 
 async def poll(
-    client: Client, control: PollControl, sink: Sink, requests_per_s: float | None = None
+    client: Client,
+    control: PollControl,
+    sink: Sink,
+    requests_per_s: float | None = None,
+    bulk: BulkSource | None = None,
 ) -> None:
     """Poll until cancelled.
 
     Adds a Snapshot per poll, Configured before it when configurations are new, Unavailable and
     Restored when something cannot be read. Polls nothing while there is no connection.
-    `requests_per_s` is the most that the user permits.
+    `requests_per_s` is the most that the user permits. `bulk` may tell of all rows at once; it
+    is closed at the end.
     """
-    poller = _Poller(client, control, sink, requests_per_s)
+    poller = _Poller(client, control, sink, requests_per_s, bulk)
     try:
         while True:
             started_s = asyncio.get_running_loop().time()
             pause_s = await poller.poll_once()
             await control.rest(started_s + pause_s)
     finally:
-        await poller.close()
+        await poller.end()
 
 
 class _Poller:
     def __init__(
-        self, client: Client, control: PollControl, sink: Sink, requests_per_s: float | None
+        self,
+        client: Client,
+        control: PollControl,
+        sink: Sink,
+        requests_per_s: float | None,
+        bulk: BulkSource | None,
     ) -> None:
         self._client = client
         self._control = control
@@ -71,6 +83,7 @@ class _Poller:
         self._streams = StreamReading(self._api, self._availability, clocks, sink)
         self._consumers = ConsumerReading(self._api, self._availability, clocks)
         self._next = NextReading(self._api, self._availability)
+        self._bulk = BulkReading(bulk, self._api, self._availability)
 
     async def poll_once(self) -> float:
         """Poll, and return the seconds from its start to the start of the next."""
@@ -100,7 +113,13 @@ class _Poller:
         await self._questions.close()
         await self._streams.close()
         await self._consumers.close()
+        await self._bulk.forget_link()
         await self._api.forget_link()
+
+    async def end(self) -> None:
+        """Drop them for good."""
+        await self.close()
+        await self._bulk.close()
 
     async def _read(self, allowed: Allowance, wanted_s: float) -> None:
         started_us = steady_us()
@@ -109,22 +128,24 @@ class _Poller:
         account, rtt_us = await self._account(patience)
         self._clocks.trip_us = self._api.trip_us
         began_mono_s = steady_s()
+        bulk = self._bulk.turn(account, self._control)
         streams = await self._streams.read(
             allowed.halved() if self._consumers.has_any else allowed,
             self._control.visible_streams,
             patience,
             account.streams_count if account else 0,
             alone=not self._consumers.has_any,
+            bulk=bulk,
         )
         allowed = allowed.as_long_again(began_mono_s)
         self._follow(streams)
         unlisted_count = self._consumers.unlisted_count
-        consumers = await self._consumers.read(allowed, self._control, patience)
+        consumers = await self._consumers.read(allowed, self._control, patience, bulk)
         reachable = {
             name: row for name, row in self._streams.rows.items() if name not in streams.missing
         }
         await self._next.find(allowed, self._control, consumers.rows, reachable)
-        at_once = self._sees_more(streams, unlisted_count)
+        at_once = self._sees_more(streams, unlisted_count) or self._bulk.has_more
         cost = self._cost(started_us, rtt_us, wanted_s, at_once=at_once)
         server_name = self._client.nc.server_info.get("server_name")
         snapshot = snapshot_of(account, streams, consumers, cost, server_name)
@@ -177,6 +198,8 @@ class _Poller:
     def _round_us(self, wanted_s: float) -> int | None:
         """Return after how long every row has had its turn; None where each poll has all."""
         round_s = max(self._consumers.rest_s, self._streams.rest_s)
+        if self._bulk.covers_all:
+            round_s = self._bulk.period_s
         return round(round_s * 1e6) if round_s > wanted_s else None
 
     async def _account(self, patience: Patience) -> tuple[Account | None, int | None]:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from natstui.jetstream.polling.decode.cluster import clock_of
+from natstui.jetstream.polling.decode.consumers import ConsumerRow
+from natstui.jetstream.polling.decode.streams import StreamRow
+
 _TRIPS_RATIO = 2
 _SURE_US = 100_000
 """How well a server's clock must be known before rates are computed from its times."""
@@ -29,6 +33,18 @@ class ServerClocks:
         self._clocks: dict[str, _Clock] = {}
         self.trip_us = 0
         """How long the quickest answers take over this link."""
+
+    def date(self, row: StreamRow | ConsumerRow, *, settle: bool = False) -> bool:
+        """Fill in when a row was made, by our clock; False when that is not known."""
+        made_us = self.made_mono_us(
+            clock_of(row.cluster),
+            row.made_at_us,
+            row.asked_mono_us,
+            row.sampled_mono_us,
+            settle=settle,
+        )
+        row.sampled_mono_us = row.sampled_mono_us if made_us is None else made_us
+        return made_us is not None
 
     def made_mono_us(
         self,

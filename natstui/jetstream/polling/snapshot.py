@@ -46,6 +46,14 @@ class ConsumersSeen:
     complete: bool = False
 
 
+def progress(rows: Sequence[ConsumerRow]) -> int:
+    """Return a number that changes when consumers go on."""
+    places = (
+        (r.delivered.consumer_seq, r.ack_floor.consumer_seq, r.num_ack_pending) for r in rows
+    )
+    return hash(tuple(places))
+
+
 def snapshot_of(
     account: Account | None,
     streams: StreamsSeen,

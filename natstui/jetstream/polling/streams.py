@@ -16,6 +16,7 @@ from natstui.feed import Sink
 from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
 from natstui.jetstream.polling.decode.cluster import clock_of
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.polling.listing import Listing
@@ -80,6 +81,7 @@ class StreamReading:
         expected_count: int,
         *,
         alone: bool,
+        bulk: BulkTurn = NO_TURN,
     ) -> StreamsSeen:
         """Read as much as the allowance permits; raises ServerGone only.
 
@@ -90,7 +92,9 @@ class StreamReading:
         self._alone = alone
         seen = self._seen = StreamsSeen()
         self._take_answers()
-        if self._availability.may_ask(_LIST) and self._is_due(expected_count):
+        self._take_bulk(bulk)
+        is_due = not bulk.lists_streams and self._is_due(expected_count)
+        if is_due and self._availability.may_ask(_LIST):
             await self._list(allowed, patience)
         if not seen.complete and self._availability.may_ask(_INFO):
             await self._ask_singly(allowed, visible, patience)
@@ -107,6 +111,19 @@ class StreamReading:
         if self._listing is not None or streams_count not in (0, len(self.rows)):
             return True
         return steady_s() >= self._list_asked_us / 1e6 + self.rest_s
+
+    def _take_bulk(self, bulk: BulkTurn) -> None:
+        """Take the rows that came with a bulk answer; all, and no others, where it is complete."""
+        for row in bulk.streams:
+            self._take(row, settle=True)
+            self._seen.rows.append(self.rows[row.name])
+        if bulk.streams and bulk.complete:
+            names = {row.name for row in bulk.streams}
+            newer = (row for row in self.rows.values() if row.asked_mono_us > bulk.asked_mono_us)
+            names.update(row.name for row in newer)
+            self.rows = {name: row for name, row in self.rows.items() if name in names}
+            self._seen.rows = list(self.rows.values())
+            self._missing, self._seen.complete = set(), True
 
     def lists_work(self, asked_mono_s: float) -> None:
         """Note that the meta leader answered a request sent at this moment.
@@ -196,16 +213,9 @@ class StreamReading:
 
     def _take(self, row: StreamRow, *, settle: bool = False) -> bool:
         """Keep a row unless a newer one is known; False when its time is not known."""
-        made_us = self._clocks.made_mono_us(
-            clock_of(row.cluster),
-            row.made_at_us,
-            row.asked_mono_us,
-            row.sampled_mono_us,
-            settle=settle,
-        )
-        if made_us is None:
+        if not self._clocks.date(row, settle=settle):
             return False
-        row.sampled_mono_us, known = made_us, self.rows.get(row.name)
+        made_us, known = row.sampled_mono_us, self.rows.get(row.name)
         if not self._rollbacks.accept(known, row):
             return True
         leader = _leader(row)

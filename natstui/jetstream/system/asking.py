@@ -12,9 +12,11 @@ import msgspec
 from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
+from natstui.clock import steady_us
 from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
+from natstui.jetstream.connection.transport import Arrival
 
 _QUIET_S = 1.0
 """Nobody tells how many servers there are: after so long without an answer, those were all."""
@@ -28,7 +30,9 @@ class _Who(msgspec.Struct):
     id: str
     name: str = ""
     cluster: str | None = None
+    domain: str | None = None
     ver: str | None = None
+    time: str | None = None
 
 
 class _Error(msgspec.Struct):
@@ -51,6 +55,15 @@ class ServerAnswer:
     cluster: str | None
     version: str | None
     data: bytes
+    domain: str | None = None
+    written_at: str | None = None
+    """When the server sent it, by its own clock."""
+    packed_bytes: int = 0
+    """What came over the link."""
+    asked_mono_us: int = 0
+    began_mono_us: int = 0
+    ended_mono_us: int = 0
+    """When it was asked for, and when its first and last bytes came, by our clock."""
 
 
 class Servers:
@@ -62,33 +75,51 @@ class Servers:
         self.asked_count = 0
         """How many questions were sent."""
 
-    async def ask(self, subject: str, body: Mapping[str, object]) -> list[ServerAnswer]:
-        """Return the answer of every server, each once.
+    async def ask(
+        self,
+        subject: str,
+        body: Mapping[str, object],
+        *,
+        packed: bool = True,
+        timeout_s: float | None = None,
+        some: bool = False,
+    ) -> list[ServerAnswer]:
+        """Return the answer of every server, each once; with `some`, without those that refuse.
 
+        Unless it is `packed`, an answer may be more than the connection may hold, and cost it.
         Raises PermissionDenied and RequestFailed with how an operator opens the subject,
         RequestTimedOut, and ServerGone.
         """
         self.asked_count += 1
-        limit_s = self._client.connection.request_timeout_s
         found: dict[str, ServerAnswer] = {}
+        refused: dict[str, RequestFailed] = {}
+        asked_us = steady_us()
         asking = self._client.answers(
             subject,
             json.dumps(body).encode(),
-            timeout_s=limit_s,
+            timeout_s=timeout_s or self._client.connection.request_timeout_s,
             quiet_s=_QUIET_S,
-            # Without it, an answer may be more than the connection may hold, and cost it.
-            headers={"Accept-Encoding": "gzip"},
+            headers={"Accept-Encoding": "gzip"} if packed else None,
         )
         try:
             async with aclosing(asking) as replies:
                 async for message in replies:
-                    one = _answer_of(subject, message)
-                    # Over leafnodes the same server may answer twice.
-                    found.setdefault(one.server_id, one)
-                    if self._known and found.keys() >= self._known.keys():
+                    came = self._client.nc.arrival_of(message)
+                    reply = _reply_of(subject, message)
+                    if reply.error is not None:
+                        refused[reply.server.id] = _refusal(subject, reply.error)
+                        if not some:
+                            raise refused[reply.server.id]
+                    else:
+                        one = _answer_of(reply, len(message.data), asked_us, came)
+                        # Over leafnodes the same server may answer twice.
+                        found.setdefault(one.server_id, one)
+                    if self._known and found.keys() | refused.keys() >= self._known.keys():
                         break
         except PermissionDenied as denied:
             raise _opened_by(denied) from denied
+        if not found and refused:
+            raise next(iter(refused.values()))
         self._known |= {one.server_id: one.name for one in found.values()}
         return list(found.values())
 
@@ -98,7 +129,7 @@ class Servers:
         return tuple(name for server_id, name in self._known.items() if server_id not in told)
 
 
-def _answer_of(subject: str, message: Msg) -> ServerAnswer:
+def _reply_of(subject: str, message: Msg) -> _Reply:
     headers = message.headers or {}
     if headers.get("Status") == "503":
         sentence = (
@@ -109,12 +140,29 @@ def _answer_of(subject: str, message: Msg) -> ServerAnswer:
     data = message.data
     if headers.get("Content-Encoding") == "gzip":
         data = _unpacked(subject, data)
-    reply = read(subject, data, _Reply)
-    if reply.error is not None:
-        said = clean_line(reply.error.description)
-        raise RequestFailed(f"{subject}: {said} ({reply.error.code})", code=reply.error.code)
+    return read(subject, data, _Reply)
+
+
+def _refusal(subject: str, error: _Error) -> RequestFailed:
+    said = clean_line(error.description)
+    return RequestFailed(f"{subject}: {said} ({error.code})", code=error.code)
+
+
+def _answer_of(reply: _Reply, packed_bytes: int, asked_us: int, came: Arrival) -> ServerAnswer:
     who = reply.server
-    return ServerAnswer(who.id, who.name or who.id, who.cluster, who.ver, bytes(reply.data))
+    return ServerAnswer(
+        who.id,
+        who.name or who.id,
+        who.cluster,
+        who.ver,
+        bytes(reply.data),
+        domain=who.domain,
+        written_at=who.time,
+        packed_bytes=packed_bytes,
+        asked_mono_us=asked_us,
+        began_mono_us=came.began_mono_us,
+        ended_mono_us=came.ended_mono_us,
+    )
 
 
 def _unpacked(subject: str, data: bytes) -> bytes:

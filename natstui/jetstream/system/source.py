@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from time import monotonic
+from urllib.parse import quote
 
 from natstui.config import Connection
 from natstui.errors import NatstuiError, RequestFailed, ServerGone, UsageError
@@ -15,6 +17,8 @@ from natstui.jetstream.system.monitoring import MonitoringPorts
 from natstui.model.servers.server import Missing, Source
 
 _TRIED_AGAIN_S = 30.0
+LONG_S = 20.0
+"""How long servers may take to tell of all streams of an account: seconds, where they are busy."""
 _SYSTEM = "$SYS.REQ.SERVER.PING."
 NOT_SET = (
     'only the system account may ask "$SYS.REQ.SERVER.PING.VARZ": name a user of it in [system] '
@@ -36,6 +40,8 @@ class Telling:
     source: Source
     ask: Callable[[str, Mapping[str, object]], Awaitable[list[ServerAnswer]]]
     """`VARZ`, `JSZ` or `STATZ`, and its options by their names in JSON."""
+    ask_unpacked: Callable[[str, Mapping[str, object]], Awaitable[list[ServerAnswer]]]
+    """The same, where a long answer is known not to cost the connection: cheaper for servers."""
     silent: Callable[[list[ServerAnswer]], tuple[str, ...]]
 
 
@@ -85,17 +91,29 @@ class System:
             else:
                 if self._servers is None:
                     self._servers = Servers(client)
-                return Telling("system", self._ask_system, self._servers.silent), missing
+                asks = self._ask_system, partial(self._ask_system, packed=False)
+                return Telling("system", *asks, self._servers.silent), missing
         if self.connection.monitoring:
             if self._ports is None:
                 self._ports = MonitoringPorts(self.connection)
-            return Telling("monitoring", self._ask_ports, self._silent_ports), missing
+            asks_ports = self._ask_ports, self._ask_ports
+            return Telling("monitoring", *asks_ports, self._silent_ports), missing
         return None, missing
 
-    async def _ask_system(self, what: str, options: Mapping[str, object]) -> list[ServerAnswer]:
+    async def _ask_system(
+        self, what: str, options: Mapping[str, object], *, packed: bool = True
+    ) -> list[ServerAnswer]:
         assert self._servers is not None
+        # A server that does not know an account refuses to tell of it; others know it.
+        of_account = "account" in options
         try:
-            return await self._servers.ask(_SUBJECTS[what], options)
+            return await self._servers.ask(
+                _SUBJECTS[what],
+                options,
+                packed=packed,
+                some=of_account,
+                timeout_s=LONG_S if of_account else None,
+            )
         except RequestFailed as error:
             link = self._client.link if self._client is not None else None
             if error.code != 503 or link is None:
@@ -110,8 +128,12 @@ class System:
     async def _ask_ports(self, what: str, options: Mapping[str, object]) -> list[ServerAnswer]:
         assert self._ports is not None
         # Their names are those of the address line, where 1 is true.
-        query = {_QUERY.get(name, name): int(bool(value)) for name, value in options.items()}
-        return await self._ports.ask(_PORTS[what], query)
+        query = {
+            _QUERY.get(name, name): quote(value) if isinstance(value, str) else int(bool(value))
+            for name, value in options.items()
+        }
+        limit_s = LONG_S if "account" in options else None
+        return await self._ports.ask(_PORTS[what], query, limit_s)
 
     def _silent_ports(self, _answers: list[ServerAnswer]) -> tuple[str, ...]:
         assert self._ports is not None
@@ -124,4 +146,4 @@ class System:
             await client.close()
 
 
-_QUERY = {"include_unused": "unused"}
+_QUERY = {"include_unused": "unused", "account": "acc", "consumer": "consumers"}

@@ -272,6 +272,21 @@ class PollingApi:
         """Tell whether so many bytes would hold up the link for a while."""
         return size_bytes > _LONG_S * (self.bytes_per_s or float("inf"))
 
+    @property
+    def slowness(self) -> float:
+        """How many times as long as usual the server needs."""
+        return self._meter.slowness
+
+    @property
+    def prefix(self) -> str:
+        """How the subjects of the API begin."""
+        return self._client.prefix
+
+    @property
+    def in_cluster(self) -> bool:
+        """Tell whether our server belongs to a cluster."""
+        return bool(self._client.nc.server_info.get("cluster"))
+
     def usual_work_s(self, kind: str) -> float:
         """Return what an answer of a kind costs the server as a rule."""
         return self._meter.usual_us(kind) / 1e6

@@ -1,0 +1,283 @@
+"""When bulk answers are asked for, and what of them one poll takes.
+
+They are asked for beside the polls, so often that they cost a server no more than its share. A
+poll takes so many rows that what it makes of them does not hold up others.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from natstui.clock import steady_s
+from natstui.errors import NatstuiError
+from natstui.jetstream.polling.availability import BULK, Availability
+from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.budget.shares import SERVER_SHARE
+from natstui.jetstream.polling.bulk.source import BulkAnswer, BulkSource
+from natstui.jetstream.polling.bulk.view import BulkView, KnownConfigurations, read_view
+from natstui.jetstream.polling.control import PollControl
+from natstui.jetstream.polling.decode.consumers import ConsumerRow
+from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.model.live.snapshot import Account
+
+_SHARE = 0.8 * SERVER_SHARE
+"""Of a core of the server; the rest is for what is in view."""
+_RAW_BYTE_US = 0.011
+_PACKING_BYTE_US = 0.023
+"""What nats-server 2.15 needs for an answer, and for packing it: measured as processor time."""
+_WHOLE_S = 5.0
+_FEW_PER_S, _MOST_PER_S = 2_000, 12_000
+"""So many rows come in each poll; more come every `_WHOLE_S`, unless they are too many for that:
+engine, recording and viewer have work with each."""
+_KNOWN_ROWS_COUNT = 8_000
+_NEW_RATIO = 1.3
+"""Consumers that one poll takes, and for how many one counts that comes for the first time."""
+_MANY_COUNT = 2_000
+"""Where there are more rows, lists wait a while for the first answer: it makes them needless."""
+_FIRST_S = 4.0
+_CONFIGURATIONS_S = 60.0
+_CONFIGURATIONS_SHARE = 0.01
+"""What they may cost a server beyond the share of other answers."""
+_UNKNOWN_S = 15.0
+"""How often configurations are asked for where that costs much, and where new ones came."""
+_PLAIN_RATIO = 1.5
+"""An answer that is not packed leaves room in what the connection may hold."""
+_LINK_S = 0.5
+"""So long may an answer that is not packed occupy the link."""
+_LINK_SHARE = 0.25
+_SHORT_BYTES = 64 * 1024
+"""What is shorter tells nothing of the link's speed."""
+_AGAIN_S = 10.0
+_LONGEST_PAUSE_S = 300.0
+_TRUSTED_RATIO = 3
+_TRUSTED_S = 2.0
+"""An answer holds for three times and a little longer than the next should take."""
+
+
+class _All(Container[str]):
+    def __contains__(self, _name: object) -> bool:
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class BulkTurn:
+    """What of the bulk answers a poll takes, and what it need not ask for."""
+
+    asked_mono_us: int = 0
+    streams: tuple[StreamRow, ...] = ()
+    complete: bool = False
+    """These are all streams there are."""
+    consumers: Mapping[str, list[ConsumerRow]] = field(default_factory=dict)
+    whole: frozenset[str] = frozenset()
+    """Of the streams of these consumers, those that have no others."""
+    lists_streams: bool = False
+    """The next answer comes soon, and tells of all streams."""
+    covered: Container[str] = frozenset()
+    """Streams of whose consumers the next answer tells."""
+
+
+NO_TURN = BulkTurn()
+
+
+class BulkReading:
+    """Asks for bulk answers while there is a source, and hands out their rows poll by poll."""
+
+    def __init__(
+        self, source: BulkSource | None, api: PollingApi, availability: Availability
+    ) -> None:
+        self._source = source
+        self._api = api
+        self._availability = availability
+        self._asking: asyncio.Task[BulkView | None] | None = None
+        self._began_s = steady_s()
+        self._due_s = 0.0
+        self._pause_s = _AGAIN_S
+        self._forget()
+
+    def _forget(self) -> None:
+        self._known = KnownConfigurations()
+        self._left: dict[str, dict[str, ConsumerRow]] = {}
+        """What polls have not taken yet."""
+        self._whole: frozenset[str] = frozenset()
+        self._covered: frozenset[str] = frozenset()
+        self._handed: set[str] = set()
+        self._covered_until_s = self._listed_until_s = 0.0
+        self._raw_bytes = {True: 0, False: 0}
+        """Of the last answer, with configurations and without."""
+        self._bytes_per_s = 0.0
+        self._servers_count = 1
+        self._config_at_s = float("-inf")
+        self._unknown = False
+        self.period_s = 0.0
+        """From one answer to the next."""
+
+    @property
+    def has_more(self) -> bool:
+        """Tell whether the next poll has rows to take already."""
+        return bool(self._left)
+
+    @property
+    def covers_all(self) -> bool:
+        """Tell whether every row comes with the bulk answers."""
+        return steady_s() < min(self._covered_until_s, self._listed_until_s)
+
+    def turn(self, account: Account | None, control: PollControl) -> BulkTurn:
+        """Return what this poll takes; ask for the next answer when it is time."""
+        if self._source is None or account is None or not self._is_ours(account):
+            return NO_TURN
+        fresh = self._taken(account, control.interval_s)
+        now_s = steady_s()
+        if self._asking is None and now_s >= self._due_s and not self._left:
+            asking = self._ask(account.domain, config=self._wants_config(control.interval_s))
+            self._asking = asyncio.create_task(asking)
+            self._asking.add_done_callback(lambda _: control.poll_soon())
+        # What is in view has the rest of the server's share while bulk answers have theirs.
+        self._api.work.share = SERVER_SHARE - _SHARE if self.covers_all else SERVER_SHARE
+        if self._waits_for_first(account, now_s):
+            return BulkTurn(lists_streams=True, covered=_All())
+        taken = self._next_rows()
+        return BulkTurn(
+            asked_mono_us=fresh.asked_mono_us if fresh else 0,
+            streams=tuple(sorted(fresh.streams.values(), key=_name)) if fresh else (),
+            complete=fresh is not None and len(fresh.streams) == account.streams_count,
+            consumers=taken,
+            whole=self._whole & taken.keys(),
+            lists_streams=now_s < self._listed_until_s,
+            covered=self._covered if now_s < self._covered_until_s else frozenset(),
+        )
+
+    def _waits_for_first(self, account: Account, now_s: float) -> bool:
+        many = account.streams_count + account.consumers_count > _MANY_COUNT
+        first = self._asking is not None and not self._handed and not self._left
+        return many and first and now_s < self._began_s + _FIRST_S
+
+    def _is_ours(self, account: Account) -> bool:
+        """Tell whether the API is that of our own account: another's may be imported."""
+        return self._api.prefix in {"$JS.API", f"$JS.{account.domain}.API"}
+
+    def _wants_config(self, interval_s: float) -> bool:
+        """Tell whether to ask for configurations as well."""
+        since_s = steady_s() - self._config_at_s
+        if self._work_s(self._raw_bytes[True]) <= _SHARE * max(1.0, interval_s):
+            return True
+        return since_s >= (_UNKNOWN_S if self._unknown else _CONFIGURATIONS_S)
+
+    def _work_s(self, raw_bytes: int) -> float:
+        """Return what so long an answer costs its server."""
+        packing_us = _PACKING_BYTE_US if self._packs(raw_bytes) else 0.0
+        return raw_bytes * (_RAW_BYTE_US + packing_us) / 1e6 * self._api.slowness
+
+    def _packs(self, raw_bytes: int) -> bool:
+        """Tell whether to have an answer packed: that costs the server, and spares the link.
+
+        What is longer than a connection may hold would cost us the connection.
+        """
+        may_hold_bytes = self._source.may_hold_bytes if self._source else None
+        if may_hold_bytes is None or not raw_bytes:
+            return True
+        all_bytes = raw_bytes * self._servers_count
+        return _PLAIN_RATIO * all_bytes > may_hold_bytes or all_bytes > _LINK_S * self._bytes_per_s
+
+    async def _ask(self, domain: str | None, *, config: bool) -> BulkView | None:
+        assert self._source is not None
+        guess_bytes = self._raw_bytes[config] or 3 * self._raw_bytes[not config]
+        answers = await self._source.ask(config=config, packed=self._packs(guess_bytes))
+        if answers is None:
+            return None
+        self._servers_count = max(1, len(answers))
+        self._note_speed(answers)
+        # The polls have their turn before what may take a moment.
+        await asyncio.sleep(0)
+        view = read_view(answers, domain, self._known)
+        self._raw_bytes[config] = view.raw_bytes
+        if config:
+            self._config_at_s = steady_s()
+        return view
+
+    def _note_speed(self, answers: Sequence[BulkAnswer]) -> None:
+        came_s = max(one.ended_mono_us - one.began_mono_us for one in answers) / 1e6
+        came_bytes = sum(one.packed_bytes for one in answers)
+        if came_bytes > _SHORT_BYTES:
+            self._bytes_per_s = came_bytes / max(came_s, 0.001)
+
+    def _taken(self, account: Account, interval_s: float) -> BulkView | None:
+        """Take an answer that has come, and find when the next is due."""
+        if self._asking is None or not self._asking.done():
+            return None
+        asking, self._asking = self._asking, None
+        try:
+            view = asking.result()
+        except NatstuiError as error:
+            self._availability.failed(BULK, error)
+            self._due_s = steady_s() + self._pause_s
+            self._pause_s = min(_LONGEST_PAUSE_S, 2 * self._pause_s)
+            return None
+        if view is None:
+            self._due_s = steady_s() + _LONGEST_PAUSE_S
+            return None
+        self._availability.worked(BULK)
+        self._pause_s = _AGAIN_S
+        self._api.requests_count += 1
+        self._api.received_bytes += view.packed_bytes
+        self._plan(view, interval_s)
+        self._trust(view, account)
+        return view
+
+    def _plan(self, view: BulkView, interval_s: float) -> None:
+        """Set when the next answer is due: as often as server, link and engine can bear."""
+        rows_count = len(view.streams) + view.consumers_count
+        rows_s = max(min(_WHOLE_S, rows_count / _FEW_PER_S), rows_count / _MOST_PER_S)
+        link_s = view.packed_bytes / (_LINK_SHARE * self._bytes_per_s or float("inf"))
+        usual_s = self._work_s(self._raw_bytes[False] or view.raw_bytes // 2)
+        self.period_s = max(interval_s, usual_s / _SHARE, rows_s, link_s)
+        # The first view may cost more.
+        more_s = self._work_s(view.raw_bytes) - usual_s if self._handed else 0.0
+        spared_s = _CONFIGURATIONS_SHARE * _CONFIGURATIONS_S
+        rest_s = max(0.0, more_s - spared_s) / _SHARE
+        self._due_s = view.asked_mono_us / 1e6 + self.period_s + rest_s
+        self._unknown = view.unknown_count > 0
+
+    def _trust(self, view: BulkView, account: Account) -> None:
+        """Conclude what need not be asked for otherwise, and hand out the rows."""
+        until_s = steady_s() + _TRUSTED_RATIO * self.period_s + _TRUSTED_S
+        if len(view.streams) == account.streams_count:
+            self._listed_until_s = until_s
+        # In a cluster nobody's own count holds what is on servers that do not answer.
+        self._whole = frozenset()
+        if view.consumers_count == account.consumers_count or not self._api.in_cluster:
+            self._whole = self._covered = frozenset(view.streams.keys() - view.unsure)
+            self._covered_until_s = until_s
+        self._handed &= view.consumers.keys()
+        self._left = {name: view.consumers[name] for name in sorted(view.consumers)}
+
+    def _next_rows(self) -> dict[str, list[ConsumerRow]]:
+        """Return the consumers of the next streams, so many as a poll takes."""
+        taken: dict[str, list[ConsumerRow]] = {}
+        left_count = float(_KNOWN_ROWS_COUNT)
+        while self._left and left_count > 0:
+            stream = next(iter(self._left))
+            rows = taken[stream] = list(self._left.pop(stream).values())
+            left_count -= len(rows) * (1 if stream in self._handed else _NEW_RATIO)
+            self._handed.add(stream)
+        return taken
+
+    async def forget_link(self) -> None:
+        """Drop the open request, and what was concluded: the server is another one."""
+        asking, self._asking = self._asking, None
+        if asking is not None:
+            asking.cancel()
+            await asyncio.wait({asking})
+        self._due_s, self._began_s = 0.0, steady_s()
+        self._forget()
+
+    async def close(self) -> None:
+        """End it, and what its source has opened."""
+        await self.forget_link()
+        if self._source is not None:
+            await self._source.close()
+
+
+def _name(row: StreamRow) -> str:
+    return row.name

@@ -1,0 +1,197 @@
+"""Bulk answers of all servers → the rows of the account, each from its own leader.
+
+Every server tells of its replicas. Only a stream's leader knows how far the others are, and only
+a consumer's leader, which may be another server, how much is pending.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import msgspec
+
+from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.connection.times import time_or_never_us
+from natstui.jetstream.polling.bulk.source import BulkAnswer
+from natstui.jetstream.polling.decode.cluster import ClusterRow
+from natstui.jetstream.polling.decode.consumers import ConsumerRow
+from natstui.jetstream.polling.decode.streams import StreamRow
+
+_JSZ = "JSZ"
+_NONE = msgspec.Raw(b"")
+
+
+class _Consumer(ConsumerRow, kw_only=True):
+    config: msgspec.Raw = _NONE
+
+
+class _Stream(StreamRow, kw_only=True):
+    config: msgspec.Raw = _NONE
+    consumer_detail: list[_Consumer] | None = None
+
+
+class _Held(msgspec.Struct):
+    stream_detail: list[_Stream] | None = None
+
+
+class _Config(msgspec.Struct):
+    domain: str | None = None
+
+
+class _Jsz(msgspec.Struct):
+    """With `account_details` when it was asked of all accounts, else the account itself."""
+
+    account_details: list[_Held] | None = None
+    stream_detail: list[_Stream] | None = None
+    config: _Config | None = None
+    now: str | None = None
+
+
+_ANSWER = msgspec.json.Decoder(_Jsz)
+
+
+class KnownConfigurations:
+    """The configurations that came last: answers without them are half as long."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, tuple[str, msgspec.Raw]] = {}
+        self._consumers: dict[str, dict[str, tuple[str, msgspec.Raw]]] = {}
+
+    def fill_in(self, row: StreamRow | ConsumerRow) -> bool:
+        """Complete a row, or learn from it; False when its configuration never came."""
+        if isinstance(row, ConsumerRow):
+            known = self._consumers.setdefault(row.stream_name, {})
+        else:
+            known = self._streams
+        created, config = known.get(row.name, ("", _NONE))
+        if bytes(row.config):
+            if config != row.config:
+                # A copy: what was read is a part of the whole answer, and would keep it.
+                config = msgspec.Raw(bytes(row.config))
+            known[row.name] = row.created, config
+        elif created != row.created:
+            return False
+        row.config = config
+        return True
+
+    def keep(self, streams: Iterable[str]) -> None:
+        """Forget all other streams, with their consumers."""
+        living = set(streams)
+        for gone in self._streams.keys() - living:
+            del self._streams[gone]
+        for gone in self._consumers.keys() - living:
+            del self._consumers[gone]
+
+
+@dataclass(slots=True)
+class BulkView:
+    """What the answers tell together."""
+
+    asked_mono_us: int = 0
+    raw_bytes: int = 0
+    """Of the longest answer: what it cost its server."""
+    streams: dict[str, StreamRow] = field(default_factory=dict)
+    consumers: dict[str, dict[str, ConsumerRow]] = field(default_factory=dict)
+    """Stream → its consumers; those of streams without a row too."""
+    packed_bytes: int = 0
+    """Of all answers, over the link."""
+    unsure: set[str] = field(default_factory=set)
+    """Streams of which something has no leader, two, or no known configuration."""
+    twice: set[tuple[str, str | None]] = field(default_factory=set)
+    """What two servers say they lead: one may have been frozen, and not know yet."""
+    unknown_count: int = 0
+    """Rows whose configuration never came."""
+
+    @property
+    def consumers_count(self) -> int:
+        """How many consumers there are."""
+        return sum(map(len, self.consumers.values()))
+
+
+def read_view(
+    answers: Sequence[BulkAnswer], domain: str | None, known: KnownConfigurations
+) -> BulkView:
+    """Return what servers of one domain tell; raises RequestFailed when it cannot be read."""
+    view = BulkView(min((one.asked_mono_us for one in answers), default=0))
+    view.packed_bytes = sum(one.packed_bytes for one in answers)
+    named: dict[str, set[str]] = {}
+    for one in answers:
+        with reading(_JSZ):
+            told = _ANSWER.decode(one.data)
+        if (one.domain or (told.config.domain if told.config else None) or None) != domain:
+            continue
+        view.raw_bytes = max(view.raw_bytes, len(one.data))
+        with reading(_JSZ):
+            _take(view, one, list(_dated(one, told)), named)
+    _complete(view, named, known)
+    return view
+
+
+def _dated(one: BulkAnswer, told: _Jsz) -> Iterator[_Stream]:
+    """Yield the streams of an answer with the times of their rows.
+
+    A stream's row has none, but its consumers follow it at once, and theirs have.
+    """
+    streams = list(told.stream_detail or ())
+    for account in told.account_details or ():
+        streams += account.stream_detail or ()
+    times = (consumer.ts for each in streams for consumer in each.consumer_detail or ())
+    ts = next((it for it in times if it), told.now or one.written_at)
+    for each in streams:
+        ts = next((it.ts for it in each.consumer_detail or () if it.ts), ts)
+        each.ts = ts
+        for row in (each, *(each.consumer_detail or ())):
+            row.made_at_us = time_or_never_us(row.ts)
+            row.asked_mono_us = one.asked_mono_us
+            row.sampled_mono_us = one.began_mono_us
+        yield each
+
+
+def _take(
+    view: BulkView, one: BulkAnswer, streams: list[_Stream], named: dict[str, set[str]]
+) -> None:
+    """Take what the server leads, and note the names of all it holds."""
+    for each in streams:
+        names = named.setdefault(each.name, set())
+        if _leads(one, each.cluster):
+            if each.name in view.streams:
+                view.twice.add((each.name, None))
+            view.streams[each.name] = each
+        found = view.consumers.setdefault(each.name, {})
+        for row in each.consumer_detail or ():
+            names.add(row.name)
+            if _leads(one, row.cluster):
+                if row.name in found:
+                    view.twice.add((each.name, row.name))
+                found[row.name] = row
+        each.consumer_detail = None
+
+
+def _leads(one: BulkAnswer, cluster: ClusterRow | None) -> bool:
+    return cluster is None or cluster.leader == one.name
+
+
+def _complete(view: BulkView, named: dict[str, set[str]], known: KnownConfigurations) -> None:
+    """Fill in what was not told, and find out of which streams something is missing."""
+    for stream, consumer in view.twice:
+        if consumer is not None:
+            del view.consumers[stream][consumer]
+        elif stream in view.streams:
+            del view.streams[stream]
+    for stream, names in named.items():
+        found = view.consumers[stream]
+        row = view.streams.get(stream)
+        for name in [name for name, it in found.items() if not known.fill_in(it)]:
+            del found[name]
+            view.unknown_count += 1
+        if row is not None and not known.fill_in(row):
+            del view.streams[stream]
+            view.unknown_count += 1
+            row = None
+        if row is not None:
+            # A leader knows only of the consumers on its own server.
+            row.state.consumer_count = max(row.state.consumer_count, len(names))
+        if row is None or len(found) < row.state.consumer_count:
+            view.unsure.add(stream)
+    known.keep(named)

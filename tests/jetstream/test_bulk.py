@@ -1,0 +1,361 @@
+"""All rows in one answer of each server: equal to those that are asked for one by one."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client as NatsClient
+
+from natstui.config import Connection
+from natstui.config.connection import Secret
+from natstui.errors import RequestFailed
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
+from natstui.jetstream.polling.poller import poll
+from natstui.jetstream.system.bulk import BulkAnswers
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.record import Unavailable
+from tests.jetstream.flushing import flushed
+from tests.jetstream.polling import Polled, rows
+from tests.jetstream.test_connections import as_user
+
+ACCOUNTS = """
+accounts {
+  SYS: { users: [ { user: sys, password: sys } ]
+    exports: [ { service: "$SYS.REQ.ACCOUNT.*.JSZ", response_type: stream,
+      account_token_position: 4 } ] }
+  APP: { jetstream: enabled, users: [ { user: app, password: app } ]
+    IMPORT }
+  OTHER: { jetstream: enabled, users: [ { user: other, password: other } ] }
+}
+system_account: SYS
+"""
+IMPORT = """imports: [ { service: { account: SYS, subject: "$SYS.REQ.ACCOUNT.APP.JSZ" } } ]"""
+
+
+def of(url: str, source: str, monitoring: tuple[str, ...], **words: Any) -> Connection:
+    """Return how the user of an account connects, with a source of bulk answers."""
+    system = Connection(servers=(url,), user="sys", password=Secret("sys"))
+    return Connection(
+        servers=(url,),
+        user="app",
+        password=Secret("app"),
+        system=system if source == "system" else None,
+        monitoring=monitoring if source == "monitoring" else (),
+        **words,
+    )
+
+
+@asynccontextmanager
+async def polling(connection: Connection) -> AsyncIterator[Polled]:
+    """Poll with bulk answers."""
+    client = await connect(connection)
+    polled = Polled(client)
+    polled.control.set_interval(1.0)
+    bulk = BulkAnswers(client)
+    task = asyncio.create_task(poll(client, polled.control, polled, None, bulk))
+    try:
+        yield polled
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        await client.close()
+        if not task.cancelled():
+            task.result()
+
+
+async def asked(nc: NatsClient, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
+    payload = json.dumps(body).encode() if body else b""
+    found: dict[str, Any] = json.loads((await nc.request(f"$JS.API.{verb}", payload, 30)).data)
+    assert "error" not in found, (verb, found)
+    return found
+
+
+async def fill(nc: NatsClient, streams_count: int, replicas: int = 1) -> None:
+    """Make streams with five consumers each, of which some have been at work."""
+
+    async def one(number: int) -> None:
+        name = f"S{number:03}"
+        config = {"name": name, "subjects": [f"{name}.>"], "num_replicas": replicas}
+        await asked(nc, f"STREAM.CREATE.{name}", config | {"storage": "memory"})
+        for each in range(5):
+            config = {"durable_name": f"C{each}", "ack_policy": "explicit"}
+            # Those that have fewer replicas are told of by one server only.
+            config |= {"num_replicas": 1 if each == 4 else replicas, "mem_storage": True}
+            config |= {"filter_subject": f"{name}.a"} if each == 3 else {}
+            body = {"stream_name": name, "config": config}
+            await asked(nc, f"CONSUMER.DURABLE.CREATE.{name}.C{each}", body)
+        for text in ("a", "a", "b"):
+            await nc.request(f"{name}.{text}", b"x" * number, 30)
+
+    for start in range(0, streams_count, 20):
+        every = range(start, min(start + 20, streams_count))
+        await asyncio.gather(*(one(number) for number in every))
+    js = nc.jetstream(timeout=30)
+    for number in range(0, streams_count, 7):
+        for each in (0, 4):
+            pulling = await js.pull_subscribe_bind(f"C{each}", stream=f"S{number:03}")
+            got = await pulling.fetch(2, timeout=30)
+            await got[0].ack_sync(timeout=30)
+    await asked(nc, "CONSUMER.PAUSE.S001.C1", {"pause_until": "2099-01-01T00:00:00Z"})
+    # A mirror has a consumer on its origin that nobody else sees.
+    mirror = {"name": "MIRROR", "mirror": {"name": "S000"}, "num_replicas": replicas}
+    await asked(nc, "STREAM.CREATE.MIRROR", mirror)
+    pushed = {"durable_name": "PUSH", "deliver_subject": "to.me", "ack_policy": "none"}
+    body = {"stream_name": "S002", "config": pushed}
+    await asked(nc, "CONSUMER.DURABLE.CREATE.S002.PUSH", body)
+    await nc.subscribe("to.me")
+    await nc.publish("$JS.API.CONSUMER.MSG.NEXT.S003.C3", b'{"batch": 9}', reply="to.me.too")
+    await nc.subscribe("to.me.too")
+    await flushed(nc)
+
+
+def is_bulk(poll: Snapshot, consumers: int) -> bool:
+    """Tell whether a poll has everything by a few requests: lists need one for each stream."""
+    return len(poll.consumers.name) >= consumers and poll.cost.requests_count <= 10
+
+
+async def seen_in_bulk(polled: Polled, streams: int, consumers: int) -> None:
+    """Wait until everything was seen, and again in bulk only."""
+    async with asyncio.timeout(120):
+        while (len(polled.state.streams), len(polled.state.consumers)) != (streams, consumers):
+            await polled.until(Snapshot)
+        for _ in range(3):
+            await polled.until(Snapshot, lambda it: is_bulk(it, consumers))
+
+
+def newest(polled: Polled, part: str) -> dict[tuple[str, ...], dict[str, Any]]:
+    """Return the newest row of everything that polls told since the last whole one."""
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for record in polled.records:
+        if isinstance(record, Snapshot):
+            for row in rows(getattr(record, part)):
+                key = (row["stream"], row["name"]) if "stream" in row else (row["name"],)
+                found[key] = row
+    return found
+
+
+VOLATILE = ("sampled_mono_us", "peers", "upstreams")
+
+
+def same(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what stays the same while nothing happens."""
+    kept = {name: value for name, value in row.items() if name not in VOLATILE}
+    kept["peers"] = sorted((peer.name, peer.current, peer.offline) for peer in row["peers"])
+    return kept
+
+
+@asynccontextmanager
+async def both(connection: Connection) -> AsyncIterator[tuple[Polled, Polled]]:
+    """Poll as usual, and with bulk answers."""
+    client = await connect(connection)
+    usual = Polled(client)
+    usual.control.set_interval(1.0)
+    task = asyncio.create_task(poll(client, usual.control, usual))
+    try:
+        async with polling(connection) as bulk:
+            yield usual, bulk
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        await client.close()
+        if not task.cancelled():
+            task.result()
+
+
+async def compare(connection: Connection, streams: int, consumers: int) -> None:
+    async with both(connection) as (usual, bulk):
+        async with asyncio.timeout(120):
+            while len(usual.state.consumers) != consumers:
+                await usual.until(Snapshot)
+        await seen_in_bulk(bulk, streams, consumers)
+        for part in ("streams", "consumers"):
+            # Replicas of what was made just now catch up, and lists take turns to tell of it.
+            for _ in range(60):
+                expected = {key: same(it) for key, it in newest(usual, part).items()}
+                found = {key: same(it) for key, it in newest(bulk, part).items()}
+                if found == expected:
+                    break
+                await bulk.until(Snapshot)
+            assert found.keys() == expected.keys()
+            for key, row in expected.items():
+                assert found[key] == row, key
+        assert usual.state.stream_configurations.keys() == bulk.state.stream_configurations.keys()
+        assert not [it for it in bulk.records if isinstance(it, Unavailable)]
+
+
+@pytest.mark.parametrize("source", ["system", "monitoring", "import"])
+async def test_rows_of_one_answer_are_those_of_lists(
+    nats_server_factory: Callable[..., Broker], source: str
+) -> None:
+    server = nats_server_factory(ACCOUNTS.replace("IMPORT", IMPORT))
+    nc = await nats.connect(as_user(server.url, "app"))
+    other = await nats.connect(as_user(server.url, "other"))
+    await asked(other, "STREAM.CREATE.FOREIGN", {"name": "FOREIGN"})
+    await fill(nc, 300)
+    await compare(of(server.url, source, (server.monitoring_url,)), 301, 1501)
+    await nc.close()
+    await other.close()
+
+
+@pytest.mark.parametrize("source", ["system", "monitoring"])
+async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, source: str) -> None:
+    nc = await nats.connect(as_user(nats_cluster.urls[0], "app"))
+    await fill(nc, 20, replicas=3)
+    ports = tuple(node.monitoring_url for node in nats_cluster.nodes)
+    await compare(of(nats_cluster.urls[1], source, ports), 21, 101)
+    await nc.close()
+
+
+async def test_what_is_made_changed_and_deleted_is_seen_in_bulk(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(ACCOUNTS.replace("IMPORT", ""))
+    nc = await nats.connect(as_user(server.url, "app"))
+    for name in ("KEPT", "GONE"):
+        await asked(nc, f"STREAM.CREATE.{name}", {"name": name})
+        body = {"stream_name": name, "config": {"durable_name": "C", "ack_policy": "explicit"}}
+        await asked(nc, f"CONSUMER.DURABLE.CREATE.{name}.C", body)
+    async with polling(of(server.url, "system", ())) as polled:
+        await until_seen(polled, {"KEPT", "GONE"}, {("KEPT", "C"), ("GONE", "C")})
+        before_count = len(polled.records)
+        await asked(nc, "STREAM.DELETE.GONE")
+        await asked(nc, "STREAM.CREATE.NEW", {"name": "NEW"})
+        await asked(nc, "STREAM.UPDATE.KEPT", {"name": "KEPT", "description": "other"})
+        await asked(nc, "CONSUMER.DELETE.KEPT.C")
+        body = {"stream_name": "KEPT", "config": {"durable_name": "D", "ack_policy": "explicit"}}
+        await asked(nc, "CONSUMER.DURABLE.CREATE.KEPT.D", body)
+        await until_seen(polled, {"KEPT", "NEW"}, {("KEPT", "D")})
+        async with asyncio.timeout(60):
+            while polled.state.stream_configurations["KEPT"].description != "other":
+                await polled.until(Snapshot)
+        polls = [it for it in polled.records[before_count:] if isinstance(it, Snapshot)]
+        assert max(poll.cost.requests_count for poll in polls) <= 6
+    await nc.close()
+
+
+async def until_seen(polled: Polled, streams: set[str], consumers: set[tuple[str, str]]) -> None:
+    """Wait until the state has these, and no others."""
+    async with asyncio.timeout(60):
+        while True:
+            state = polled.state
+            names = zip(state.consumers.columns.stream, state.consumers.columns.name, strict=True)
+            if set(state.streams.columns.name) == streams and set(names) == consumers:
+                return
+            await polled.until(Snapshot)
+
+
+@pytest.mark.parametrize("wrong", ["password", "account"])
+async def test_where_the_system_account_does_not_answer_lists_do_and_it_is_said(
+    nats_server_factory: Callable[..., Broker], wrong: str
+) -> None:
+    server = nats_server_factory(ACCOUNTS.replace("IMPORT", ""))
+    nc = await nats.connect(as_user(server.url, "app"))
+    await asked(nc, "STREAM.CREATE.S", {"name": "S"})
+    body = {"stream_name": "S", "config": {"durable_name": "C", "ack_policy": "explicit"}}
+    await asked(nc, "CONSUMER.DURABLE.CREATE.S.C", body)
+    user = ("sys", "wrong") if wrong == "password" else ("other", "other")
+    system = Connection(servers=(server.url,), user=user[0], password=Secret(user[1]))
+    connection = Connection(
+        servers=(server.url,), user="app", password=Secret("app"), system=system
+    )
+    async with polling(connection) as polled:
+        await until_seen(polled, {"S"}, {("S", "C")})
+        async with asyncio.timeout(60):
+            while not (said := [it for it in polled.records if isinstance(it, Unavailable)]):
+                await polled.until(Snapshot)
+    assert [it.what for it in said] == ["JSZ"]
+    assert "[system]" in said[0].reason
+    await nc.close()
+
+
+@dataclass
+class Told:
+    """An answer that was made up."""
+
+    name: str
+    data: bytes
+    domain: str | None = None
+    written_at: str | None = "2026-01-01T00:00:10Z"
+    packed_bytes: int = 1
+    asked_mono_us: int = 1_000_000
+    began_mono_us: int = 2_000_000
+    ended_mono_us: int = 2_000_000
+
+
+CREATED = "2026-01-01T00:00:00Z"
+
+
+def told(name: str, *streams: dict[str, Any], **words: Any) -> Told:
+    body = {"account_details": [{"name": "APP", "stream_detail": streams}]}
+    return Told(name, json.dumps(body).encode(), **words)
+
+
+def stream(leader: str, *consumers: dict[str, Any], config: bool = True) -> dict[str, Any]:
+    found: dict[str, Any] = {"name": "S", "created": CREATED, "cluster": {"leader": leader}}
+    found |= {"state": {"messages": 1}, "consumer_detail": consumers}
+    return found | ({"config": {"name": "S"}} if config else {})
+
+
+def consumer(leader: str, pending: int, *, config: bool = True) -> dict[str, Any]:
+    found: dict[str, Any] = {"stream_name": "S", "name": "C", "created": CREATED}
+    found |= {"cluster": {"leader": leader}, "delivered": {}, "ack_floor": {}}
+    found |= {"num_pending": pending, "ts": "2026-01-01T00:00:05Z"}
+    return found | ({"config": {"durable_name": "C"}} if config else {})
+
+
+def test_a_consumer_is_told_by_its_own_leader_and_the_stream_dated_by_it() -> None:
+    answers = [
+        told("n1", stream("n1", consumer("n2", 0))),
+        told("n2", stream("n1", consumer("n2", 47))),
+        told("far", stream("far", consumer("far", 9)), domain="edge"),
+    ]
+    view = read_view(answers, None, KnownConfigurations())
+    assert view.consumers["S"]["C"].num_pending == 47
+    assert view.streams["S"].state.consumer_count == 1
+    assert view.streams["S"].ts == "2026-01-01T00:00:05Z"
+    assert not view.unsure
+    edge = read_view(answers, "edge", KnownConfigurations())
+    assert edge.consumers["S"]["C"].num_pending == 9
+
+
+def test_what_two_servers_say_they_lead_and_what_none_does_is_left_to_lists() -> None:
+    two = [told(name, stream("n1", consumer(name, 1))) for name in ("n1", "n2")]
+    view = read_view(two, None, KnownConfigurations())
+    assert (view.consumers["S"], view.unsure) == ({}, {"S"})
+    two = [told(name, stream(name, consumer("n1", 1))) for name in ("n1", "n2")]
+    view = read_view(two, None, KnownConfigurations())
+    assert (view.streams, view.unsure) == ({}, {"S"})
+    none = [told("n1", stream("n3", consumer("n3", 1)))]
+    view = read_view(none, None, KnownConfigurations())
+    assert (view.streams, view.consumers["S"], view.unsure) == ({}, {}, {"S"})
+
+
+def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
+    known = KnownConfigurations()
+    without = [told("n1", stream("n1", consumer("n1", 1, config=False), config=False))]
+    view = read_view(without, None, known)
+    assert (view.streams, view.consumers["S"], view.unknown_count) == ({}, {}, 2)
+    read_view([told("n1", stream("n1", consumer("n1", 1)))], None, known)
+    view = read_view(without, None, known)
+    assert bytes(view.streams["S"].config) == b'{"name": "S"}'
+    assert bytes(view.consumers["S"]["C"].config) == b'{"durable_name": "C"}'
+    again = stream("n1", consumer("n1", 1, config=False), config=False)
+    again["created"] = "2026-01-02T00:00:00Z"
+    view = read_view([told("n1", again)], None, known)
+    assert not view.streams and view.unsure == {"S"}
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"account_details": 3}', b'{"now": "x"'])
+def test_an_answer_that_is_none_is_one_sentence(data: bytes) -> None:
+    with pytest.raises(RequestFailed, match="JSZ"):
+        read_view([Told("n1", data)], None, KnownConfigurations())

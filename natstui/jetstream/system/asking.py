@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -91,9 +91,6 @@ class Servers:
         RequestTimedOut, and ServerGone.
         """
         self.asked_count += 1
-        found: dict[str, ServerAnswer] = {}
-        refused: dict[str, RequestFailed] = {}
-        asked_us = steady_us()
         asking = self._client.answers(
             subject,
             json.dumps(body).encode(),
@@ -103,25 +100,35 @@ class Servers:
         )
         try:
             async with aclosing(asking) as replies:
-                async for message in replies:
-                    came = self._client.nc.arrival_of(message)
-                    reply = _reply_of(subject, message)
-                    if reply.error is not None:
-                        refused[reply.server.id] = _refusal(subject, reply.error)
-                        if not some:
-                            raise refused[reply.server.id]
-                    else:
-                        one = _answer_of(reply, len(message.data), asked_us, came)
-                        # Over leafnodes the same server may answer twice.
-                        found.setdefault(one.server_id, one)
-                    if self._known and found.keys() | refused.keys() >= self._known.keys():
-                        break
+                found = await self._collected(subject, replies, some=some)
         except PermissionDenied as denied:
             raise _opened_by(denied) from denied
-        if not found and refused:
-            raise next(iter(refused.values()))
         self._known |= {one.server_id: one.name for one in found.values()}
         return list(found.values())
+
+    async def _collected(
+        self, subject: str, replies: AsyncIterator[Msg], *, some: bool
+    ) -> dict[str, ServerAnswer]:
+        """Read replies until all servers that are known have answered, or no more come."""
+        found: dict[str, ServerAnswer] = {}
+        refused: dict[str, RequestFailed] = {}
+        asked_us = steady_us()
+        async for message in replies:
+            came = self._client.nc.arrival_of(message)
+            reply = _reply_of(subject, message)
+            if reply.error is not None:
+                refused[reply.server.id] = _refusal(subject, reply.error)
+                if not some:
+                    raise refused[reply.server.id]
+            else:
+                one = _answer_of(reply, len(message.data), asked_us, came)
+                # Over leafnodes the same server may answer twice.
+                found.setdefault(one.server_id, one)
+            if self._known and found.keys() | refused.keys() >= self._known.keys():
+                break
+        if not found and refused:
+            raise next(iter(refused.values()))
+        return found
 
     def silent(self, answers: list[ServerAnswer]) -> tuple[str, ...]:
         """Return the names of servers that answered before and not now."""

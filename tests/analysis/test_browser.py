@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import rows_of, sections
 from tests.analysis.drawn import result
@@ -43,6 +45,62 @@ def test_nothing_is_wider_than_a_telephone(tmp_path: Path) -> None:
     said = chromium("--dump-dom", file.as_uri()).stdout
     wide = re.search(r"wide (\d+) of 375", said)
     assert wide is not None and int(wide[1]) <= 375
+
+
+_CONTRAST = """
+const frame = document.querySelector('iframe'), page = frame.contentDocument;
+const parts = (color) => color.match(/[\\d.]+/g).map(Number);
+const light = ([r, g, b]) => {
+  const [x, y, z] = [r, g, b].map((v) => (v /= 255) <= 0.04045 ? v / 12.92
+    : ((v + 0.055) / 1.055) ** 2.4);
+  return 0.2126 * x + 0.7152 * y + 0.0722 * z;
+};
+const behind = (one) => {
+  for (; one; one = one.parentElement) {
+    const found = parts(frame.contentWindow.getComputedStyle(one).backgroundColor);
+    if (found.length < 4 || found[3] > 0) return found;
+  }
+  return [255, 255, 255];
+};
+let worst = [99, ''], count = 0;
+const walker = page.createTreeWalker(page.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const one = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || /style|script|title/i.test(one.tagName)) continue;
+  const style = frame.contentWindow.getComputedStyle(one);
+  const ink = one instanceof frame.contentWindow.SVGElement ? style.fill : style.color;
+  const pair = [light(parts(ink)), light(behind(one))].sort((a, b) => b - a);
+  const ratio = (pair[0] + 0.05) / (pair[1] + 0.05);
+  count += 1;
+  if (ratio < worst[0]) worst = [ratio, one.outerHTML.slice(0, 80)];
+}
+const fetched = frame.contentWindow.performance.getEntriesByType('resource').length;
+const dark = frame.contentWindow.matchMedia('(prefers-color-scheme: dark)').matches;
+document.body.textContent =
+  `dark ${dark}; ${count} texts; fetched ${fetched}; contrast ${worst[0]} of ${worst[1]}`;
+"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out_from_what_is_behind_it_and_nothing_is_fetched(
+    tmp_path: Path, scheme: str
+) -> None:
+    inside = html.escape(page(result(lasted_s=40)), quote=True)
+    file = tmp_path / "frame.html"
+    file.write_text(
+        f'<body><iframe width="1280" height="900" srcdoc="{inside}"></iframe>'
+        f"<script>onload = () => {{ {_CONTRAST} }}</script></body>",
+        encoding="utf-8",
+    )
+    # Chromium's own number for each scheme.
+    setting = f"--blink-settings=preferredColorScheme={0 if scheme == 'dark' else 1}"
+    said = chromium(setting, "--dump-dom", file.as_uri()).stdout
+    told = re.search(r"dark (\w+); (\d+) texts; fetched (\d+); contrast ([\d.]+) of (.*)", said)
+    assert told is not None, said[-300:]
+    assert told[1] == ("true" if scheme == "dark" else "false")
+    assert int(told[2]) > 1000
+    assert int(told[3]) == 0
+    assert float(told[4]) >= 4.5, told[5]
 
 
 def test_on_paper_every_finding_and_column_is_there(tmp_path: Path) -> None:

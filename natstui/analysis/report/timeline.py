@@ -23,6 +23,8 @@ LOOKS = {
     "note": "note",
 }
 """How what happened looks, the worst first, and what it is called."""
+_HALF = ("redelivering", "paused", "benchmark")
+"""What is drawn half as high: it goes along with something else in the same lane."""
 MOST_LANES = 30
 _EVERYTHING = "Everything"
 _HEIGHT = 10
@@ -106,9 +108,13 @@ def _legend(used: set[str]) -> str:
 
 
 def _bars(spans: list[Span], axis: Axis) -> list[str]:
-    """Return the spans of a lane; what is worse lies above."""
+    """Return the spans of a lane; what is worse lies above, and what is half as high on top."""
     order = list(LOOKS)
-    return [_bar(span, axis) for span in sorted(spans, key=lambda span: -order.index(span.look))]
+
+    def depth(span: Span) -> tuple[bool, int]:
+        return span.look in _HALF, -order.index(span.look)
+
+    return [_bar(span, axis) for span in sorted(spans, key=depth)]
 
 
 def _bar(span: Span, axis: Axis) -> str:
@@ -116,7 +122,7 @@ def _bar(span: Span, axis: Axis) -> str:
     title = f"<title>{text(span.told)}</title>"
     if end - x < 1:
         return f'<path class="moment {span.look}" d="M{x:.1f} 0v{_HEIGHT}">{title}</path>'
-    y = _HEIGHT // 2 if span.look in ("redelivering", "benchmark") else 0
+    y = _HEIGHT // 2 if span.look in _HALF else 0
     outline = f"M{x:.1f} {y}H{end:.1f}V{_HEIGHT}H{x:.1f}z"
     return f'<path class="bar {span.look}" d="{outline}">{title}</path>'
 

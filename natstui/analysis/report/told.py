@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from natstui.analysis.gold.telling.harm import HARMS
 from natstui.analysis.report.axis import text
 from natstui.analysis.report.sections import Result, rows_of
@@ -28,6 +30,11 @@ def told(result: Result) -> str:
     return f'<section class="told"><h2>Worth looking at</h2><ol>{items}</ol></section>'
 
 
+def _with_code(words: str) -> str:
+    """Return words with what stands in backticks as code."""
+    return re.sub("`([^`]*)`", r"<code>\1</code>", text(words))
+
+
 def _item(row: Result, many: bool) -> str:
     code = f'<span class="code">{text(row["code"])}</span> ' if row["code"] else ""
     details = [row["evidence"] or "", since_text(row), row["session"] if many else ""]
@@ -38,5 +45,5 @@ def _item(row: Result, many: bool) -> str:
         f'title="{text(meaning)}">{text(row["harm"] or "")}</span> {code}'
         f"<b>{text(row['subject'] or '')}</b> {text(row['sentence'] or '')}</p>"
         f'<p class="evidence">{text(kept)}</p>'
-        f'<p class="advice">{text(row["advice"] or "")}</p></li>'
+        f'<p class="advice">{_with_code(row["advice"] or "")}</p></li>'
     )

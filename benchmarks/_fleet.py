@@ -33,7 +33,7 @@ class Fault:
 
     kind: Literal[
         "ack_limit", "no_pull", "paused", "no_leader", "poison", "slow",
-        "recreate_stream", "reset_consumer", "leader_change", "replica_lag",
+        "recreate_stream", "reset_consumer", "leader_change", "replica_lag", "idle",
     ]  # fmt: skip
     index: int
     from_tick: int
@@ -81,6 +81,8 @@ class Fleet:
         self.consumer_created = np.full(consumers, born + 10_000_000) + np.arange(consumers)
         rate = rng.lognormal(3.0, 1.0, streams).clip(0.2, 400) * plan.rate_factor
         self.rate = rate * plan.interval_s
+        # An idle stream stores nothing as long as it is recorded.
+        self.rate[[fault.index for fault in plan.faults if fault.kind == "idle"]] = 0
         self.size_bytes = rng.integers(80, 2000, streams)
         self.last_seq = rng.integers(10_000, 900_000, streams)
         self.first_seq = np.ones(streams, np.int64)

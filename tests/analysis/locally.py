@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +10,13 @@ from pyspark.sql import SparkSession
 
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
-from benchmarks._sessions import write_session
+from benchmarks._sessions import records, write_session
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold import answers as gold
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store
+from natstui.model.records.record import Configured, Record
 from tests.analysis.alike import assert_alike
 
 WEEK_US = 7 * 86_400_000_000
@@ -25,13 +26,15 @@ FAULTS = (
     Fault("poison", 3, 20, 60),
     Fault("recreate_stream", 2, 50),
     Fault("leader_change", 0, 40),
+    Fault("idle", 5, 0),
 )
 
 
 def record(folder: Path) -> tuple[Path, Path]:
     """Write two sessions in which something happens for every table."""
     bench = bench_records(START_AT_US + 100_000_000, "run-1", 3)
-    first = Plan(6, 8, 100, faults=FAULTS, gaps=((85, 95),), extra=bench)
+    first = Plan(6, 8, 100, faults=FAULTS, gaps=((85, 95),))
+    first = replace(first, extra=(*bench, _changed(first)))
     second = Plan(6, 8, 100, seed=2, started_at_us=START_AT_US + WEEK_US)
     return (
         write_session(
@@ -41,6 +44,13 @@ def record(folder: Path) -> tuple[Path, Path]:
             folder / "20260928T141320Z-second", second, records_per_segment=60, findings=True
         ),
     )
+
+
+def _changed(plan: Plan) -> Record:
+    """Return what is told when the consumer with the poison message is changed, just before."""
+    (known,) = (record for record in records(plan) if isinstance(record, Configured))
+    changed = replace(known.consumers[3], max_ack_pending_msgs=7, config_json='{"v":2}')
+    return Configured(plan.started_at_us + 15_000_000, (), (changed,))
 
 
 @dataclass(frozen=True)

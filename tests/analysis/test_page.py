@@ -33,7 +33,7 @@ ALLOWED = {
     "html", "head", "meta", "title", "style", "body", "header", "h1", "h2", "h3", "h4", "input",
     "main", "section", "p", "div", "table", "thead", "tbody", "tr", "th", "td", "script", "svg",
     "path", "text", "line", "circle", "figure", "figcaption", "ol", "ul", "li", "span", "b", "i",
-    "button",
+    "button", "code",
 }  # fmt: skip
 
 
@@ -205,5 +205,5 @@ def test_a_report_begins_with_verdict_and_findings_and_leaves_out_what_was_not_t
     assert found == [name for name, section in SECTIONS.items() if not section.optional]
     assert {name for name, section in SECTIONS.items() if section.optional} == {
         "ack_time_summary", "bench_throughput", "bench_latency_summary", "bench_account",
-        "bench_knee",
+        "bench_knee", "change", "delay", "idle",
     }  # fmt: skip

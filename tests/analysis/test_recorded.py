@@ -6,6 +6,7 @@ import json
 import os
 import signal
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -29,10 +30,25 @@ QUIET_S = 18.0
 """Recorded after the benchmark, so that the demo's broken payments come back often enough."""
 
 
-def recorded(engine: EngineProcess, name: str, number: int, more_s: float) -> Recorded:
-    """Record a note, a benchmark of four seconds, and a while of the demo alone."""
+def limit(url: str) -> None:
+    """Let few messages wait for their acknowledgement, so that consumers fall behind."""
+    for name in ("settlement", "risk-score"):
+        words = ("consumer", "edit", "PAYMENTS", name, "--max-ack-pending", "3", "--yes")
+        ran = natstui(*words, "--server", url)
+        assert ran.returncode == 0, ran.stderr
+
+
+def recorded(
+    engine: EngineProcess,
+    name: str,
+    number: int,
+    more_s: float,
+    change: Callable[[], None] = lambda: None,
+) -> Recorded:
+    """Record a note, a change, a benchmark of four seconds, and a while of the demo alone."""
     engine.send(StartRecording(10 * number, name))
-    change = engine.next(RecordingChanged, lambda change: change.folder is not None)
+    begun = engine.next(RecordingChanged, lambda change: change.folder is not None)
+    change()
     engine.send(WriteNote(10 * number + 3, f"{NOTE} {number}"))
     engine.send(StartBenchmark(10 * number + 1, "work-queue", {"duration": "4s"}))
     finished = engine.next(BenchmarkFinished, s=120)
@@ -43,8 +59,8 @@ def recorded(engine: EngineProcess, name: str, number: int, more_s: float) -> Re
         time.sleep(more_s)
     engine.send(StopRecording(10 * number + 2))
     engine.next(RecordingChanged, lambda change: not change.on, s=60)
-    assert change.folder is not None
-    return Path(change.folder), finished
+    assert begun.folder is not None
+    return Path(begun.folder), finished
 
 
 Recorded = tuple[Path, BenchmarkFinished]
@@ -63,7 +79,7 @@ def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
     with running_shop(None) as shop, EngineProcess("--server", shop.url) as engine:
         engine.next(Snapshot)
-        first, finished = recorded(engine, "with a gap", 1, QUIET_S)
+        first, finished = recorded(engine, "with a gap", 1, QUIET_S, lambda: limit(shop.url))
         second, _ = recorded(engine, "the same again", 2, 0)
     folders = (str(first), str(second))
     words = ("--out", str(tmp_path / "out"), "--master", "local[2]", "--stuck-after", "5")
@@ -77,6 +93,9 @@ def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     assert session["unknown_lines_count"] == 0
     account_closes(result, first.name, finished)
     assert [row["text"] for row in table(result, "note")] == [f"{NOTE} 1", f"{NOTE} 2"]
+    changed = table(result, "change")
+    assert {row["change"] for row in changed} == {"max_ack_pending_msgs 1000 → 3"}
+    assert {row["consumer"] for row in changed} <= {"settlement", "risk-score"}
     of_first = {name: [row for row in table(result, name) if row.get("session") == first.name]
                 for name in result["tables"]}  # fmt: skip
     (gap,) = (row for row in of_first["availability"] if row["kind"] == "gap")

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from benchmarks._bench_run import bench_records
-from benchmarks._fleet import Plan, advisory
+from benchmarks._fleet import Fault, Plan, advisory
 from benchmarks._sessions import records, write_records
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.bench.latency import LatencyCounts, from_latencies
@@ -31,8 +31,8 @@ CHANGED, UNCHANGED, FILTERED = 5, 6, 7
 """Consumers that get messages again: after a change of the configuration, and without one."""
 REPEATED = range(120, 200)
 CHANGED_TICK = 110
-SHRINKING, FULL = 4, 2
-"""Streams: one that loses messages, one at its limit."""
+SHRINKING, FULL, IDLE = 4, 2, 3
+"""Streams: one that loses messages, one at its limit, one where nothing happens."""
 
 TORN_LINES_COUNT, UNKNOWN_LINES_COUNT, CORRUPT_SEGMENTS_COUNT = 2, 1, 1
 
@@ -120,7 +120,7 @@ def _streams(columns: StreamColumns, tick: int) -> StreamColumns:
 
 def write_troubled(folder: Path, started_at_us: int) -> Path:
     """Write the session."""
-    plan = Plan(8, 10, 400, seed=3, started_at_us=started_at_us)
+    plan = Plan(8, 10, 400, seed=3, started_at_us=started_at_us, faults=(Fault("idle", IDLE, 0),))
     (configured,) = (r for r in records(plan) if isinstance(r, Configured))
     extra = tuple(_extra(started_at_us, configured.consumers))
     trouble = Trouble(replace(plan, extra=extra))
@@ -133,7 +133,9 @@ def _extra(start_us: int, consumers: tuple[ConsumerConfiguration, ...]) -> Itera
 
     changed = consumers[CHANGED]
     yield Configured(at(1), (), (changed,))
-    yield Configured(at(CHANGED_TICK), (), (replace(changed, config_json='{"v":2}'),))
+    yield Configured(
+        at(CHANGED_TICK), (), (replace(changed, max_ack_pending_msgs=500, config_json='{"v":2}'),)
+    )
     yield Configured(at(390), (), (replace(changed, config_json='{"v":3}'),))
     yield LinkChanged(at(300), "reconnecting", "the server went away")
     yield LinkChanged(at(305), "connecting", None)

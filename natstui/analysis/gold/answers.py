@@ -17,11 +17,19 @@ from natstui.analysis.gold import (
     verdict,
 )
 from natstui.analysis.gold.answer import Answer
+from natstui.analysis.gold.questions import (
+    account_full,
+    changes,
+    delays,
+    hours,
+    idle,
+    redelivery_cost,
+)
 from natstui.analysis.gold.telling import picture
 
 _FILES = (
-    session, rates, compare, stuck, lag, redelivery, ack_time, availability, capacity, bench,
-    picture,
+    session, rates, hours, compare, changes, stuck, lag, delays, redelivery, redelivery_cost,
+    ack_time, availability, capacity, account_full, idle, bench, picture,
 )  # fmt: skip
 _OTHERS: tuple[Answer, ...] = tuple(answer for file in _FILES for answer in file.ANSWERS)
 

@@ -49,7 +49,8 @@ GIVEN_UP = "max_deliver"
 """The advisory that says that a message was delivered too often, and is not any more."""
 TERMINATED = "terminated"
 """The advisory that says the same because the client wanted it."""
-_ELECTED = ("stream_leader_elected", "consumer_leader_elected")
+ELECTED = ("stream_leader_elected", "consumer_leader_elected")
+"""The advisories that tell of a new leader."""
 
 
 def redelivery(silver: Silver, consumer_rate: DataFrame) -> DataFrame:
@@ -82,7 +83,7 @@ def hot_spot(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds) -
     around = silver.advisory.groupBy("session", "stream", "consumer", bucket).agg(
         F.count_if(F.col("kind") == "nak").alias("naks_count"),
         F.count_if(F.col("kind") == GIVEN_UP).alias("given_up_count"),
-        F.count_if(F.col("kind").isin(*_ELECTED)).alias("own_count"),
+        F.count_if(F.col("kind").isin(*ELECTED)).alias("own_count"),
     )
     of_consumer = around.where(F.col("consumer").isNotNull())
     rows = rows.join(

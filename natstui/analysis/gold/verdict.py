@@ -75,7 +75,7 @@ def ranked(findings: DataFrame) -> DataFrame:
 
     They are told in the order of their harm.
     """
-    rows = together(findings)
+    rows = _causes(together(findings))
     of_kind = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
@@ -89,6 +89,14 @@ def ranked(findings: DataFrame) -> DataFrame:
     harms = F.array(*(F.lit(harm) for harm in HARMS))
     order = Window.orderBy(F.array_position(harms, F.col("harm")), *heaviest)
     return VERDICT.contract(top.withColumn("rank_count", F.row_number().over(order)))
+
+
+def _causes(rows: DataFrame) -> DataFrame:
+    """Leave out that a consumer fell behind where it is told why: it was stuck."""
+    of_it = Window.partitionBy("subject", "session")
+    stuck = F.bool_or(F.col("kind") == "stuck").over(of_it)
+    rows = rows.withColumn("stuck", stuck)
+    return rows.where(~((F.col("kind") == "lag") & F.col("stuck"))).drop("stuck")
 
 
 def _advised(name: str) -> Column:

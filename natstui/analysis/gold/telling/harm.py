@@ -87,6 +87,35 @@ ADVISED: dict[tuple[str, str], Advised] = {
         "blind", "", "Check whether the machine that recorded slept, or had too much to do."
     ),
     ("capacity", "capacity"): _of("lost", streams.S_NEAR),
+    ("capacity", "account"): _of("lost", account.A_STORAGE_NEAR),
+    ("hour", "hour"): Advised(
+        "none", "", "Look at that hour first: every table and chart says what was in it."
+    ),
+    ("idle", "idle"): Advised(
+        "wasteful", "",
+        "Check who needs them: the table of idle streams and consumers has them all. Delete what "
+        "nobody needs.",
+    ),
+    **{
+        ("change", trouble): Advised(
+            harm, "",
+            "Check whether the change was meant: `natstui` shows the configuration as it is, and "
+            "a change made here can be undone.",
+        )
+        for trouble, harm in (("stuck", "stuck"), ("lagging", "late"), ("redelivery", "wasteful"))
+    },
+    ("delay", "bursts"): Advised(
+        "late", "",
+        "Check whether the backlog may wait so long. More consumers share the work, or limit the "
+        "rate of the publishers.",
+    ),
+    ("delay", "repeats"): Advised(
+        "late", "",
+        "Check why messages come again: whatever is delivered twice keeps new ones waiting.",
+    ),
+    ("delay", "elections"): Advised(
+        "late", "", "Check why leaders change: the log of the servers, and the network.",
+    ),
     ("benchmark", "benchmark"): Advised(
         "lost", "",
         "Check the errors of its workers, and whether the stream had room for its messages.",

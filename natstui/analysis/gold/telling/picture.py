@@ -95,8 +95,9 @@ def _worst(given: Given) -> DataFrame:
     return rows.select("series_id", "rank_count")
 
 
-def _bucket() -> Column:
-    return F.col("at_us") - F.pmod(F.col("at_us"), F.col("width_s") * 1_000_000)
+def bucket_of(name: str) -> Column:
+    """Return the start of the bucket, `width_s` wide, that a moment lies in."""
+    return F.col(name) - F.pmod(F.col(name), F.col("width_s") * 1_000_000)
 
 
 def _per_s(name: str) -> Column:
@@ -106,7 +107,9 @@ def _per_s(name: str) -> Column:
 
 
 def _consumers(samples: DataFrame, widths: DataFrame) -> DataFrame:
-    rows = samples.join(F.broadcast(widths), "session").withColumn("bucket_at_us", _bucket())
+    rows = samples.join(F.broadcast(widths), "session").withColumn(
+        "bucket_at_us", bucket_of("at_us")
+    )
     repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
     return rows.groupBy(*_BUCKET).agg(
         _per_s("delivered_msgs").alias("delivered_per_s"),
@@ -120,7 +123,7 @@ def _published(silver: Silver, widths: DataFrame) -> DataFrame:
     samples = silver.stream_sample
     counts = samples.groupBy("session").agg(F.count_distinct("series_id").alias("members"))
     rows = samples.join(F.broadcast(counts), "session").join(F.broadcast(widths), "session")
-    rows = rows.withColumns({"bucket_at_us": _bucket(), "rank_count": F.lit(0)})
+    rows = rows.withColumns({"bucket_at_us": bucket_of("at_us"), "rank_count": F.lit(0)})
     return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
 
 

@@ -1,0 +1,166 @@
+"""Answer 10: when the account is full at the growth of the session, with an interval.
+
+The session is cut into twelve parts of equal length. How much their growth differs from part to
+part says how sure the growth of the whole is.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, finding
+from natstui.analysis.gold.comparing.statistics import t_quantile
+from natstui.analysis.section import Section
+from natstui.analysis.silver.layer import Silver
+from natstui.analysis.tables import SESSION, Table, columns
+
+PARTS_COUNT = 12
+LEAST_PARTS = 4
+SURE = 0.95
+"""Chance that the true growth is in the interval."""
+_FURTHEST_S = 100 * 365 * 86_400
+_TOLD_S = 30 * 86_400
+"""A limit that is reached later is in the table, and no finding."""
+
+ACCOUNT_FULL = Table(
+    "account_full",
+    "When the storage and the memory of the account are full at the growth of the session.",
+    columns(
+        SESSION,
+        ("what", "string", "storage or memory"),
+        ("used_bytes", "bigint", "Used at the end"),
+        ("limit_bytes", "bigint", "Limit; null is unlimited"),
+        ("growth_bytes_per_s", "double", "Change over the time recorded"),
+        ("low_bytes_per_s", "double", "The true growth is hardly below this (95 % sure)"),
+        ("high_bytes_per_s", "double", "The true growth is hardly above this (95 % sure)"),
+        ("full_at_us", "bigint", "When it is full at this growth; null is never"),
+        ("earliest_at_us", "bigint", "The earliest of the interval; null is never"),
+        ("latest_at_us", "bigint", "The latest of the interval; null is never, or not known"),
+        ("parts_count", "bigint", "Parts of the session that the interval comes from"),
+        ("end_at_us", "bigint", "The last poll: from here on it is a forecast"),
+    ),
+)
+_LIMITS = {"storage": "max_storage_bytes", "memory": "max_memory_bytes"}
+
+
+def account_full(silver: Silver) -> DataFrame:
+    """Return the table `account_full`."""
+    storage, memory = (_forecast(silver.poll, what) for what in _LIMITS)
+    return ACCOUNT_FULL.contract(storage.unionAll(memory))
+
+
+def _forecast(poll: DataFrame, what: str) -> DataFrame:
+    used = F.col(f"{what}_bytes")
+    polls = poll.where(used.isNotNull()).withColumnsRenamed(
+        {f"{what}_bytes": "used_bytes", _LIMITS[what]: "limit_bytes"}
+    )
+    whole, order = Window.partitionBy("session"), Window.partitionBy("session").orderBy("mono_us")
+    first, last = F.min("mono_us").over(whole), F.max("mono_us").over(whole)
+    number = F.floor((F.col("mono_us") - first) * PARTS_COUNT / (last - first))
+    polls = polls.select(
+        "session", "at_us", "mono_us", "used_bytes", "limit_bytes",
+        F.least(number, F.lit(PARTS_COUNT - 1)).alias("part"),
+        (F.col("used_bytes") - F.lag("used_bytes").over(order)).alias("grown_bytes"),
+        ((F.col("mono_us") - F.lag("mono_us").over(order)) / 1e6).alias("elapsed_s"),
+    )  # fmt: skip
+    parts = polls.groupBy("session", "part").agg(
+        F.sum("grown_bytes").alias("grown_bytes"),
+        F.sum("elapsed_s").alias("elapsed_s"),
+        F.max_by(F.struct("at_us", "used_bytes", "limit_bytes"), "mono_us").alias("newest"),
+    )
+    # A session of one poll has no time in it.
+    growth = F.when(F.col("elapsed_s") > 0, F.col("grown_bytes") / F.col("elapsed_s"))
+    rows = (
+        parts.withColumn("growth", growth)
+        .groupBy("session")
+        .agg(
+            F.max_by("newest", "part").alias("newest"),
+            (F.sum("grown_bytes") / F.nullif(F.sum("elapsed_s"), F.lit(0.0))).alias(
+                "growth_bytes_per_s"
+            ),
+            F.stddev_samp("growth").alias("spread"),
+            F.count("growth").alias("parts_count"),
+        )
+    )
+    return _with_moments(rows.select("*", "newest.*").withColumn("what", F.lit(what)))
+
+
+def _with_moments(rows: DataFrame) -> DataFrame:
+    count = F.col("parts_count")
+    quantiles = F.array(
+        *(F.lit(t_quantile((1 + SURE) / 2, n - 1)) for n in range(LEAST_PARTS, PARTS_COUNT + 1))
+    )
+    reach = F.when(
+        count >= LEAST_PARTS,
+        F.get(quantiles, (count - LEAST_PARTS).cast("int")) * F.col("spread") / F.sqrt(count),
+    )
+    growth = F.col("growth_bytes_per_s")
+    rows = rows.withColumns(
+        {
+            "low_bytes_per_s": growth - reach,
+            "high_bytes_per_s": growth + reach,
+            "end_at_us": F.col("at_us"),
+        }
+    )
+    moments = {
+        "full_at_us": "growth_bytes_per_s",
+        "earliest_at_us": "high_bytes_per_s",
+        "latest_at_us": "low_bytes_per_s",
+    }
+    return rows.withColumns({name: _full_at_us(pace) for name, pace in moments.items()})
+
+
+def _full_at_us(pace: str) -> Column:
+    room = F.col("limit_bytes") - F.col("used_bytes")
+    left_s = F.when(room <= 0, F.lit(0.0)).when(F.col(pace) > 0, room / F.col(pace))
+    near = F.when(
+        left_s <= _FURTHEST_S, F.col("at_us") + F.round(left_s).cast("bigint") * 1_000_000
+    )
+    return F.when(F.col(pace).isNotNull(), near)
+
+
+def soon_full(rows: DataFrame) -> DataFrame:
+    """Return findings about accounts that are full soon, where that is more than a guess."""
+    # The finding is about the whole session: it neither begins nor ends at these moments.
+    rows = rows.withColumnRenamed("end_at_us", "polled_at_us")
+    left_s = (F.col("full_at_us") - F.col("polled_at_us")) / 1e6
+    rows = rows.where((left_s <= _TOLD_S) & F.col("earliest_at_us").isNotNull())
+    weight = F.when(left_s < 3600, 74).when(left_s < 86_400, 57).otherwise(38)
+    full = F.concat(
+        F.lit("at this growth its "), "what", F.lit(" is full on "), moment("full_at_us")
+    )
+    sentence = F.when(left_s <= 0, F.concat(F.lit("its "), "what", F.lit(" is full"))).otherwise(
+        full
+    )
+    latest = F.coalesce(moment("latest_at_us"), F.lit("never"))
+    evidence = F.concat(
+        F.lit("between "), moment("earliest_at_us"), F.lit(" and "), latest,
+        F.lit(f" ({SURE * 100:.0f} % sure), "),
+        F.format_string("%.0f bytes a second more", "growth_bytes_per_s"),
+        F.format_string(", %d of %d bytes used", "used_bytes", "limit_bytes"),
+    )  # fmt: skip
+    words, account = (sentence, evidence), F.lit("account")
+    return finding(rows, "capacity", account, weight, words, account)
+
+
+def moment(name: str) -> Column:
+    """Return a moment in UTC as text, as `units.moment_text` writes it, without its seconds."""
+    return F.date_format(F.timestamp_micros(name), "yyyy-MM-dd HH:mm 'UTC'")
+
+
+ANSWERS = (
+    Answer(
+        ACCOUNT_FULL,
+        lambda given: account_full(given.silver),
+        findings=(soon_full,),
+        section=Section(
+            "When the account is full",
+            ("session", "what", "used_bytes", "limit_bytes", "growth_bytes_per_s", "full_at_us",
+             "earliest_at_us", "latest_at_us"),
+            "The account's use was not recorded.",
+        ),
+        sorted_by=("session", "-what"),
+        most_rows_count=50,
+    ),
+)  # fmt: skip

@@ -1,0 +1,118 @@
+"""Answer 11: which hour was the worst, by what was lost, stuck, late and done in vain in it."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, Given, finding
+from natstui.analysis.gold.questions.account_full import moment
+from natstui.analysis.gold.redelivery import GIVEN_UP
+from natstui.analysis.section import Section
+from natstui.analysis.tables import SESSION, Table, columns
+from natstui.model.findings.catalogue.consumers import PAUSED
+
+HOUR_US = 3_600_000_000
+_LONGEST_US = 400 * 24 * HOUR_US
+"""A span that is longer comes of a moment that nobody can have measured."""
+
+HOUR = Table(
+    "hour",
+    "The hours of each session, the worst first: lost, then stuck, then late, then in vain.",
+    columns(
+        SESSION,
+        ("hour_at_us", "bigint", "When the hour began"),
+        ("worst_count", "bigint", "1 for the worst"),
+        ("given_up_count", "bigint", "Messages given up in it"),
+        ("stuck_s", "double", "Time stuck, of all consumers together; paused ones do not count"),
+        ("behind_s", "double", "Time behind in long stretches, of all consumers together"),
+        ("repeated_msgs", "bigint", "Messages delivered again: at least"),
+        ("polls_count", "bigint", "Polls in it: a first and a last hour is seldom whole"),
+    ),
+)
+_KEYS = ["session", "hour_at_us"]
+
+
+def hour(given: Given) -> DataFrame:
+    """Return the table `hour`."""
+    silver = given.silver
+    stuck = given.gold("stuck").where(F.col("cause") != PAUSED.word)
+    given_up = silver.advisory.where(F.col("kind") == GIVEN_UP)
+    given_up = given_up.groupBy("session", _hour("at_us")).agg(
+        F.count("*").alias("given_up_count")
+    )
+    repeated = given.gold("consumer_rate").groupBy("session", _hour("bucket_at_us"))
+    repeated = repeated.agg(F.sum("repeated_msgs").alias("repeated_msgs"))
+    rows = silver.poll.groupBy("session", _hour("at_us")).agg(F.count("*").alias("polls_count"))
+    for part in (
+        given_up,
+        _spent(stuck, "stuck_us"),
+        _spent(given.gold("lag_period"), "behind_us"),
+        repeated,
+    ):
+        rows = rows.join(F.broadcast(part), _KEYS, "left")
+    harms = ["given_up_count", "stuck_us", "behind_us", "repeated_msgs"]
+    rows = rows.na.fill(0, harms)
+    worst = Window.partitionBy("session").orderBy(
+        *(F.col(name).desc() for name in harms), "hour_at_us"
+    )
+    return HOUR.contract(
+        rows.withColumns(
+            {
+                "worst_count": F.row_number().over(worst),
+                "stuck_s": F.col("stuck_us") / 1e6,
+                "behind_s": F.col("behind_us") / 1e6,
+            }
+        )
+    )
+
+
+def _hour(name: str) -> Column:
+    return (F.col(name) - F.pmod(F.col(name), F.lit(HOUR_US))).alias("hour_at_us")
+
+
+def _spent(spans: DataFrame, name: str) -> DataFrame:
+    """Return the time of spans in each hour, of all of them together."""
+    start, end = F.col("start_at_us"), F.col("end_at_us")
+    spans = spans.where((end >= start) & (end - start <= _LONGEST_US))
+    hours = F.explode(F.sequence(_hour("start_at_us"), end, F.lit(HOUR_US)))
+    rows = spans.select("session", "start_at_us", "end_at_us", hours.alias("hour_at_us"))
+    until = F.least(end, F.col("hour_at_us") + HOUR_US)
+    spent = until - F.greatest(start, F.col("hour_at_us"))
+    return rows.groupBy(*_KEYS).agg(F.sum(spent).alias(name))
+
+
+def worst_hour(hours: DataFrame) -> DataFrame:
+    """Return which hour of a longer session was the worst, if anything was wrong in it."""
+    counts = hours.groupBy("session").agg(F.count("*").alias("hours_count"))
+    rows = hours.join(F.broadcast(counts), "session")
+    bad = (F.col("given_up_count") > 0) | (F.col("stuck_s") + F.col("behind_s") > 0)
+    bad |= F.col("repeated_msgs") > 0
+    rows = rows.where((F.col("worst_count") == 1) & (F.col("hours_count") > 1) & bad)
+    rows = rows.withColumns(
+        {"start_at_us": F.col("hour_at_us"), "end_at_us": F.col("hour_at_us") + HOUR_US}
+    )
+    sentence = F.concat(F.lit("the worst hour began at "), moment("hour_at_us"))
+    evidence = F.format_string(
+        "%d messages given up, consumers %.0f s stuck and %.0f s behind, %d messages repeated",
+        "given_up_count", "stuck_s", "behind_s", "repeated_msgs",
+    )  # fmt: skip
+    return finding(rows, "hour", F.col("session"), F.lit(30), (sentence, evidence))
+
+
+ANSWERS = (
+    Answer(
+        HOUR,
+        hour,
+        needs=("consumer_rate", "stuck", "lag_period"),
+        findings=(worst_hour,),
+        section=Section(
+            "Worst hours",
+            ("session", "worst_count", "hour_at_us", "given_up_count", "stuck_s", "behind_s",
+             "repeated_msgs", "polls_count"),
+            "Nothing was polled.",
+        ),
+        sorted_by=("session", "worst_count"),
+        most_rows_count=48,
+    ),
+)  # fmt: skip

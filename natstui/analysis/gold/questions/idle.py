@@ -1,0 +1,118 @@
+"""Answer 13: which streams and consumers did nothing as long as they were watched."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer, Given, counted, finding
+from natstui.analysis.section import Section
+from natstui.analysis.tables import SESSION, Table, columns
+
+_TOLD_AFTER_S = 86_400
+"""Something that did nothing for so long is a finding; all others are in the table."""
+
+IDLE = Table(
+    "idle",
+    "Streams that stored and delivered nothing, and consumers without anything to do.",
+    columns(
+        SESSION,
+        ("stream", "string", "Name of the stream"),
+        ("consumer", "string", "Name of the consumer; null for a stream"),
+        ("created_at_us", "bigint", "When the stream or consumer was created"),
+        ("watched_s", "double", "Time over which changes are known"),
+        ("last_at_us", "bigint", "Its last message or delivery ever; null is none"),
+        ("idle_s", "double", "From then, or from its creation, to its last sample"),
+        ("stored_msgs", "bigint", "Messages that a stream keeps; null for a consumer"),
+        ("stored_bytes", "bigint", "Bytes that a stream keeps; null for a consumer"),
+    ),
+)
+
+
+def idle(given: Given) -> DataFrame:
+    """Return the table `idle`."""
+    rates = given.gold("consumer_rate").groupBy("session", "stream", "consumer", "created_at_us")
+    rates = rates.agg(
+        F.first("series_id").alias("series_id"),
+        F.sum("covered_s").alias("watched_s"),
+        (F.coalesce(F.sum("delivered_msgs"), F.lit(0))).alias("delivered_msgs"),
+        (F.coalesce(F.sum("settled_msgs"), F.lit(0))).alias("settled_msgs"),
+        (F.max("pending_max_msgs") + F.max("ack_pending_max_msgs")).alias("waiting_msgs"),
+        F.max("last_at_us").alias("sampled_at_us"),
+    )
+    busy = F.col("delivered_msgs") + F.col("settled_msgs") + F.col("waiting_msgs") > 0
+    consumers = rates.where((F.col("watched_s") > 0) & ~busy)
+    read_from = rates.where(F.col("delivered_msgs") > 0).select("session", "stream").distinct()
+    streams = (
+        given.gold("stream_rate")
+        .groupBy("session", "stream", "created_at_us")
+        .agg(
+            F.first("series_id").alias("series_id"),
+            F.sum("covered_s").alias("watched_s"),
+            F.coalesce(F.sum("published_msgs"), F.lit(0)).alias("published_msgs"),
+            F.max("last_at_us").alias("sampled_at_us"),
+            F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
+            F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
+        )
+    )
+    streams = streams.where((F.col("watched_s") > 0) & (F.col("published_msgs") == 0))
+    streams = streams.join(F.broadcast(read_from), ["session", "stream"], "left_anti")
+    nothing = F.lit(None)
+    streams = _since(streams.withColumn("consumer", nothing.cast("string")),
+                     given.silver.stream_sample, "last_at_us")  # fmt: skip
+    consumers = consumers.withColumns(
+        {name: nothing.cast("bigint") for name in ("stored_msgs", "stored_bytes")}
+    )
+    consumers = _since(consumers, given.silver.consumer_sample, "delivered_at_us")
+    return IDLE.contract(streams.unionAll(consumers))
+
+
+def _since(rows: DataFrame, samples: DataFrame, last: str) -> DataFrame:
+    """Add when they did something last, which the server says."""
+    wanted = F.broadcast(rows.select("series_id"))
+    told = samples.join(wanted, "series_id", "left_semi").groupBy("series_id")
+    told = told.agg(F.max(last).alias("last_at_us"))
+    rows = rows.join(F.broadcast(told), "series_id", "left")
+    since: Column = F.coalesce("last_at_us", "created_at_us")
+    rows = rows.withColumn("idle_s", (F.col("sampled_at_us") - since) / 1e6)
+    return rows.select([column.name for column in IDLE.columns])
+
+
+def unused(rows: DataFrame) -> DataFrame:
+    """Return one finding for each session with streams or consumers that nobody needs."""
+    rows = rows.where(F.col("idle_s") >= _TOLD_AFTER_S)
+    is_stream = F.col("consumer").isNull()
+    rows = rows.groupBy("session").agg(
+        F.count_if(is_stream).alias("streams_count"),
+        F.count_if(~is_stream).alias("consumers_count"),
+        F.coalesce(F.sum("stored_bytes"), F.lit(0)).alias("stored_bytes"),
+        F.max("idle_s").alias("idle_s"),
+    )
+    sentence = F.concat(
+        counted(F.col("streams_count"), "stream"), F.lit(" and "),
+        counted(F.col("consumers_count"), "consumer"), F.lit(" did nothing for a day or longer"),
+    )  # fmt: skip
+    evidence = F.format_string(
+        "the longest for %.0f days; the streams keep %d bytes",
+        F.col("idle_s") / 86_400, F.col("stored_bytes"),
+    )  # fmt: skip
+    return finding(rows, "idle", F.lit("account"), F.lit(26), (sentence, evidence))
+
+
+ANSWERS = (
+    Answer(
+        IDLE,
+        idle,
+        needs=("consumer_rate", "stream_rate"),
+        findings=(unused,),
+        section=Section(
+            "Idle streams and consumers",
+            ("session", "stream", "consumer", "idle_s", "last_at_us", "stored_msgs",
+             "stored_bytes"),
+            "Everything did something.",
+            optional=True,
+        ),
+        sorted_by=("-idle_s", "session", "stream", "consumer"),
+        most_rows_count=50,
+    ),
+)  # fmt: skip

@@ -1,0 +1,65 @@
+"""Answer 12: what redelivery costs, in messages and bytes."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import Answer
+from natstui.analysis.section import Section
+from natstui.analysis.tables import SESSION, Table, columns
+
+REDELIVERY_COST = Table(
+    "redelivery_cost",
+    "What was sent again from each stream, and how many bytes that are.",
+    columns(
+        SESSION,
+        ("stream", "string", "Name of the stream"),
+        ("consumers_count", "bigint", "Consumers that got messages again"),
+        ("delivered_msgs", "bigint", "Deliveries to all of its consumers"),
+        ("repeated_msgs", "bigint", "Of these, repeats: at least"),
+        ("repeated_share", "double", "Repeated per delivery; null without deliveries"),
+        ("message_bytes", "double", "A message of the stream, as it is stored, on average"),
+        ("repeated_bytes", "double", "Sent again, at that size: an estimate"),
+    ),
+)
+
+
+def redelivery_cost(redelivery: DataFrame, capacity: DataFrame) -> DataFrame:
+    """Return the table `redelivery_cost`."""
+    rows = redelivery.groupBy("session", "stream").agg(
+        F.count_if(F.col("repeated_msgs") > 0).alias("consumers_count"),
+        F.sum("delivered_msgs").alias("delivered_msgs"),
+        F.sum("repeated_msgs").alias("repeated_msgs"),
+    )
+    # Of a stream that was made again, the newest one.
+    sizes = capacity.groupBy("session", "stream").agg(
+        F.max_by("message_bytes", "created_at_us").alias("message_bytes")
+    )
+    rows = rows.join(F.broadcast(sizes), ["session", "stream"], "left")
+    repeated, delivered = F.col("repeated_msgs"), F.col("delivered_msgs")
+    return REDELIVERY_COST.contract(
+        rows.withColumns(
+            {
+                "repeated_share": F.when(delivered > 0, repeated / delivered),
+                "repeated_bytes": repeated * F.col("message_bytes"),
+            }
+        )
+    )
+
+
+ANSWERS = (
+    Answer(
+        REDELIVERY_COST,
+        lambda given: redelivery_cost(given.gold("redelivery"), given.gold("capacity")),
+        needs=("redelivery", "capacity"),
+        section=Section(
+            "Cost of redelivery",
+            ("session", "stream", "consumers_count", "delivered_msgs", "repeated_msgs",
+             "repeated_share", "message_bytes", "repeated_bytes"),
+            "No consumers.",
+        ),
+        sorted_by=("-repeated_bytes", "session", "stream"),
+        most_rows_count=50,
+    ),
+)  # fmt: skip

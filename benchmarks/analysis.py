@@ -13,7 +13,7 @@ import sys
 import tempfile
 import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from benchmarks._fleet import Plan
@@ -22,7 +22,10 @@ from benchmarks._sessions import write_session
 TICK_S = os.sysconf("SC_CLK_TCK")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 HOUR_SAMPLES_COUNT = 3600 * 1000
-WALL_LIMIT_S = 60
+WALL_LIMIT_S = 40
+MANY_COUNT = 200
+MANY_LIMIT_S = 60
+ONE_MORE_LIMIT_S = 20
 SMALL_LIMIT_S = 15
 AGAIN_LIMIT_S = 1
 MEMORY_LIMIT_MIB = 2048
@@ -190,6 +193,20 @@ def _changes(file: Path) -> bool:
     return file.stat().st_mtime_ns != before.st_mtime_ns
 
 
+def _many(root: Path, classes: str) -> None:
+    """Analyse many small sessions, and one more."""
+    for number in range(MANY_COUNT + 1):
+        session = write_session(root / "many" / f"{number:04d}", replace(SMALL, seed=number + 1))
+        if number == MANY_COUNT - 1:
+            all_ = measured(session.parent / "*", root / "out200", classes)
+    more = measured(root / "many" / "*", root / "out200", classes)
+    files_count = sum(1 for _ in (root / "out200").rglob("*.parquet"))
+    print(f"{MANY_COUNT} sessions of 40 s: {all_.wall_s:.1f} s wall  {all_.cpu_s:.1f} s CPU"
+          f"  (limit {MANY_LIMIT_S} s), {files_count:,} Parquet files")  # fmt: skip
+    print(f"  and one more     {more.wall_s:6.1f} s wall  {more.cpu_s:6.1f} s CPU"
+          f"  (limit {ONE_MORE_LIMIT_S} s)", flush=True)  # fmt: skip
+
+
 def main() -> None:
     """Measure one hour, and ten when asked."""
     with tempfile.TemporaryDirectory(prefix="natstui-bench-") as place:
@@ -198,6 +215,7 @@ def main() -> None:
         print(f"40 s of 8 consumers, no classes kept: {small.wall_s:.1f} s wall"
               f"  {small.cpu_s:.1f} s CPU  (limit {SMALL_LIMIT_S} s)", flush=True)  # fmt: skip
         classes = _first_run(root)
+        _many(root, classes)
         hour = write_session(root / "hour", Plan())
         samples_count = HOUR_SAMPLES_COUNT
         print(f"bronze: {bronze_us(hour, samples_count):.2f} µs of CPU per consumer sample"

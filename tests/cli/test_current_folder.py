@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import shutil
 import subprocess
 import sys
@@ -91,10 +93,22 @@ def plot(_server: Broker, _folder: Path) -> None:
     assert asyncio.run(draw())
 
 
+def several(server: Broker, folder: Path) -> None:
+    contexts = folder.parent / "nats" / "context"
+    contexts.mkdir(parents=True)
+    for name in ("a", "b"):
+        (contexts / f"{name}.json").write_text(json.dumps({"url": server.url}))
+    words = own_program("natstui", "watch", "--once", "--json", "--context", "a,b")
+    found = {**os.environ, "XDG_CONFIG_HOME": str(folder.parent)}
+    done = subprocess.run(words, capture_output=True, text=True, env=found)
+    assert done.returncode == 0, done.stderr
+
+
 CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
     "natstui.bench.worker.process": bench,
     "natstui.analysis.job": analyze,
     "natstui engine": engine,
+    "natstui watch": several,
     "natstui.jetstream.testbed.shop.process": demo,
     "natstui.tui.kit.chart.process": plot,
 }

@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
-from natstui.cli.options import connection_options, interval_seconds
+from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
     from natstui.cli.watch.json_lines import Row
+    from natstui.cli.watch.several import System
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
@@ -45,10 +47,9 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option(
     "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
 )
-@connection_options
+@connection_flags
 def watch(
-    settings: Settings,
-    connection: Connection,
+    flags: ConnectionFlags,
     once: bool,
     as_json: bool,
     interval: str | None,
@@ -57,33 +58,107 @@ def watch(
     """Print streams, consumers, account and server as they change.
 
     With --json, each poll prints an object per stream and consumer that it saw. With --once, the
-    exit code tells whether everything could be read.
+    exit code tells whether everything could be read. With --json, --context A,B,C watches
+    several systems (or --profile A,B,C), each in a process of its own; every line names its
+    system, and one that hangs or dies disturbs no other.
     """
+    if once and metrics is not None:
+        raise UsageError("--metrics serves for as long as one watches: leave --once out")
+    if "," in (flags.context or "") or "," in (flags.profile or ""):
+        _watch_several(flags, once=once, as_json=as_json, interval=interval, metrics=metrics)
+    settings, connection = flags.resolve()
+    write = _write_json if as_json else _write_text
+    _leaving_well(
+        lambda: _watch_one(settings, connection, write, interval, metrics, once=once), once=once
+    )
+
+
+def _watch_one(
+    settings: Settings,
+    connection: Connection,
+    write: Callable[[Iterable[Row]], None],
+    interval: str | None,
+    metrics: str | None,
+    *,
+    once: bool,
+) -> None:
     import asyncio
 
     from natstui.cli.metrics.serving import metrics_at
     from natstui.cli.watch.run import Collector, watch_on, watch_once
 
-    if once and metrics is not None:
-        raise UsageError("--metrics serves for as long as one watches: leave --once out")
     monitor = settings.monitor
     interval_s = interval_seconds(interval) if interval else monitor.interval_s
-    write = _write_json if as_json else _write_text
+    if once:
+        asyncio.run(watch_once(connection, interval_s, write))
+        return
+    budget, only_new = monitor.max_requests_per_s, write is _write_json
+    collector = Collector()
+    with metrics_at(metrics, "--metrics", lambda: collector.state):
+        asyncio.run(watch_on(connection, interval_s, budget, write, only_new, collector))
+
+
+def _watch_several(
+    flags: ConnectionFlags, *, once: bool, as_json: bool, interval: str | None, metrics: str | None
+) -> NoReturn:
+    """Watch several systems until they are left, and exit."""
+    import asyncio
+
+    from natstui.cli.watch.several import watch_several
+
+    systems = _systems(flags)
+    for flag, given, why in (
+        ("--server", flags.server is not None, "names one system"),
+        ("--metrics", metrics is not None, "serves one system"),
+    ):
+        if given:
+            raise UsageError(f"{flag} {why}: leave it out to watch several")
+    if not as_json:
+        raise UsageError("several systems are told apart in --json only")
+    for system in systems:
+        # What is wrong with one is said now, and not again and again.
+        replace(flags, **{system.flag: system.name}).resolve()
+    words = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
+    if interval is not None:
+        interval_seconds(interval)
+    words += ["--config", flags.config] if flags.config else []
+    code = 0
+
+    def work() -> None:
+        nonlocal code
+        code = asyncio.run(watch_several(systems, words, _write, _complain, once=once))
+
+    _leaving_well(work, once=once)
+    sys.exit(code)
+
+
+def _systems(flags: ConnectionFlags) -> list[System]:
+    """Return the systems that flags name; raises UsageError when they name none, or two ways."""
+    from natstui.cli.watch.several import System
+
+    if flags.context is not None and flags.profile is not None:
+        raise UsageError("--context and --profile: give one of them to watch several systems")
+    flag: Literal["context", "profile"] = "context" if flags.context is not None else "profile"
+    names = (flags.context or flags.profile or "").split(",")
+    if "" in names:
+        raise UsageError(f"--{flag}: a name is empty")
+    return [System(name, flag) for name in dict.fromkeys(names)]
+
+
+def _leaving_well(work: Callable[[], None], *, once: bool) -> None:
+    """Watch until somebody has had enough of it."""
     try:
-        if once:
-            asyncio.run(watch_once(connection, interval_s, write))
-            return
-        budget = monitor.max_requests_per_s
-        collector = Collector()
-        with metrics_at(metrics, "--metrics", lambda: collector.state):
-            watching = watch_on(connection, interval_s, budget, write, as_json, collector)
-            asyncio.run(watching)
+        work()
     except KeyboardInterrupt:
         # Ctrl-C is how one leaves a monitor; with --once it leaves a set incomplete.
         sys.exit(_INTERRUPTED if once else 0)
     except BrokenPipeError:
         # The reader has closed the pipe; what Python still flushes is thrown away.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _complain(sentence: str) -> None:
+    click.echo(f"natstui: {sentence}", err=True)
 
 
 def _write_json(rows: Iterable[Row]) -> None:

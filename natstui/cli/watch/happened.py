@@ -66,6 +66,23 @@ class AdvisoryRow:
 HappenedRow = RemovedRow | UnavailableRow | RestoredRow | AdvisoryRow
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SystemRow:
+    """What became of the process that watches one of several systems."""
+
+    schema: Literal[1] = 1
+    kind: Literal["system"] = "system"
+    system: str
+    """Its context or profile."""
+    at_us: int
+    state: Literal["started", "ended"]
+    """One that ended is started again after 2 s."""
+    reason: str | None
+    """What it said last, if it said why."""
+    exit_code: int | None
+    """How it ended; below zero: by that signal."""
+
+
 def happened_rows(
     before: State, record: Record, after: State
 ) -> Iterator[HappenedRow | ServerRow]:

@@ -10,7 +10,13 @@ from typing import get_args
 import msgspec
 
 from natstui.cli.watch.consumers import ConsumerRow
-from natstui.cli.watch.happened import AdvisoryRow, RemovedRow, RestoredRow, UnavailableRow
+from natstui.cli.watch.happened import (
+    AdvisoryRow,
+    RemovedRow,
+    RestoredRow,
+    SystemRow,
+    UnavailableRow,
+)
 from natstui.cli.watch.server import AccountRow, ServerRow
 from natstui.cli.watch.streams import StreamRow
 from natstui.model.live.snapshot import Peer, Upstream
@@ -31,7 +37,10 @@ Row = (
 )
 
 
-def json_line(row: Row) -> str:
+_SYSTEM = "The context or profile that it is of, where several are watched; else absent."
+
+
+def json_line(row: Row | SystemRow) -> str:
     """Return a row as one line of printable ASCII: no name can control a terminal."""
     line = msgspec.json.encode(row)
     if line.isascii() and b"\x7f" not in line:
@@ -42,12 +51,15 @@ def json_line(row: Row) -> str:
 
 def schema_text() -> str:
     """Return the JSON Schema of every kind of line, each field with its meaning."""
-    kinds = get_args(Row)
+    kinds = (*get_args(Row), SystemRow)
     _, components = msgspec.json.schema_components(kinds, ref_template="#/$defs/{name}")
     for cls in (*kinds, Peer, Upstream):
         properties = components[cls.__name__]["properties"]
         for name, meaning in _meanings(cls).items():
             properties[name]["description"] = meaning
+    for cls in kinds:
+        properties = components[cls.__name__]["properties"]
+        properties.setdefault("system", {"type": "string", "description": _SYSTEM})
     document = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": f"Lines of `natstui watch --json`, schema {SCHEMA}",

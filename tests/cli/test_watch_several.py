@@ -1,0 +1,186 @@
+"""`natstui watch --json` of several systems: one that hangs or dies disturbs no other."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.watching import COMMAND, watch
+
+LONG_S = 60.0
+
+
+class Watched:
+    """The command at work, and the objects it has written, with when they came."""
+
+    def __init__(self, *words: str, environment: dict[str, str]) -> None:
+        self.process = subprocess.Popen(
+            [*COMMAND, *words],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            env=os.environ | environment,
+        )
+        self.rows: list[tuple[float, dict[str, Any]]] = []
+        self._reading = threading.Thread(target=self._read)
+        self._reading.start()
+
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            self.rows.append((time.monotonic(), json.loads(line)))
+
+    def end(self) -> None:
+        """Kill it, and read to the end."""
+        self.process.kill()
+        self.process.wait()
+        self._reading.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+    def until(self, test: Callable[[dict[str, Any]], bool]) -> float:
+        """Wait for a row from now on that passes; return when it came."""
+        seen_count, end_s = len(self.rows), time.monotonic() + LONG_S
+        while time.monotonic() < end_s:
+            fresh = self.rows[seen_count:]
+            seen_count += len(fresh)
+            for at_s, row in fresh:
+                if test(row):
+                    return at_s
+            time.sleep(0.02)
+        raise AssertionError([row for _, row in self.rows[-5:]])
+
+    def longest_gap_s(self, system: str, since_s: float) -> float:
+        """Return how long a system was silent at most since a moment."""
+        times = [at_s for at_s, row in self.rows if row["system"] == system and at_s >= since_s]
+        moments = [since_s, *times, time.monotonic()]
+        return max(b - a for a, b in itertools.pairwise(moments))
+
+    def children(self) -> dict[str, int]:
+        """Return the process of each system."""
+        own = self.process.pid
+        found = Path(f"/proc/{own}/task/{own}/children").read_text().split()
+        words = {int(pid): Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0") for pid in found}
+        return {it[it.index(b"--context") + 1].decode(): pid for pid, it in words.items()}
+
+
+@contextmanager
+def watching(*words: str, environment: dict[str, str]) -> Iterator[Watched]:
+    watched = Watched(*words, environment=environment)
+    try:
+        yield watched
+    finally:
+        watched.end()
+
+
+@pytest.fixture
+def systems(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> tuple[dict[str, Broker], dict[str, str]]:
+    """Three servers, each a context with a stream of its name, and the environment for them."""
+    servers = {name: nats_server_factory() for name in ("a", "b", "c")}
+    folder = tmp_path / "nats" / "context"
+    folder.mkdir(parents=True)
+    for name, server in servers.items():
+        (folder / f"{name}.json").write_text(json.dumps({"url": server.url}))
+    return servers, {"XDG_CONFIG_HOME": str(tmp_path)}
+
+
+async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
+    systems: tuple[dict[str, Broker], dict[str, str]],
+) -> None:
+    servers, environment = systems
+    for name, server in servers.items():
+        nc = await nats.connect(server.url)
+        await nc.jetstream().add_stream(name=name.upper(), subjects=["s"])
+        await nc.close()
+    with watching("--json", "--context", "a,b,c", environment=environment) as watched:
+        for name in servers:
+            watched.until(stream_of(name))
+        streams = {(row["system"], row["name"]) for _, row in watched.rows if is_stream(row)}
+        assert streams == {("a", "A"), ("b", "B"), ("c", "C")}
+        since_s = time.monotonic()
+        servers["b"].freeze()
+        servers["c"].kill()
+        watched.until(lambda row: row["system"] == "c" and row.get("link") == "reconnecting")
+        for _ in range(5):
+            watched.until(stream_of("a"))
+        # Its own process is frozen, then killed: another one is started.
+        child = watched.children()["b"]
+        os.kill(child, signal.SIGSTOP)
+        for _ in range(3):
+            watched.until(stream_of("a"))
+        os.kill(child, signal.SIGKILL)
+        watched.until(lambda row: row["system"] == "b" and row.get("state") == "ended")
+        ended = [row for _, row in watched.rows if row.get("state") == "ended"]
+        assert [(row["system"], row["exit_code"]) for row in ended] == [("b", -signal.SIGKILL)]
+        servers["b"].thaw()
+        servers["c"].restart()
+        for name in ("b", "c"):
+            watched.until(stream_of(name))
+        # Polls are a second apart; a busy machine may take longer for one.
+        assert watched.longest_gap_s("a", since_s) < 6
+        children = watched.children()
+        watched.process.send_signal(signal.SIGTERM)
+        assert watched.process.wait(LONG_S) == 0
+    assert not any(Path(f"/proc/{pid}").exists() for pid in children.values())
+
+
+def is_stream(row: dict[str, Any]) -> bool:
+    return bool(row["kind"] == "stream")
+
+
+def stream_of(system: str) -> Callable[[dict[str, Any]], bool]:
+    return lambda row: row["system"] == system and is_stream(row)
+
+
+def test_once_the_code_is_that_of_the_first_that_failed(
+    systems: tuple[dict[str, Broker], dict[str, str]],
+) -> None:
+    servers, environment = systems
+    said = watch("--once", "--json", "--context", "a,b,c", **environment)
+    assert (said.code, said.err) == (0, "")
+    assert {row["system"] for row in said.rows} == {"a", "b", "c"}
+    assert {row["kind"] for row in said.rows} == {"server", "account"}
+    schema = json.loads(watch("--schema").out)
+    fields = {
+        it["properties"]["kind"]["enum"][0]: set(it["properties"])
+        for it in schema["$defs"].values()
+        if "kind" in it["properties"]
+    }
+    assert all(set(row) == fields[row["kind"]] for row in said.rows)
+    servers["b"].kill()
+    said = watch("--once", "--json", "--context", "a,b,c", **environment)
+    assert said.code == 3 and said.err.startswith("natstui: b: ")
+    assert {row["system"] for row in said.rows if row["kind"] == "account"} == {"a", "c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--json", "--context", "a,nope"), "there is no NATS CLI context 'nope'"),
+        (("--context", "a,b"), "--json"),
+        (("--json", "--context", "a,b", "--metrics", "127.0.0.1:0"), "--metrics"),
+        (("--json", "--context", "a,b", "--server", "nats://x"), "--server"),
+        (("--json", "--context", "a,b", "--profile", "p"), "--profile"),
+        (("--json", "--context", "a,,b"), "empty"),
+    ],
+)
+def test_what_cannot_be_meant_is_one_sentence(
+    systems: tuple[dict[str, Broker], dict[str, str]], words: tuple[str, ...], sentence: str
+) -> None:
+    said = watch(*words, **systems[1])
+    assert (said.code, said.out) == (2, "")
+    assert sentence in said.err and said.err.count("\n") == 1

@@ -27,6 +27,7 @@ SECONDS = {
     "tests/cli/test_bench.py": 36,
     "tests/tui/test_export_screen.py": 36,
     "tests/tui/test_messages.py": 33,
+    "tests/tui/test_stores_screen.py": 32,
 }
 """Measured with two workers on two cores, to the second; only the order matters."""
 

@@ -11,6 +11,7 @@ from typing import Literal
 import msgspec
 
 from natstui.config.template_files import save_template
+from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
 from natstui.errors import NatstuiError, NotConfirmed, Refused, ServerGone
 from natstui.feed import Sink
@@ -54,6 +55,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import Outcome
 from natstui.model.records.silences import Silenced
+from natstui.model.records.stores import StoreCommand
 from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap
 from natstui.units import counted, duration_text
@@ -191,9 +193,9 @@ class ServerCommands:
         client = self._client()
         if client is None:
             raise ServerGone("not connected yet")
-        if isinstance(command, SystemCommand):
-            return await self._system.answer(client, command)
         writer = Writer(client, Journal())
+        if isinstance(command, SystemCommand | StoreCommand):
+            return await self._answer_other(writer, command)
         match command:
             case SilenceFinding():
                 return self._silence(writer, command), None
@@ -214,6 +216,13 @@ class ServerCommands:
                 return await self._stop(command)
             case _:
                 return await answer_read(writer, command)
+
+    async def _answer_other(
+        self, writer: Writer, command: SystemCommand | StoreCommand
+    ) -> tuple[str, object]:
+        if isinstance(command, StoreCommand):
+            return await answer_store(writer, command)
+        return await self._system.answer(writer.client, command)
 
     async def _stop(self, command: StopTail | StopTap) -> tuple[str, object]:
         if isinstance(command, StopTail):

@@ -24,6 +24,9 @@ from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.screen import MessagesScreen
+from natstui.tui.stores.buckets import BucketsScreen
+from natstui.tui.stores.history import HistoryScreen
+from natstui.tui.stores.keys import KeysScreen
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -36,6 +39,12 @@ WAYS: dict[str, tuple[str, ...]] = {
     "FindingsScreen": ("5",),
     "ConnectionsScreen": ("6",),
     "ConnectionDetail": ("6", "home", "enter"),
+    "BucketsScreen": ("7",),
+    "KeysScreen": (":buckets CONF",),
+    "HistoryScreen": (":buckets CONF", "home", "enter"),
+    "RevisionScreen": (":buckets CONF", "home", "enter", "enter"),
+    "PutScreen": (":buckets CONF", "a"),
+    "ObjectsScreen": (":buckets FILES",),
     "FindingDetail": ("5", "home", "d"),
     "BenchmarkScreen": ("b",),
     "ScenariosScreen": ("b", "b"),
@@ -109,6 +118,10 @@ async def fill(server: Broker) -> None:
     for number in range(3):
         await js.publish("alpha.x", b'{"number": %d}' % number, headers={"Key": "value"})
     await js.add_consumer("ALPHA", durable_name="one", ack_policy="explicit")
+    kv = await js.create_key_value(bucket="CONF", history=5)
+    for value in (b"1", b'{"two": 2}'):
+        await kv.put("key", value)
+    await (await js.create_object_store("FILES")).put("file", b"content")
     await nc.close()
 
 
@@ -129,8 +142,8 @@ async def go(viewer: Viewer, name: str) -> None:
             await viewer.press(key)
         await viewer.pilot.pause(0.05)
         shown = viewer.app.screen
-        if isinstance(shown, ConnectionsScreen):
-            await viewer.until(viewer.rows, "connections")
+        if isinstance(shown, ConnectionsScreen | BucketsScreen | KeysScreen | HistoryScreen):
+            await viewer.until(viewer.rows, "rows")
         if isinstance(shown, MessagesScreen):
             await viewer.until(partial(has_page, shown), "a page")
     await viewer.until(lambda: type(viewer.app.screen).__name__ == name, name)

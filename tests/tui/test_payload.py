@@ -4,7 +4,7 @@ import gzip
 import json
 import time
 
-from natstui.tui.messages.text import Reading, hex_dump, one_line, reading
+from natstui.tui.kit.raw.payload import Reading, hex_dump, one_line, reading
 
 
 def test_json_is_shown_indented() -> None:

@@ -23,7 +23,8 @@ from natstui.model.assets.buckets import (
     operation_of,
 )
 from natstui.model.assets.loss import Loss
-from natstui.model.records.managing import JournalEntry, KeyAction, Preview
+from natstui.model.records.managing import JournalEntry, Preview
+from natstui.model.records.stores import KeyAction
 from natstui.units import bytes_text, counted
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"

@@ -11,9 +11,11 @@ from typing import Any
 
 from natstui.errors import NotFound
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.reading import Policy, Read, Reader
 from natstui.model.assets.buckets import KV, key_of, key_subject, operation_of
+from natstui.model.records.stores import KeyRow, KeysPage, ReadKeys, ReadRevisions
 
 _SMALL_BYTES = 512
 
@@ -41,15 +43,24 @@ async def buckets(client: Client) -> list[dict[str, Any]]:
     return [row for row in rows if row["config"]["name"].startswith(KV)]
 
 
+async def _info(client: Client, bucket: str) -> dict[str, Any]:
+    """Return the INFO of a bucket; raises NotFound."""
+    try:
+        found: dict[str, Any] = json.loads(await client.request(f"STREAM.INFO.{KV}{bucket}"))
+    except NotFound as error:
+        raise NotFound(f"there is no bucket {bucket}", err_code=error.err_code) from error
+    return found
+
+
 async def _bucket(client: Client, bucket: str) -> tuple[str, bool]:
     """Return what stands before a key in the subjects, and whether its values are small.
 
     Of a mirror it is what stands there in its origin. Raises NotFound.
     """
-    try:
-        info = json.loads(await client.request(f"STREAM.INFO.{KV}{bucket}"))
-    except NotFound as error:
-        raise NotFound(f"there is no bucket {bucket}", err_code=error.err_code) from error
+    return _place(await _info(client, bucket), bucket)
+
+
+def _place(info: dict[str, Any], bucket: str) -> tuple[str, bool]:
     mirror = (info["config"].get("mirror") or {}).get("name", "")
     small = info["state"]["bytes"] <= _SMALL_BYTES * info["state"]["messages"]
     return key_subject(mirror.removeprefix(KV) or bucket, ""), small
@@ -112,3 +123,49 @@ def _entry(bucket: str, one: Read) -> Entry:
     return Entry(
         bucket, key, one.stream_seq, one.stored_at_us, operation, one.payload, one.left_msgs
     )
+
+
+async def read_page(client: Client, asked: ReadKeys) -> KeysPage:
+    """Return the newest revision of each key that matches, or of those changed since."""
+    info = await _info(client, asked.bucket)
+    state, (prefix, _) = info["state"], _place(info, asked.bucket)
+    stream, after = f"{KV}{asked.bucket}", asked.after_revision_seq
+    rows: dict[str, KeyRow] = {}
+    keys_count: int | None = None
+    if not after or state["last_seq"] > after:
+        subjects = (prefix + asked.wanted,)
+        reader = Reader(client, stream, subjects, "last_per_subject", ends=True)
+        if after:
+            reader = Reader(client, stream, subjects, from_seq=after + 1, ends=True)
+        async with reader:
+            keys_count, left = None if after else reader.waiting_msgs, reader.waiting_msgs
+            while left and len(rows) < asked.most_keys_count:
+                one = await anext(reader, None)
+                if one is None:
+                    break
+                left = one.left_msgs
+                row = _row(_entry(asked.bucket, one), asked.preview_bytes)
+                rows[row.key] = row
+    last = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
+    if after and len(rows) >= asked.most_keys_count:
+        last = max(row.revision_seq for row in rows.values())  # the rest is asked for next
+    return KeysPage(
+        tuple(rows.values()), keys_count, last, state.get("num_subjects", 0),
+        time_us(info["created"]),
+    )  # fmt: skip
+
+
+async def read_revisions(client: Client, asked: ReadRevisions) -> KeysPage:
+    """Return the revisions of a key that are kept, the oldest first."""
+    info = await _info(client, asked.bucket)
+    found = await read_entries(client, asked.bucket, asked.key, "all")
+    return KeysPage(
+        tuple(_row(one, asked.preview_bytes) for one in found), None, info["state"]["last_seq"],
+        info["state"].get("num_subjects", 0), time_us(info["created"]),
+    )  # fmt: skip
+
+
+def _row(entry: Entry, preview_bytes: int) -> KeyRow:
+    value = base64.b64encode(entry.value[:preview_bytes]).decode()
+    size = len(entry.value)
+    return KeyRow(entry.key, entry.revision, entry.created_at_us, entry.operation, value, size)

@@ -18,11 +18,10 @@ from natstui.model.records.managing import (
     Change,
     JournalAction,
     JournalEntry,
-    KeyAction,
-    ObjectAction,
     Place,
     SilenceAction,
 )
+from natstui.model.records.stores import KeyAction, ObjectAction
 from natstui.units import local_text
 
 

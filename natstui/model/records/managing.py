@@ -19,6 +19,7 @@ from natstui.model.records.messages import (
     StopTail,
     Tailed,
 )
+from natstui.model.records.stores import KeyAction, ObjectAction, StoreCommand
 from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap, Tapped
 
@@ -30,9 +31,6 @@ Action = Literal[
 
 SilenceAction = Literal["silence", "lift_silence"]
 """Noted here, and nothing is sent to the server."""
-KeyAction = Literal["put_key", "delete_key", "purge_key"]
-"""What is done to a key of a bucket."""
-ObjectAction = Literal["put_object", "delete_object"]
 JournalAction = Literal[
     Action, KeyAction, ObjectAction, SilenceAction,
     "restore_stream", "step_down_meta", "publish", "request", "reply", "pull", "answer",
@@ -213,6 +211,7 @@ ManagingCommand = (
     | ReadJournal
     | ReadNamesInUse
     | SystemCommand
+    | StoreCommand
     | SaveTemplate
     | SilenceFinding
     | BrowseMessages

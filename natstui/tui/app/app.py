@@ -54,6 +54,7 @@ from natstui.tui.kit.looks import THEMES
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
 from natstui.tui.servers.screen import ServerScreen
+from natstui.tui.stores.buckets import BucketsScreen
 from natstui.tui.streams.screen import StreamsScreen
 
 SHOW_AFTER_S = 0.05
@@ -103,6 +104,7 @@ class NatstuiApp(GuardedApp):
         "server": ServerScreen,
         "findings": FindingsScreen,
         "connections": ConnectionsScreen,
+        "buckets": BucketsScreen,
         "benchmark": benchmark_screen,
     }
     DEFAULT_MODE = "streams"
@@ -114,6 +116,7 @@ class NatstuiApp(GuardedApp):
         Binding("4", "switch_mode('server')", "Servers", id="screen.server"),
         Binding("5", "switch_mode('findings')", "Findings", id="screen.findings"),
         Binding("6", "switch_mode('connections')", "Connections", id="screen.connections"),
+        Binding("7", "switch_mode('buckets')", "Buckets", id="screen.buckets"),
         # Tables have it for what is wrong among their own rows.
         Binding(
             "exclamation_mark",

@@ -10,6 +10,7 @@ from typing import Literal
 from textual.app import App
 
 from natstui.errors import UsageError
+from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.live.state import State
 from natstui.model.records.record import WriteNote
 from natstui.tui.app.parts import Parts
@@ -61,6 +62,17 @@ def _consumer(app: App[int], parts: Parts, words: list[str]) -> None:
     if (stream, name) not in known:
         raise UsageError(f"stream {stream} has no consumer {name}")
     app.post_message(Open("consumer", stream, name))
+
+
+def _buckets(app: App[int], parts: Parts, words: list[str]) -> None:
+    if not words:
+        app.call_later(go_to, app, "buckets")
+        return
+    known = parts.engines.state.streams.roster.rows_of_stream
+    found = [prefix + words[0] for prefix in (KV, OBJECTS, "") if prefix + words[0] in known]
+    if not found:
+        raise UsageError(f"there is no bucket {words[0]}")
+    app.post_message(Open("bucket", found[0]))
 
 
 def _bench(app: App[int], parts: Parts, words: list[str]) -> None:
@@ -170,6 +182,7 @@ COMMANDS: tuple[Word, ...] = (
     ),
     Word(("findings", "fi"), "", "what is wrong now, worst first", _mode("findings")),
     Word(("connections", "conn"), "", "who is connected, on every server", _mode("connections")),
+    Word(("buckets", "kv"), "[BUCKET]", "key-value buckets and object stores", _buckets),
     Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
     Word(("runs",), "", "saved benchmark runs, compared", _runs),
     Word(("stream",), "NAME", "describe one stream", _stream),

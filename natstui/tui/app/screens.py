@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from textual.app import App
 
 from natstui.errors import UsageError
+from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.state import State
@@ -44,6 +45,8 @@ def _opened_screen(message: Open) -> LiveScreen:
             from natstui.tui.consumers.detail import ConsumerDetail
 
             return ConsumerDetail(message.stream, message.consumer or "")
+        case "bucket":
+            return _bucket_screen(message.stream)
         case "scenarios":
             from natstui.tui.bench.scenarios import ScenariosScreen
 
@@ -56,6 +59,19 @@ def _opened_screen(message: Open) -> LiveScreen:
             from natstui.tui.managing.raw import RawScreen
 
             return RawScreen(message.stream, message.consumer)
+
+
+def _bucket_screen(stream: str) -> LiveScreen:
+    """Return what shows the keys or files of a bucket; raises UsageError for no bucket."""
+    if stream.startswith(KV):
+        from natstui.tui.stores.keys import KeysScreen
+
+        return KeysScreen(stream)
+    if stream.startswith(OBJECTS):
+        from natstui.tui.stores.objects import ObjectsScreen
+
+        return ObjectsScreen(stream)
+    raise UsageError(f"{stream} is neither a bucket nor an object store")
 
 
 def benchmark_screen() -> LiveScreen:

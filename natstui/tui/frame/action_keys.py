@@ -81,7 +81,7 @@ class ActionSpec:
 
 
 _PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
-_UNDO = ActionSpec("undo", None, "u", "Undo", "undo", takes="none")
+UNDO = ActionSpec("undo", None, "u", "Undo", "undo", takes="none")
 
 STREAM_ACTIONS = (
     ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none"),
@@ -92,7 +92,7 @@ STREAM_ACTIONS = (
     ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
     ActionSpec("step_down_stream", "step_down_stream"),
     _PULL,
-    _UNDO,
+    UNDO,
 )  # fmt: skip
 
 CONSUMER_ACTIONS = (
@@ -108,7 +108,7 @@ CONSUMER_ACTIONS = (
     ActionSpec("step_down_consumer", "step_down_consumer"),
     ActionSpec("delete_consumer", "delete_consumer", "ctrl+d", "Delete", "consumer.delete"),
     _PULL,
-    _UNDO,
+    UNDO,
 )  # fmt: skip
 
 PUBLISH = ActionSpec("publish", "publish", "w", "Publish", "msg.write", True, "one")
@@ -127,8 +127,27 @@ DELETE_MESSAGE = ActionSpec(
 
 MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, PULL_NEXT, DELETE_MESSAGE)
 
+KEY_ACTIONS = (
+    ActionSpec("put-key", "put_key", "a", "Put", "key.put", True, "none"),
+    ActionSpec("edit-key", "put_key", "e", "Edit", "key.edit", True, "one"),
+    ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", takes="one"),
+    ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),
+)
+REVERT = ActionSpec("revert-key", "put_key", "R", "Revert", "key.revert", True, "one")
+DELETE_OBJECT = ActionSpec(
+    "delete_object", "delete_object", "ctrl+d", "Delete", "object.delete", True, "one"
+)
+
 SPECS: Mapping[str, ActionSpec] = {
-    spec.name: spec for spec in (*STREAM_ACTIONS, *CONSUMER_ACTIONS, *MESSAGE_ACTIONS)
+    spec.name: spec
+    for spec in (
+        *STREAM_ACTIONS,
+        *CONSUMER_ACTIONS,
+        *MESSAGE_ACTIONS,
+        *KEY_ACTIONS,
+        REVERT,
+        DELETE_OBJECT,
+    )
 }
 
 

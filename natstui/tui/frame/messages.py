@@ -92,7 +92,7 @@ class RunScenario(ToApp):
 
 @dataclass
 class Open(ToApp):
-    """The user wants to see something: `stream`, `consumer`, `consumers` or `raw`."""
+    """The user wants to see something: `stream`, `bucket`, `consumer`, `consumers` or `raw`."""
 
     what: str
     stream: str

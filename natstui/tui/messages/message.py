@@ -20,9 +20,10 @@ from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.raw.payload import LOOKS
 from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
-from natstui.tui.messages.text import LOOKS, message_text, payload_of
+from natstui.tui.messages.text import message_text, payload_of
 
 _decoder = msgspec.json.Decoder(StoredMessage)
 

@@ -26,6 +26,7 @@ class StreamsScreen(SelectionScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("d", "open('stream')", "Describe", id="describe"),
         Binding("y", "open('raw')", "Raw", id="raw"),
+        Binding("B", "open('bucket')", "Bucket", show=False, id="stream.bucket"),
         *manage_keys("stream"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STREAM_COLUMNS

@@ -1,0 +1,66 @@
+"""Answers what the screens of buckets and object stores ask, and changes what they hold."""
+
+from __future__ import annotations
+
+import base64
+from typing import assert_never
+
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.keys import KeyChange, change_key
+from natstui.jetstream.managing.objects import ObjectChange, delete_object
+from natstui.jetstream.messages.keys import read_key, read_page, read_revisions
+from natstui.jetstream.messages.objects import StoredObject, list_objects
+from natstui.model.records.stores import (
+    ChangeKey,
+    ObjectRow,
+    ObjectsPage,
+    ReadKeys,
+    ReadObjects,
+    ReadRevisions,
+    StoreCommand,
+)
+from natstui.units import counted
+
+
+async def answer_store(writer: Writer, command: StoreCommand) -> tuple[str, object]:
+    """Return a sentence and the answer; raises Refused and the request errors."""
+    client = writer.client
+    match command:
+        case ReadKeys():
+            page = await read_page(client, command)
+            return f"{counted(len(page.rows), 'key')} of {command.bucket}", page
+        case ReadRevisions():
+            page = await read_revisions(client, command)
+            return f"{counted(len(page.rows), 'revision')} of {command.key}", page
+        case ReadObjects():
+            found = await list_objects(client, command.bucket)
+            objects = ObjectsPage(tuple(map(_object_row, found)))
+            return f"{counted(len(found), 'file')} of {command.bucket}", objects
+        case ChangeKey():
+            return await _change(writer, command)
+        case _:
+            assert_never(command)
+
+
+async def _change(writer: Writer, asked: ChangeKey) -> tuple[str, object]:
+    if asked.action == "delete_object":
+        doomed = ObjectChange(asked.bucket, asked.key, confirmed=asked.confirmed)
+        gone = await delete_object(writer, doomed)
+        return gone.text, gone
+    value, action = base64.b64decode(asked.value_base64), asked.action
+    if asked.of_revision_seq is not None:
+        before = await read_key(writer.client, asked.bucket, asked.key, asked.of_revision_seq)
+        value, action = before.value, "put_key" if before.operation == "PUT" else "delete_key"
+    change = KeyChange(
+        action, asked.bucket, asked.key, value, asked.if_revision_seq, confirmed=asked.confirmed
+    )
+    changed = await change_key(writer, change)
+    return changed.text, changed
+
+
+def _object_row(one: StoredObject) -> ObjectRow:
+    link = f"{one.link_bucket}/{one.link_name}".rstrip("/") if one.link_bucket else ""
+    return ObjectRow(
+        one.name, one.size_bytes, one.chunks_count, one.digest, one.stored_at_us, one.description,
+        link,
+    )  # fmt: skip

@@ -1,0 +1,116 @@
+"""Buckets and object stores as a viewer asks for them: keys, revisions, files, and changes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+KeyAction = Literal["put_key", "delete_key", "purge_key"]
+"""What is done to a key of a bucket."""
+ObjectAction = Literal["put_object", "delete_object"]
+
+
+@dataclass(frozen=True, slots=True)
+class ReadKeys:
+    """Answer with the newest revision of each key, as `KeysPage`."""
+
+    command_id: int
+    bucket: str
+    wanted: str = ">"
+    """A key, or one with wildcards."""
+    after_revision_seq: int = 0
+    """Only what was changed after it; 0: every key, deleted ones too."""
+    most_keys_count: int = 5_000
+    """At most so many."""
+    preview_bytes: int = 256
+    """Of each value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRevisions:
+    """Answer with the revisions of a key that are kept, the oldest first, as `KeysPage`."""
+
+    command_id: int
+    bucket: str
+    key: str
+    preview_bytes: int = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ReadObjects:
+    """Answer with the files of an object store, as `ObjectsPage`."""
+
+    command_id: int
+    bucket: str
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeKey:
+    """Put, delete or purge a key of a bucket, or delete a file of an object store."""
+
+    command_id: int
+    action: KeyAction | Literal["delete_object"]
+    bucket: str
+    key: str
+    """Of a file, its name."""
+    value_base64: str = ""
+    of_revision_seq: int | None = None
+    """Put the value of this revision again; where it was deleted then, delete it."""
+    if_revision_seq: int | None = None
+    """Only while this is the newest one; 0: only while there is no value."""
+    confirmed: str | None = None
+    """The key as the user typed it, where that is asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyRow:
+    """One revision of a key."""
+
+    key: str
+    revision_seq: int
+    created_at_us: int
+    operation: str
+    """PUT, DEL or PURGE."""
+    value_base64: str
+    """The value, or its beginning when `value_bytes` is more."""
+    value_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class KeysPage:
+    """Revisions as they are in a bucket at one moment."""
+
+    rows: tuple[KeyRow, ...]
+    keys_count: int | None
+    """How many keys match, deleted ones too; None where only changes were asked for."""
+    last_revision_seq: int
+    """Of the bucket."""
+    stored_keys_count: int
+    """In the whole bucket, deleted ones too."""
+    created_at_us: int
+    """When the bucket was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectRow:
+    """What a store knows of a file."""
+
+    name: str
+    size_bytes: int
+    chunks_count: int
+    digest: str
+    stored_at_us: int
+    description: str
+    link: str
+    """What it points to, as `store/name`; empty for what is no link."""
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectsPage:
+    """The files of an object store at one moment."""
+
+    rows: tuple[ObjectRow, ...]
+
+
+StoreReading = ReadKeys | ReadRevisions | ReadObjects
+StoreCommand = StoreReading | ChangeKey

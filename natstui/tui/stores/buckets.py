@@ -1,0 +1,69 @@
+"""Every bucket and object store, live: they are streams by convention."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+from textual import on
+from textual.binding import Binding, BindingType
+
+from natstui.tui.frame.action_keys import STREAM_ACTIONS, Target
+from natstui.tui.frame.action_runner import Managing
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.messages import Open
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.view import RowSelected, VisibleChanged
+from natstui.tui.stores.cells import BUCKET_COLUMNS, BucketView
+
+_KEPT = {"edit-stream", "messages", "delete_stream", "undo"}
+"""Of what is done to streams; the others say little of a bucket, and `d` leads to all of them."""
+
+
+class BucketsScreen(TableScreen):
+    """The buckets table."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("d", "open('stream')", "Describe", id="bucket.describe"),
+        *(
+            one.binding(f"part('managing', 'manage', '{one.name}')")
+            for one in STREAM_ACTIONS
+            if one.name in _KEPT
+        ),
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = BUCKET_COLUMNS
+    NOUN = "buckets"
+    START = Order("bucket")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.managing = Managing(self, self.targets)
+
+    def view(self) -> BucketView:
+        """Return the buckets of the present state."""
+        return BucketView(self.state, self.late_us)
+
+    def empty_text(self, total: int) -> str:
+        """Return why there are no rows."""
+        if total or not len(self.state.streams):
+            return super().empty_text(total)
+        return "no buckets and no object stores: `natstui kv add` makes one"
+
+    def targets(self) -> list[Target]:
+        """Return the streams that are marked, else the one under the cursor."""
+        keys = self.table.marks or {self.table.cursor_key}
+        made = sorted((str(key[0]), int(key[1])) for key in keys if isinstance(key, tuple))
+        return [Target(stream, None, created_at_us) for stream, created_at_us in made]
+
+    @on(RowSelected)
+    def _look_inside(self) -> None:
+        self.action_open("bucket")
+
+    def action_open(self, what: str) -> None:
+        """Go to what belongs to the bucket under the cursor."""
+        if isinstance(key := self.table.cursor_key, tuple):
+            self.app.post_message(Open(what, str(key[0])))
+
+    @on(VisibleChanged)
+    def _watch(self, message: VisibleChanged) -> None:
+        self.watch_rows(tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())

@@ -1,0 +1,141 @@
+"""The revisions of a key that are kept: what each changed, and the way back to one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from textual import on
+from textual.binding import Binding, BindingType
+
+from natstui.clean import clean_line
+from natstui.model.records.stores import ChangeKey, KeyRow, KeysPage, ReadRevisions
+from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT, UNDO, Target
+from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.view import RowSelected
+from natstui.tui.stores.asking import Asking
+from natstui.tui.stores.cells import REVISION_COLUMNS, KeyView, bucket_of
+from natstui.tui.stores.changing import KeyChanging
+from natstui.tui.stores.key_actions import change_key
+from natstui.tui.stores.revision import RevisionScreen
+
+_decoder = msgspec.json.Decoder(KeysPage)
+_RENEWED_AFTER_S = 2.0
+_OFFERED = [spec for spec in KEY_ACTIONS if spec.takes == "one"]
+
+
+class HistoryScreen(TableScreen):
+    """One key: its revisions, newest first."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        REVERT.binding("act('revert-key')"),
+        Binding("d", "difference", "Difference", id="revision.difference"),
+        *(spec.binding(f"act('{spec.name}')") for spec in _OFFERED),
+        UNDO.binding("act('undo')"),
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = REVISION_COLUMNS
+    NOUN = "revisions"
+    START = Order("revision", reverse=True)
+
+    def __init__(self, stream: str, key: str) -> None:
+        super().__init__()
+        self.stream, self.bucket, self.key = stream, bucket_of(stream), key
+        self._rows: tuple[KeyRow, ...] = ()
+        """The revisions, the oldest first."""
+        self._changing = KeyChanging(self)
+        self._asking = Asking(
+            self,
+            lambda number: ReadRevisions(number, self.bucket, key),
+            _RENEWED_AFTER_S,
+            _decoder,
+        )
+
+    def asset(self) -> Target | None:
+        """Return the bucket's stream."""
+        return Target(self.stream)
+
+    def on_mount(self) -> None:
+        """Read them again and again."""
+        self._asking.begin()
+
+    def refresh_state(self) -> None:
+        """Take what has come, and show what is known."""
+        if (page := self._asking.take_state()) is not None:
+            self._rows = page.rows
+        if (done := self._changing.take_state()) is not None and done.status == "done":
+            self._asking.ask()
+        super().refresh_state()
+
+    def view(self) -> KeyView:
+        """Return the revisions, as far as they are known."""
+        return KeyView(self._rows, time.time_ns() // 1000, (), by_revision=True)
+
+    def empty_text(self, total: int) -> str:
+        """Return why there are no rows."""
+        if total:
+            return super().empty_text(total)
+        if self.state.replay is not None:
+            return NO_SERVER
+        return self._asking.problem or (
+            "reading …" if self._asking.page is None else "no revision is kept"
+        )
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table."""
+        parts = [clean_line(f"{self.bucket} › {self.key}"), super().caption_text(shown, total)]
+        parts += ["paused (p)"] if self.paused else []
+        return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what may not be done."""
+        if action == "act":
+            live = self.state.replay is None
+            return live if allowed(self.state, str(parameters[0])) else None
+        return super().check_action(action, parameters)
+
+    def _chosen(self) -> int | None:
+        """Return the place of the revision under the cursor among all, the oldest first."""
+        rows, at = self.rows, self.table.cursor
+        if rows is None or at >= len(rows.order):
+            return None
+        return rows.order[at]
+
+    @on(RowSelected)
+    def _open(self) -> None:
+        """Show the value of the revision under the cursor."""
+        if (place := self._chosen()) is not None:
+            self.app.push_screen(RevisionScreen(self._rows, place))
+
+    def action_difference(self) -> None:
+        """Show what the revision under the cursor changed of the one before."""
+        if (place := self._chosen()) is not None:
+            self.app.push_screen(RevisionScreen(self._rows, place, as_difference=True))
+
+    def action_act(self, what: str) -> None:
+        """Change the key, or go back to the revision under the cursor."""
+        place = self._chosen()
+        if what == "undo":
+            self.app.post_message(Manage("undo"))
+        elif place is None:
+            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+        elif what == "revert-key":
+            self._revert(self._rows[place], self._rows[-1])
+        else:
+            change_key(self, self._changing, self.bucket, self._rows[-1], what)
+
+    def _revert(self, row: KeyRow, newest: KeyRow) -> None:
+        if row.revision_seq == newest.revision_seq:
+            self.notify("this is the newest revision", severity="warning", timeout=2)
+            return
+        change = ChangeKey(
+            0, "put_key", self.bucket, self.key, of_revision_seq=row.revision_seq,
+            if_revision_seq=newest.revision_seq,
+        )  # fmt: skip
+        does = "its value is put again" if row.operation == "PUT" else "the key is deleted again"
+        self._changing.ask(change, f"as at revision {row.revision_seq}: {does}")

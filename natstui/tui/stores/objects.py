@@ -1,0 +1,100 @@
+"""The files of an object store."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from textual.binding import BindingType
+
+from natstui.clean import clean_line
+from natstui.model.records.stores import ChangeKey, ObjectRow, ObjectsPage, ReadObjects
+from natstui.tui.frame.action_keys import DELETE_OBJECT, Target
+from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.stores.asking import Asking
+from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView, bucket_of
+from natstui.tui.stores.changing import KeyChanging
+from natstui.units import bytes_text
+
+_decoder = msgspec.json.Decoder(ObjectsPage)
+_RENEWED_AFTER_S = 5.0
+
+
+class ObjectsScreen(TableScreen):
+    """One object store; while it is in view it is read again and again."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [DELETE_OBJECT.binding("act('delete_object')")]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = OBJECT_COLUMNS
+    NOUN = "files"
+    START = Order("name")
+
+    def __init__(self, stream: str) -> None:
+        super().__init__()
+        self.stream, self.bucket = stream, bucket_of(stream)
+        self._changing = KeyChanging(self)
+        self._asking = Asking(
+            self, lambda number: ReadObjects(number, self.bucket), _RENEWED_AFTER_S, _decoder
+        )
+
+    def asset(self) -> Target | None:
+        """Return the store's stream."""
+        return Target(self.stream)
+
+    def on_mount(self) -> None:
+        """Read it again and again."""
+        self.watch_rows((self.stream,), ())
+        self._asking.begin()
+
+    def refresh_state(self) -> None:
+        """Take what has come, and show what is known."""
+        self._asking.take_state()
+        if (done := self._changing.take_state()) is not None and done.status == "done":
+            self._asking.ask()
+        super().refresh_state()
+
+    def view(self) -> ObjectView:
+        """Return the files, as far as they are known."""
+        shown = self._asking.page if self.state.replay is None else None
+        return ObjectView(shown.rows if shown is not None else ())
+
+    def empty_text(self, total: int) -> str:
+        """Return why there are no rows."""
+        if total:
+            return super().empty_text(total)
+        if self.state.replay is not None:
+            return NO_SERVER
+        if self._asking.problem:
+            return self._asking.problem
+        if self._asking.page is None:
+            return "reading …"
+        return f"no files: `natstui object put {clean_line(self.bucket)} FILE` stores one"
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table."""
+        parts = [clean_line(self.bucket), super().caption_text(shown, total)]
+        if self._asking.page is not None:
+            parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
+        parts += ["paused (p)"] if self.paused else []
+        return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what may not be done."""
+        if action == "act":
+            live = self.state.replay is None
+            return live if allowed(self.state, str(parameters[0])) else None
+        return super().check_action(action, parameters)
+
+    def action_act(self, _what: str) -> None:
+        """Delete the file under the cursor."""
+        rows, at = self.rows, self.table.cursor
+        if rows is None or at >= len(rows.order):
+            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            return
+        row = rows.view.things[rows.order[at]]
+        assert isinstance(row, ObjectRow)
+        change = ChangeKey(0, "delete_object", self.bucket, row.name)
+        self._changing.ask(change, "it is removed for good")

@@ -1,0 +1,153 @@
+"""Gives a key a value: typed on lines of its own, or from a file."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable
+from typing import ClassVar
+
+import msgspec
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.widget import Widget
+from textual.widgets import Static, TextArea
+
+from natstui.clean import clean_text
+from natstui.errors import UsageError
+from natstui.model.assets.buckets import is_key
+from natstui.model.assets.fields import Field
+from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
+from natstui.paths import user_path
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.text import safe
+from natstui.tui.stores.cells import value_of
+from natstui.tui.stores.changing import KeyChanging
+
+_decoder = msgspec.json.Decoder(KeysPage)
+
+_KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
+_FILE = Field("file", "From file", "text", "", "Its bytes are the value, if it is named.")
+_NO_TEXT = ": its value is no text that can be edited here; give a file"
+
+
+class PutScreen(LiveScreen):
+    """One key and its value; it closes when the value is stored."""
+
+    TYPING = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "send", "Put", id="put.send", priority=True),
+        Binding("escape", "back", "Close", id="put.close", priority=True),
+    ]
+    DEFAULT_CSS = """
+    PutScreen TextArea { height: 1fr; border: none; padding: 0 1; background: $surface; }
+    PutScreen TextArea:focus { border: none; }
+    PutScreen #answer { height: auto; padding: 0 1; }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    answer = getters.query_one("#answer", Static)
+    area = getters.query_one(TextArea)
+
+    def __init__(self, bucket: str, key: str = "") -> None:
+        super().__init__()
+        self.bucket, self.key = bucket, key
+        self._file = ""
+        self._revision: int | None = None
+        """The one whose value is edited: another one is not overwritten."""
+        self._began = ""
+        self._read_id = -1
+        self._changing = KeyChanging(self)
+
+    def body(self) -> Iterable[Widget]:
+        """Key, file, and the value."""
+        yield Static(id="caption", markup=False)
+        yield FieldRow(_KEY, self.key, "it is this key's value" if self.key else None)
+        yield FieldRow(_FILE, "")
+        yield Static(id="answer", markup=False)
+        yield TextArea(soft_wrap=True, tab_behavior="focus", id="value")
+
+    def on_mount(self) -> None:
+        """Read the value to edit, if there is one."""
+        sends = key_of(self, "put.send")
+        self.caption.update(safe(f"Put into {self.bucket}  ·  {sends} does it"))
+        self.set_focus(self.area if self.key else self.query(FieldRow).first().editor)
+        if self.key:
+            self._read_id = next_command_id()
+            asked = ReadRevisions(self._read_id, self.bucket, self.key)
+            self.app.post_message(Asked(asked))
+
+    @on(FieldRow.Edited)
+    def _edited(self, message: FieldRow.Edited) -> None:
+        if message.path == "key":
+            self.key = message.text.strip()
+        else:
+            self._file = message.text.strip()
+
+    def refresh_state(self) -> None:
+        """Take answers when they come."""
+        if (read := answer_to(self.state, self._read_id)) is not None:
+            self._read_id = -1
+            if read.body_json is None:
+                self.answer.update(safe(read.text, "error"))
+            else:
+                self._take_over(_decoder.decode(read.body_json))
+        done = self._changing.take_state()
+        if done is not None and done.status == "done":
+            self._began = self.area.text
+            self._file = ""
+            self.leave()
+        elif done is not None:
+            self.answer.update(safe(done.text, "error"))
+
+    def _take_over(self, page: KeysPage) -> None:
+        """Show the newest value where that can be done without changing it."""
+        if not page.rows:
+            return
+        newest = page.rows[-1]
+        self._revision, value = newest.revision_seq, value_of(newest)
+        said = f"revision {newest.revision_seq}"
+        try:
+            text = value.decode()
+        except UnicodeDecodeError:
+            text = ""
+        if newest.value_bytes > len(value) or (value and clean_text(text) != text):
+            said += _NO_TEXT
+        elif not self.area.text:
+            self.area.load_text(text)
+            if self.area.text != text:  # mixed ends of lines: it would not be the same again
+                self.area.load_text("")
+                said += _NO_TEXT
+            self._began = self.area.text
+        self.answer.update(safe(said, "dim"))
+
+    def unsent(self) -> str:
+        """Return what was typed and not sent."""
+        return "the value" if self.area.text != self._began or self._file else ""
+
+    def action_send(self) -> None:
+        """Put it; what is removed for good by that is asked about."""
+        try:
+            if not is_key(self.key):
+                words = "letters, digits, - _ = / and dots between words"
+                raise UsageError(f"{self.key!r} is no key: {words}")
+            value = self._value()
+        except UsageError as error:
+            self.answer.update(safe(str(error), "error"))
+            return
+        self.answer.update(safe("sending …"))
+        encoded = base64.b64encode(value).decode()
+        self._changing.send(
+            ChangeKey(0, "put_key", self.bucket, self.key, encoded, if_revision_seq=self._revision)
+        )
+
+    def _value(self) -> bytes:
+        """Return the value; raises UsageError when the file cannot be read."""
+        if not self._file:
+            return self.area.text.encode()
+        try:
+            return user_path(self._file).read_bytes()
+        except OSError as error:
+            raise UsageError(f"{self._file}: {error.strerror}") from error

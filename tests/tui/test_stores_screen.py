@@ -1,0 +1,307 @@
+"""Buckets, keys, revisions and files on a real server, written there with nats-py."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nats
+import pytest
+from nats.aio.client import Client
+from nats.js.kv import KeyValue
+from textual.widgets import TextArea
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.stores.history import HistoryScreen
+from natstui.tui.stores.keys import KeysScreen
+from natstui.tui.stores.put import PutScreen
+from natstui.tui.stores.revision import RevisionScreen
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
+
+HOSTILE = b"evil\x1b]0;title\x07\x1b[31m[bold]\xe2\x80\xaename"
+
+
+async def bucket(nc: Client, name: str = "CONF", history: int = 5) -> KeyValue:
+    return await nc.jetstream().create_key_value(bucket=name, history=history)
+
+
+async def at_keys(viewer: Viewer, name: str = "CONF") -> None:
+    await viewer.until(lambda: f"KV_{name}" in viewer.rows(), "the bucket's stream")
+    await viewer.type_command(f"buckets {name}")
+    await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen))
+
+
+async def do_it(viewer: Viewer) -> None:
+    await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+    await viewer.press("enter")
+
+
+async def type_name(viewer: Viewer, name: str) -> None:
+    await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the name to type")
+    await viewer.press(*name, "enter")
+
+
+async def test_buckets_are_listed_as_what_they_are(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="OTHER", subjects=["other"])
+    kv = await js.create_key_value(
+        bucket="CONF", history=5, ttl=3600, description="of the shop", max_bytes=1 << 20
+    )
+    for key in ("a", "a", "b"):
+        await kv.put(key, b"x")
+    await (await js.create_object_store("FILES")).put("file", b"content")
+    async with viewing(nats_server.url) as viewer:
+        await viewer.press("7")
+        await viewer.until(lambda: set(viewer.rows()) == {"CONF", "FILES"}, "both, and no other")
+        expected = {"kind": "keys", "keys": "2", "values": "3", "history": "5", "ttl": "1h00m",
+                    "most": "1.00 MiB", "replicas": "1", "description": "of the shop"}  # fmt: skip
+        assert expected.items() <= viewer.rows()["CONF"].items(), viewer.rows()["CONF"]
+        assert viewer.rows()["FILES"]["kind"] == "files"
+        await viewer.press("home", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen))
+        await viewer.press("1")
+        await viewer.until(lambda: "OTHER" in viewer.rows())
+        await viewer.press("home", "B")
+        await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "by B on its stream")
+        await viewer.press("1", "end", "B")
+        await viewer.until(lambda: "neither a bucket" in viewer.words, "the reason")
+        await viewer.type_command("buckets NONE")
+        await viewer.until(lambda: "there is no bucket NONE" in viewer.words, "the reason")
+    await nc.close()
+
+
+async def test_keys_are_shown_with_what_they_hold_and_as_they_change(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    await kv.put("app.one", b'{"port":   80}')
+    await kv.put("app.two", HOSTILE)
+    await kv.put("gone", b"x")
+    await kv.delete("gone")
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.becomes("app.one", value='{"port": 80}', revision="1", operation="PUT")
+        await viewer.becomes("gone", value="", operation="DEL", revision="4")
+        assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
+        await kv.put("app.one", b"after")
+        await viewer.becomes("● app.one", value="after", revision="5")
+        await kv.put("app.new", b"new")
+        await viewer.becomes("● app.new", value="new")
+        await viewer.until(lambda: "app.one" in viewer.rows(), "that it was a moment ago")
+        await viewer.press("f", *"app.*", "enter")
+        await viewer.until(
+            lambda: set(viewer.rows()) == {"app.one", "app.two", "app.new"}, "only those"
+        )
+        assert "only app.* (f)" in viewer.words
+        await kv.put("elsewhere", b"x")
+        await kv.put("app.three", b"x")
+        await viewer.until(lambda: len(viewer.rows()) == 4, "what matches")
+        assert "elsewhere" not in viewer.words
+        await viewer.press("f", *["backspace"] * 5, *"a..b", "enter")
+        await viewer.until(lambda: "neither a key" in viewer.words, "the reason")
+    await nc.close()
+
+
+async def test_a_bucket_that_is_made_again_is_another_one(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    await kv.put("old", b"x")
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.becomes("old", value="x")
+        await nc.jetstream().delete_key_value("CONF")
+        again = await bucket(nc)
+        for number in range(3):
+            await again.put(f"new{number}", b"y")
+        await viewer.until(lambda: {"new0", "new1", "new2"} == set(viewer.rows()), "those of now")
+    await nc.close()
+
+
+async def test_a_key_is_put_edited_deleted_and_taken_back(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.until(lambda: "no keys" in viewer.words, "that it is empty")
+        await viewer.press("a", *"new")
+        assert isinstance(viewer.app.screen, PutScreen)
+        viewer.app.screen.query_one(TextArea).focus()
+        await viewer.press(*"one", "enter", *"two")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "that it closed")
+        await viewer.until(lambda: any("new" in name for name in viewer.rows()), "the key")
+        assert (await kv.get("new")).value == b"one\ntwo"
+        await viewer.press("home", "e")
+        await viewer.until(lambda: "revision 1" in viewer.words, "its value")
+        await viewer.press("down", "end", "space", *"three", "ctrl+s")
+        await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "that it closed")
+        assert (await kv.get("new")).value == b"one\ntwo three"
+        await viewer.until(lambda: any(row["revision"] == "2" for row in viewer.rows().values()))
+        await viewer.press("ctrl+d")
+        await do_it(viewer)
+        await viewer.until(
+            lambda: any(row["operation"] == "DEL" for row in viewer.rows().values())
+        )
+        with pytest.raises(nats.js.errors.KeyNotFoundError):
+            await kv.get("new")
+        await viewer.press("u")
+        await viewer.until(lambda: "its value before back" in viewer.words, "what it would do")
+        await viewer.press(*"new", "enter")
+        await viewer.until(lambda: "put, revision 4" in viewer.words, "that it is back")
+        assert (await kv.get("new")).value == b"one\ntwo three"
+    await nc.close()
+
+
+async def test_what_changed_meanwhile_is_not_overwritten(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    await kv.put("key", b"first")
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.becomes("key", value="first")
+        await viewer.press("home", "e")
+        await viewer.until(lambda: "revision 1" in viewer.words, "its value")
+        await kv.put("key", b"of another")
+        await viewer.press(*"mine", "ctrl+s")
+        await viewer.until(lambda: "is at revision 2, not 1" in viewer.words, "the conflict")
+        assert isinstance(viewer.app.screen, PutScreen), "what was typed is not lost"
+        await viewer.press("escape")
+        await viewer.until(lambda: "is not sent" in viewer.words, "that it would be lost")
+        assert (await kv.get("key")).value == b"of another"
+    await nc.close()
+
+
+@pytest.mark.parametrize("history", [1, 5])
+async def test_what_is_final_wants_the_key_typed(nats_server: Broker, history: int) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc, history=history)
+    await kv.put("key", b"first")
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.becomes("key", value="first")
+        await viewer.press("home", "P")
+        await do_it(viewer)
+        await viewer.until(
+            lambda: "all 1 revision of key are removed" in viewer.words, "what goes"
+        )
+        await type_name(viewer, "other")
+        await viewer.until(lambda: "That is not key" in viewer.words, "that it was not done")
+        await viewer.press("escape")
+        assert (await kv.get("key")).value == b"first"
+        await viewer.press("ctrl+d")
+        await do_it(viewer)
+        if history == 1:
+            await type_name(viewer, "key")
+        await viewer.until(lambda: "deleted, revision 2" in viewer.words, "that it is done")
+    await nc.close()
+
+
+async def test_the_history_of_a_key_shows_what_changed_and_leads_back(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    for value in (b'{"a": 1, "b": 2}', b'{"a": 1, "b": 3}', HOSTILE):
+        await kv.put("key", value)
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.until(viewer.rows, "the key")
+        await viewer.press("home", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, HistoryScreen))
+        await viewer.until(lambda: list(viewer.rows()) == ["3", "2", "1"], "the newest first")
+        await viewer.press("home", "down", "d")
+        await viewer.until(lambda: isinstance(viewer.app.screen, RevisionScreen))
+        assert '- "b": 2' in viewer.words and '+ "b": 3' in viewer.words
+        await viewer.press("left_square_bracket")
+        await viewer.until(lambda: "The revision before is not kept" in viewer.words)
+        await viewer.press("d")
+        assert "as json" in viewer.words
+        await viewer.press("right_square_bracket", "right_square_bracket")
+        assert "3 of 3" in viewer.words
+        assert "\x1b" not in viewer.text and "\u202e" not in viewer.text
+        await viewer.press("escape", "R")
+        await do_it(viewer)
+        await viewer.becomes("4", value='{"a": 1, "b": 3}', operation="PUT")
+        assert (await kv.get("key")).value == b'{"a": 1, "b": 3}'
+        await kv.delete("key")
+        await viewer.becomes("5", operation="DEL")
+        await viewer.press("end", "R")
+        await do_it(viewer)
+        await viewer.becomes("6", value='{"a": 1, "b": 2}')
+        await viewer.press("home", "R")
+        await viewer.until(lambda: "this is the newest revision" in viewer.words)
+    await nc.close()
+
+
+async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    large, binary = b"x" * 200_000, bytes(range(256))
+    await kv.put("large", large)
+    await kv.put("large", b"small")
+    (tmp_path / "value").write_bytes(binary)
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.until(viewer.rows, "the key")
+        await viewer.press("home", "enter")
+        await viewer.until(lambda: list(viewer.rows()) == ["2", "1"])
+        await viewer.press("end", "R")
+        await do_it(viewer)
+        await viewer.until(lambda: "3" in viewer.rows(), "the whole value, not what is shown")
+        assert (await kv.get("large")).value == large
+        await viewer.press("e")
+        await viewer.until(lambda: "no text that can be edited here" in viewer.words)
+        viewer.app.screen.query("FieldRow").last().query_one("Input").focus()
+        viewer.app.screen.query("FieldRow").last().query_one("Input").value = str(
+            tmp_path / "value"
+        )
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "4" in viewer.rows(), "the value")
+        assert (await kv.get("large")).value == binary
+    await nc.close()
+
+
+async def test_files_are_listed_and_deleted_by_name(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    store = await nc.jetstream().create_object_store("FILES")
+    await store.put("pictures/a.png", b"x" * 300_000)
+    await store.put("b.txt", b"content")
+    async with viewing(nats_server.url) as viewer:
+        await viewer.until(lambda: "OBJ_FILES" in viewer.rows())
+        await viewer.type_command("buckets FILES")
+        await viewer.becomes("pictures/a.png", size="293 KiB", chunks="3")
+        digest = (await store.get_info("b.txt")).digest
+        assert viewer.rows()["b.txt"]["digest"] == digest
+        await viewer.press("home", "ctrl+d")
+        await do_it(viewer)
+        await viewer.until(lambda: "b.txt, 7 B, is removed for good" in viewer.words, "what goes")
+        await type_name(viewer, "b.txt")
+        await viewer.until(lambda: set(viewer.rows()) == {"pictures/a.png"}, "that it is gone")
+    await nc.close()
+
+
+async def test_a_reader_changes_nothing(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    await kv.put("key", b"first")
+    async with viewing(nats_server.url, "--read-only") as viewer:
+        await at_keys(viewer)
+        await viewer.until(viewer.rows, "the key")
+        for key in ("a", "e", "ctrl+d", "P"):
+            await viewer.press("home", key)
+            assert isinstance(viewer.app.screen, KeysScreen), key
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, HistoryScreen))
+    await nc.close()
+
+
+async def test_a_recording_knows_the_buckets_but_not_what_they_hold(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    async with replaying(folder) as viewer:
+        await viewer.type_command("seek +1s")
+        await viewer.press("7")
+        await viewer.until(lambda: "no buckets and no object stores" in viewer.words)

@@ -16,7 +16,11 @@ from nats.aio.client import Client as NatsClient
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import RequestFailed
+from natstui.feed import Feed
 from natstui.jetstream.connection.client import connect
+from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.jetstream.polling.bulk.reading import BulkReading
 from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
@@ -359,3 +363,60 @@ def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
 def test_an_answer_that_is_none_is_one_sentence(data: bytes) -> None:
     with pytest.raises(RequestFailed, match="JSZ"):
         read_view([Told("n1", data)], None, KnownConfigurations())
+
+
+@dataclass
+class Source:
+    """A source that is never asked."""
+
+    may_hold_bytes: int | None
+
+    async def ask(self, *, config: bool, packed: bool) -> None:
+        raise AssertionError((config, packed))
+
+    async def close(self) -> None:
+        """Close nothing."""
+
+
+@pytest.mark.parametrize(
+    ("may_hold_bytes", "bytes_per_s", "raw_bytes", "packs"),
+    [
+        (64 << 20, 1e9, 17_000_000, False),
+        # It would fill what the server keeps for the connection, and cost it.
+        (64 << 20, 1e9, 50_000_000, True),
+        (None, 1e9, 1_000, True),
+        # It would hold up everything else on the link.
+        (64 << 20, 1e6, 17_000_000, True),
+        # Nothing is known of its size yet.
+        (64 << 20, 1e9, 0, True),
+    ],
+)
+async def test_an_answer_is_packed_unless_connection_and_link_bear_it(
+    nats_server: Broker,
+    may_hold_bytes: int | None,
+    bytes_per_s: float,
+    raw_bytes: int,
+    packs: bool,
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    api = PollingApi(client, None)
+    reading = BulkReading(Source(may_hold_bytes), api, Availability(Feed()))
+    reading._bytes_per_s = bytes_per_s
+    assert reading._packs(raw_bytes) is packs
+    await reading.close()
+    await client.close()
+
+
+async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_answers_only(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(
+        "max_payload: 250000\nmax_pending: 300000\n" + ACCOUNTS.replace("IMPORT", "")
+    )
+    nc = await nats.connect(as_user(server.url, "app"))
+    await fill(nc, 200)
+    async with polling(of(server.url, "system", ())) as polled:
+        await seen_in_bulk(polled, 201, 1001)
+        assert not [it for it in polled.records if isinstance(it, Unavailable)]
+        assert polled.client.nc.stats["reconnects"] == 0
+    await nc.close()

@@ -6,6 +6,7 @@ The system account and the monitoring ports tell it, or an import of the account
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -35,8 +36,8 @@ class BulkAnswers:
         self._names: dict[str, str] = {}
         """Server id → its name, which monitoring ports do not tell with JSZ."""
         self.may_hold_bytes: int | None = None
-        """Of answers that are not packed, before a server closes the connection; None if unknown
-        and unlimited for ports, which belong to no connection."""
+        """Of answers that are not packed, before a server closes the connection; None if unknown.
+        Answers of ports belong to no connection."""
 
     async def ask(self, *, config: bool, packed: bool) -> Sequence[ServerAnswer] | None:
         """Return what each server holds of the account; None where nobody may be asked.
@@ -72,7 +73,9 @@ class BulkAnswers:
         told = [read("VARZ", one.data, _Varz) for one in await telling.ask("VARZ", {})]
         self._names = {one.server_id: one.server_name or one.server_id for one in told}
         limits = [one.max_pending for one in told if one.max_pending is not None]
-        if telling.source == "system" and limits:
+        if telling.source == "monitoring":
+            self.may_hold_bytes = sys.maxsize
+        elif limits:
             self.may_hold_bytes = min(limits)
 
     def _named(self, one: ServerAnswer) -> ServerAnswer:

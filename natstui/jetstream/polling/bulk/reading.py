@@ -36,7 +36,7 @@ _NEW_RATIO = 1.3
 """Consumers that one poll takes, and for how many one counts that comes for the first time."""
 _MANY_COUNT = 2_000
 """Where there are more rows, lists wait a while for the first answer: it makes them needless."""
-_FIRST_S = 4.0
+_FIRST_S = 6.0
 _CONFIGURATIONS_S = 60.0
 _CONFIGURATIONS_SHARE = 0.01
 """What they may cost a server beyond the share of other answers."""
@@ -200,7 +200,8 @@ class BulkReading:
         came_s = max(one.ended_mono_us - one.began_mono_us for one in answers) / 1e6
         came_bytes = sum(one.packed_bytes for one in answers)
         if came_bytes > _SHORT_BYTES:
-            self._bytes_per_s = came_bytes / max(came_s, 0.001)
+            # While we were busy ourselves, bytes only seemed to come slowly.
+            self._bytes_per_s = max(0.9 * self._bytes_per_s, came_bytes / max(came_s, 0.001))
 
     def _taken(self, account: Account, interval_s: float) -> BulkView | None:
         """Take an answer that has come, and find when the next is due."""

@@ -13,6 +13,7 @@ import nats
 import pytest
 from nats.aio.client import Client as NatsClient
 
+from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import RequestFailed
@@ -420,3 +421,42 @@ async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_an
         assert not [it for it in polled.records if isinstance(it, Unavailable)]
         assert polled.client.nc.stats["reconnects"] == 0
     await nc.close()
+
+
+async def test_when_a_node_dies_its_streams_are_unreachable_and_the_others_go_on(
+    nats_cluster: Cluster,
+) -> None:
+    url = nats_cluster.urls[0]
+    nc = await nats.connect(as_user(url, "app"))
+    for name, tag in (("HERE", "n1"), ("THERE", "n3")):
+        placed = {"name": name, "subjects": [name], "placement": {"tags": [tag]}}
+        await asked(nc, f"STREAM.CREATE.{name}", placed)
+        body = {"stream_name": name, "config": {"durable_name": "C", "ack_policy": "explicit"}}
+        await asked(nc, f"CONSUMER.DURABLE.CREATE.{name}.C", body)
+    await asked(nc, "STREAM.CREATE.ALL", {"name": "ALL", "subjects": ["all"], "num_replicas": 3})
+    every = {"HERE", "THERE", "ALL"}
+    system = Connection(servers=(url,), user="sys", password=Secret("sys"))
+    login = {"user": "app", "password": Secret("app"), "system": system}
+    async with polling(Connection(servers=(url,), **login)) as polled:
+        await until_seen(polled, every, {("HERE", "C"), ("THERE", "C")})
+        nats_cluster.node("n3").kill()
+        async with asyncio.timeout(120):
+            while polled.state.unreachable_streams != {"THERE"}:
+                await polled.until(Snapshot)
+            since_us = steady_us()
+            # Whoever leads now, its numbers are new, and nothing counts as deleted.
+            while not fresh_since(polled, since_us) >= {"HERE", "ALL"}:
+                await polled.until(Snapshot)
+        await until_seen(polled, every, {("HERE", "C"), ("THERE", "C")})
+        nats_cluster.node("n3").start()
+        async with asyncio.timeout(120):
+            while polled.state.unreachable_streams or fresh_since(polled, since_us) != every:
+                await polled.until(Snapshot)
+    await nc.close()
+
+
+def fresh_since(polled: Polled, since_us: int) -> set[str]:
+    """Return the streams whose rows are newer than a moment."""
+    columns = polled.state.streams.columns
+    times = zip(columns.name, columns.sampled_mono_us, strict=True)
+    return {name for name, at_us in times if at_us > since_us}

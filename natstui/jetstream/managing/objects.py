@@ -6,7 +6,7 @@ import asyncio
 import base64
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
@@ -27,6 +27,7 @@ from natstui.model.assets.buckets import (
     info_subject,
 )
 from natstui.model.assets.loss import Loss
+from natstui.model.records.messages import PubAck
 from natstui.units import bytes_text
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
@@ -99,7 +100,7 @@ async def _put(
     digest, size_bytes, count = hashlib.sha256(), 0, 0
     subject = chunk_subject(asked.bucket, nuid)
     while chunk := await asyncio.to_thread(file.read, CHUNK_BYTES):
-        await store(client, subject, chunk)
+        await _answered(store(client, subject, chunk))
         digest.update(chunk)
         size_bytes, count = size_bytes + len(chunk), count + 1
         progress(size_bytes)
@@ -116,6 +117,20 @@ async def _put(
     }
     await _tell(client, asked, info, present)
     return info
+
+
+async def _answered(storing: Coroutine[Any, Any, PubAck]) -> None:
+    """Wait for the answer, also when it is stopped meanwhile.
+
+    A part that is stored after the others were removed again would stay for ever.
+    """
+    task = asyncio.create_task(storing)
+    try:
+        await asyncio.shield(task)
+    except asyncio.CancelledError:
+        await asyncio.wait({task})
+        task.exception()
+        raise
 
 
 async def _tell(

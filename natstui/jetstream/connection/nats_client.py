@@ -15,10 +15,11 @@ import nats.errors
 from nats.aio.client import PING_PROTO, Srv
 from nats.aio.client import Client as NatsClient
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.transport import Arrival, Step, Transport
-from natstui.jetstream.connection.wire_parser import WireParser
+from natstui.jetstream.connection.wire_parser import Delivered, WireParser
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 
@@ -241,6 +242,15 @@ class GuardedClient(StrictClient):
         await self._send_command(PING_PROTO)
         await self._flush_pending()
         return pong
+
+    def deliver_directly(
+        self, subscription: Subscription, take: Callable[[Delivered], None] | None
+    ) -> None:
+        """Hand over the messages of a subscription as they are parsed, None: no longer."""
+        if take is None:
+            self._parser.direct.pop(subscription._id, None)
+        else:
+            self._parser.direct[subscription._id] = take
 
     @property
     def server_info(self) -> dict[str, Any]:

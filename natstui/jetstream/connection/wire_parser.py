@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 from nats.errors import ProtocolError
 from nats.protocol.parser import AWAITING_CONTROL_LINE, AWAITING_MSG_PAYLOAD, CRLF_SIZE, Parser
@@ -20,8 +21,25 @@ _LONGEST_LINE_BYTES = 1 << 20
 """Of a control line; the server's INFO of a large cluster is the longest."""
 
 
+class Delivered(NamedTuple):
+    """A message as its bytes came."""
+
+    subject: bytes
+    reply: bytes
+    header: bytes
+    """The block of headers; empty without any."""
+    data: bytes
+
+
 class WireParser(Parser):  # type: ignore[misc]
     """Accepts every subject that a server lets through; calls the client's methods."""
+
+    def __init__(self, nc: object) -> None:
+        super().__init__(nc)
+        self._about = (0, b"", b"")
+        """Subscription, subject and reply of the message whose payload comes."""
+        self.direct: dict[int, Callable[[Delivered], None]] = {}
+        """Subscription → what gets its messages at once: nats-py takes 30 µs for each."""
 
     async def parse(self, data: bytes = b"") -> None:
         """Process everything that is complete; raise ProtocolError for what is not NATS."""
@@ -48,20 +66,21 @@ class WireParser(Parser):  # type: ignore[misc]
         if head is None:
             return False
         subject, sid, reply, header_bytes, needed_bytes = head.groups()
-        self.msg_arg = {"subject": subject, "sid": int(sid), "reply": reply or b""}
+        self._about = (int(sid), subject, reply or b"")
         self.header_needed, self.needed = int(header_bytes or 0), int(needed_bytes)
         self.state = AWAITING_MSG_PAYLOAD
         return True
 
     async def _deliver(self) -> None:
-        headers = bytes(self.buf[: self.header_needed]) or None
+        headers = bytes(self.buf[: self.header_needed])
         payload = bytes(self.buf[self.header_needed : self.needed])
         del self.buf[: self.needed + CRLF_SIZE]
         self.header_needed, self.state = 0, AWAITING_CONTROL_LINE
-        about = self.msg_arg
-        await self.nc._process_msg(
-            about["sid"], about["subject"], about["reply"], payload, headers
-        )
+        sid, subject, reply = self._about
+        if (take := self.direct.get(sid)) is not None:
+            take(Delivered(subject, reply, headers, payload))
+            return
+        await self.nc._process_msg(sid, subject, reply, payload, headers or None)
 
     async def _execute(self, line: bytes) -> None:
         """Process a line that is not a message."""

@@ -24,7 +24,8 @@ from natstui.errors import (
     ServerGone,
 )
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.messages.decode import pairs_of
+from natstui.jetstream.connection.wire_parser import Delivered
+from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.pull import answered_place
 from natstui.model.assets.defaults import consumer_request
 
@@ -35,6 +36,12 @@ _SILENT_S = 15.0
 _UNUSED_S = 60
 _AGAIN_S = 1.0
 _NS = 1_000_000_000
+_STATUS = b"NATS/1.0 "
+"""How headers begin that say a status; those of a message have none."""
+
+
+async def _ignore(_: Msg) -> None:
+    """Take nothing: messages are handed over as they are parsed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +79,7 @@ class Reader:
     _consumer_seq: int = 0
     _last_seq: int = 0
     _reconnects_count: int = 0
-    _arrived: asyncio.Queue[Msg] = field(default_factory=asyncio.Queue)
+    _arrived: asyncio.Queue[Delivered] = field(default_factory=asyncio.Queue)
     _subscription: Subscription | None = None
 
     async def __aenter__(self) -> Self:
@@ -91,35 +98,35 @@ class Reader:
             if msg is None:
                 await self._go_on()
                 continue
-            if (msg.headers or {}).get("Status"):
+            if msg.header.startswith(_STATUS):
                 if self.ends and self._is_read(msg):
                     raise StopAsyncIteration
                 await self._let_go_on(msg)
                 continue
-            _, _, numbers = answered_place(msg.reply)
+            _, _, numbers = answered_place(msg.reply.decode())
             _, stream_seq, consumer_seq, at_ns, left = map(int, numbers)
             if consumer_seq != self._consumer_seq + 1:
                 await self._go_on()
                 continue
             self._consumer_seq, self._last_seq = consumer_seq, stream_seq
-            return Read(
-                msg.subject, stream_seq, at_ns // 1000, pairs_of(msg.headers), msg.data, left
-            )
+            headers = headers_of(msg.header) if msg.header else ()
+            subject = msg.subject.decode(errors="replace")
+            return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, left)
 
-    async def _let_go_on(self, msg: Msg) -> None:
+    async def _let_go_on(self, msg: Delivered) -> None:
         """Answer the server that waits until we are so far."""
         if msg.reply:
             with suppress(ServerGone):  # the next connection has another consumer
-                await self.client.publish(msg.reply)
+                await self.client.publish(msg.reply.decode())
 
-    def _is_read(self, heartbeat: Msg) -> bool:
+    def _is_read(self, heartbeat: Delivered) -> bool:
         """Tell whether the server had sent everything, and we have read it."""
-        said = heartbeat.headers or {}
+        said = dict(headers_of(heartbeat.header))
         if heartbeat.reply or "Nats-Consumer-Stalled" in said:
             return False
         return said.get("Nats-Last-Consumer") == str(self._consumer_seq)
 
-    async def _next(self) -> Msg | None:
+    async def _next(self) -> Delivered | None:
         """Return the next message; None when it will not come.
 
         The server is never silent for long, and forgets the consumer with the connection.
@@ -141,7 +148,8 @@ class Reader:
         self._reconnects_count = self.client.nc.stats["reconnects"]
         self._name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
-        self._subscription = await self.client.subscribe(inbox, self._arrived.put)
+        self._subscription = await self.client.subscribe(inbox, _ignore)
+        self.client.nc.deliver_directly(self._subscription, self._arrived.put_nowait)
         config: dict[str, Any] = {
             "name": self._name,
             "deliver_subject": inbox,
@@ -179,6 +187,8 @@ class Reader:
 
     async def _leave(self) -> None:
         """Remove the consumer; without a connection the server does it soon."""
+        if self._subscription is not None:
+            self.client.nc.deliver_directly(self._subscription, None)
         if self.client.link.state != "connected":
             return
         if self._subscription is not None:

@@ -8,7 +8,8 @@ from textual.app import App
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.help import HelpScreen
-from natstui.tui.app.keys_from_settings import checked_keys
+from natstui.tui.app.key_words import known_ids
+from natstui.tui.app.keys_from_settings import checked_keys, every_binding
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.managing.raw import RawScreen
@@ -207,3 +208,12 @@ async def test_the_mouse_sorts_by_a_title_and_opens_a_row(nats_server: Broker) -
         await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"], "sorted")
         await viewer.pilot.click(offset=(3, 4), times=2)
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen), "opened")
+
+
+def test_what_a_key_does_is_said_of_keys_that_exist_and_of_every_key_in_a_footer() -> None:
+    known = {binding.id: binding for binding in every_binding()}
+    assert known_ids() <= known.keys()
+    # What these do their name says.
+    plain = {"Cancel", "Close", "Back", "Next", "Refresh", "Play/pause", "Copy", "Dismiss"}
+    shown = {name for name, it in known.items() if it.show and it.description not in plain}
+    assert shown - known_ids() == set()

@@ -114,9 +114,9 @@ async def test_the_palette_offers_the_keys_of_the_screen(
     async with viewing(nats_server.url, size=(160, 40)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+p")
-        await viewer.until(lambda: "Rename" in viewer.text and "of this screen" in viewer.text)
+        await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.text)
         await viewer.press(*"rename")
-        await viewer.until(lambda: "key e of this screen" in viewer.text)
+        await viewer.until(lambda: "give it another name  ·  key e" in viewer.text)
         await viewer.press("enter")
         await viewer.until(lambda: "New name of test" in viewer.text, "the question")
 

@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
+from natstui.tui.app.key_words import words_of
 from natstui.tui.frame.detail.screen import ChartedScreen, DetailScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.selection import SelectionScreen
@@ -84,7 +85,8 @@ def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
         shared = _ALIKE if binding.id in alike or active.node is not screen else _OWN
         place = _APP if active.node is screen.app else shared
         shown = binding.key_display or screen.app.get_key_display(binding)
-        texts = keys[place].setdefault(binding.description, [])
+        says = ": ".join(filter(None, (binding.description, words_of(binding))))
+        texts = keys[place].setdefault(says, [])
         if shown not in texts:
             texts.append(shown)
     return {

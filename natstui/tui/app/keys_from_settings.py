@@ -19,14 +19,13 @@ _TAKEN_BY_TERMINALS = {"ctrl+h": "backspace", "ctrl+i": "tab", "ctrl+m": "enter"
 
 def checked_keys(wanted: Mapping[str, str]) -> tuple[dict[str, str], list[str]]:
     """Return what can be used of a keymap, and one sentence for each entry that cannot."""
-    known = set(_ids())
+    known = {binding.id for binding in _imported()}
     if not wanted.keys() <= known:
-        _import_every_screen()
-        known = set(_ids())
+        known = {binding.id for binding in every_binding()}
     good, complaints = {}, []
     for action, keys in wanted.items():
         if action not in known:
-            nearest = difflib.get_close_matches(action, known, 1)
+            nearest = difflib.get_close_matches(action, filter(None, known), 1)
             hint = f"; did you mean {nearest[0]}?" if nearest else ""
             complaints.append(f"viewer.keys: there is no action {action!r}{hint}")
         elif bad := [key for key in keys.split(",") if not _is_key(key.strip())]:
@@ -60,20 +59,21 @@ def _is_character_name(name: str) -> bool:
     return name in {"minus", "slash", "backslash", "underscore"}
 
 
-def _ids() -> Iterator[str]:
-    """Yield the id of every binding of every class that is imported."""
+def every_binding() -> list[Binding]:
+    """Return every key that has an id, also of screens that nobody opened yet."""
+    package = importlib.import_module("natstui.tui")
+    for module in pkgutil.walk_packages(package.__path__, "natstui.tui."):
+        if not module.name.startswith("natstui.tui.kit."):
+            importlib.import_module(module.name)
+    return list(_imported())
+
+
+def _imported() -> Iterator[Binding]:
+    """Yield every key with an id of every class that is imported."""
     waiting: list[type] = [DOMNode]
     while waiting:
         cls = waiting.pop()
         waiting += cls.__subclasses__()
         for binding in cls.__dict__.get("BINDINGS", ()):
             if isinstance(binding, Binding) and binding.id:
-                yield binding.id
-
-
-def _import_every_screen() -> None:
-    """Import the screens that are imported when they are opened: they have keys too."""
-    package = importlib.import_module("natstui.tui")
-    for module in pkgutil.walk_packages(package.__path__, "natstui.tui."):
-        if not module.name.startswith("natstui.tui.kit."):
-            importlib.import_module(module.name)
+                yield binding

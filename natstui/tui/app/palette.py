@@ -11,6 +11,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 
 from natstui.model.live.state import State
 from natstui.tui.app.commands import COMMANDS
+from natstui.tui.app.key_words import words_of
 from natstui.tui.frame.messages import Open, Typed
 from natstui.tui.kit.text import safe
 
@@ -30,8 +31,8 @@ class NatstuiCommands(Provider):
 
     async def discover(self) -> Hits:
         """Offer the keys of the screen and the commands before anything is typed."""
-        for text, key, do in self._keys():
-            yield DiscoveryHit(text, do, help=key)
+        for text, says, do in self._keys():
+            yield DiscoveryHit(text, do, help=says)
         for word in COMMANDS:
             if not word.usage or word.usage.startswith("["):
                 run = partial(self.app.post_message, Typed(word.names[0]))
@@ -40,9 +41,9 @@ class NatstuiCommands(Provider):
     async def search(self, query: str) -> Hits:
         """Offer what contains these letters in this order, best match first."""
         matcher = self.matcher(query)
-        for text, key, do in self._keys():
+        for text, says, do in self._keys():
             if score := matcher.match(text):
-                yield Hit(score, matcher.highlight(text), do, help=key)
+                yield Hit(score, matcher.highlight(text), do, help=says)
         for word in COMMANDS:
             if not word.usage and (score := matcher.match(word.names[0])):
                 run = partial(self.app.post_message, Typed(word.names[0]))
@@ -61,13 +62,14 @@ class NatstuiCommands(Provider):
             yield Hit(score, safe(text), partial(self.app.post_message, message))
 
     def _keys(self) -> Iterator[tuple[str, str, Callable[[], Awaitable[object]]]]:
-        """Yield of each key in the footer: its name, the key, and what does its action."""
+        """Yield of each key in the footer: its name, what it does, and its action."""
         for active in self.screen.active_bindings.values():
             binding = active.binding
             if binding.show and active.enabled and active.node is self.screen:
-                key = f"key {self.app.get_key_display(binding)} of this screen"
+                shown = binding.key_display or self.app.get_key_display(binding)
+                says = "  ·  ".join(filter(None, (words_of(binding), f"key {shown}")))
                 run = partial(self.app.run_action, binding.action, self.screen)
-                yield binding.description, key, run
+                yield binding.description, says, run
 
     def _assets(self) -> Iterator[tuple[str, Open]]:
         state = cast("_ShowsState", self.app).state

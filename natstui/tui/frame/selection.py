@@ -18,7 +18,7 @@ class SelectionScreen(TableScreen):
     """Tells of the row under the cursor; exports what is marked, else every row in view."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("v", "part('panel', 'next')", "Panel: off, below, beside", show=False, id="peek"),
+        Binding("v", "part('panel', 'next')", "Panel", show=False, id="peek"),
         Binding("E", "export", "Export", show=False, id="export"),
     ]
 

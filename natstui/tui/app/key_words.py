@@ -1,4 +1,7 @@
-"""What each key does, in a few words, by the id of its binding: for the help and the palette."""
+"""What each key does, in a few words, for the help and the palette.
+
+Of what changes a server, the rows of the actions say it (`tui/frame/action_keys.py`).
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,6 @@ _WORDS: Mapping[str, str] = {
     "command": "type a command; tab completes it",
     "connections.closed": "those that ended, and why; again those that are open",
     "consumer.actions": "pause, reset, delete and whatever else can be done to it",
-    "consumer.add": "make a consumer",
-    "consumer.clone": "make one more like it",
-    "consumer.delete": "delete what is marked; it asks with the numbers",
-    "consumer.edit": "change its configuration, with a preview",
-    "consumer.messages": "the messages of its stream, from where it stands",
-    "consumer.tap": "count its acknowledgements for a while",
     "copy.name": "copy the name to the clipboard",
     "copy.row": "copy the row as JSON to the clipboard",
     "describe": "all of it, with charts",
@@ -53,14 +50,11 @@ _WORDS: Mapping[str, str] = {
     "help": "every key of the screen, and what each column means",
     "journal.copy": "copy the same as a nats command",
     "journal.undo": "take this change back, as far as it can be",
-    "message.again": "publish it once more",
     "message.before": "the message before",
     "message.look": "as JSON, as text, as bytes",
     "message.next": "the message after",
     "message.save": "write the payload to a file",
     "message.search": "find words in it",
-    "msg.again": "publish it once more",
-    "msg.delete": "delete this one message for good",
     "msg.find": "messages whose payload has these words",
     "msg.jump": "to where a consumer stands",
     "msg.last": "only the newest of each subject",
@@ -68,13 +62,11 @@ _WORDS: Mapping[str, str] = {
     "msg.newest": "the newest messages",
     "msg.older": "the page before",
     "msg.oldest": "the oldest messages",
-    "msg.pull": "take the next message of a consumer",
     "msg.sequence": "go to a sequence",
     "msg.subject": "only messages of a subject or filter",
     "msg.subjects": "how many messages each subject has",
     "msg.tail": "follow what is published from now on",
     "msg.time": "go to a time",
-    "msg.write": "publish a message",
     "note": "write a note at this moment into the recording",
     "pause": "ask the server nothing more, or go on",
     "peek": "the panel with the row under the cursor: off, below, beside",
@@ -86,7 +78,6 @@ _WORDS: Mapping[str, str] = {
     "pull.in_progress": "more time for it",
     "pull.nak": "it was not processed: deliver it again",
     "pull.next": "take one message more",
-    "pull.next_of": "take the next message, and answer it",
     "pull.term": "never deliver it again",
     "quit": "leave natstui; it asks where something runs",
     "raw": "everything as the server writes it",
@@ -117,24 +108,17 @@ _WORDS: Mapping[str, str] = {
     "sessions.rename": "give it another name",
     "slower": "poll less often",
     "stream.actions": "purge, seal, delete and whatever else can be done to it",
-    "stream.add": "make a stream",
-    "stream.clone": "make one more like it",
     "stream.consumers": "its consumers",
-    "stream.delete": "delete what is marked; it asks with the numbers",
-    "stream.edit": "change its configuration, with a preview",
-    "stream.messages": "its messages, without a consumer",
-    "stream.purge": "remove messages; it asks with the numbers",
     "tail.filter": "only lines with these words",
     "tail.hold": "hold the picture; what comes is counted",
     "tap.again": "count once more",
     "tap.stop": "end it now",
-    "undo": "take the last change back, as far as it can be",
 }
 
 
 def words_of(binding: Binding) -> str:
     """Return what a key does; its name alone where that says it all."""
-    return _WORDS.get(binding.id or "", "")
+    return binding.tooltip or _WORDS.get(binding.id or "", "")
 
 
 def known_ids() -> frozenset[str]:

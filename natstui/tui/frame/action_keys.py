@@ -43,6 +43,8 @@ class ActionSpec:
     """Whether the footer has it."""
     takes: Literal["none", "one", "marked"] = "marked"
     """Whether it needs something under the cursor, and is done to everything marked."""
+    says: str = ""
+    """What it does, where the catalogue does not say it."""
 
     @property
     def action(self) -> Action:
@@ -77,17 +79,26 @@ class ActionSpec:
 
     def binding(self, call: str) -> Binding:
         """Return its key, for a screen whose action `call` does it."""
-        return Binding(self.key, call, self.label, show=self.is_shown, id=self.id)
+        says = self.says or (CATALOGUE[self.sends].help if self.sends else "")
+        return Binding(self.key, call, self.label, show=self.is_shown, id=self.id, tooltip=says)
 
 
+_MESSAGES = "stored messages, without a consumer"
+_CLONE = "make one more like it"
+_TAP = "count its acknowledgements for a while"
 _PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
-UNDO = ActionSpec("undo", None, "u", "Undo", "undo", takes="none")
+UNDO = ActionSpec(
+    "undo", None, "u", "Undo", "undo", takes="none",
+    says="take the last change back, as far as it can be",
+)  # fmt: skip
 
 STREAM_ACTIONS = (
     ActionSpec("add-stream", "create_stream", "a", "Add", "stream.add", True, "none"),
     ActionSpec("edit-stream", "edit_stream", "e", "Edit", "stream.edit", True, "one"),
-    ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one"),
-    ActionSpec("clone-stream", "create_stream", "A", "Clone", "stream.clone", takes="one"),
+    ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one", _MESSAGES),
+    ActionSpec(
+        "clone-stream", "create_stream", "A", "Clone", "stream.clone", False, "one", _CLONE
+    ),
     ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge"),
     ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
     ActionSpec("step_down_stream", "step_down_stream"),
@@ -98,9 +109,11 @@ STREAM_ACTIONS = (
 CONSUMER_ACTIONS = (
     ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "one"),
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
-    ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one"),
-    ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", takes="one"),
-    ActionSpec("clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", takes="one"),
+    ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES),
+    ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP),
+    ActionSpec(
+        "clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", False, "one", _CLONE
+    ),
     ActionSpec("pause_consumer", "pause_consumer"),
     ActionSpec("resume_consumer", "resume_consumer"),
     ActionSpec("reset_consumer", "reset_consumer"),

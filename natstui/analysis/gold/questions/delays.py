@@ -6,8 +6,6 @@ its repeated deliveries and with elections, now and up to five buckets before.
 
 from __future__ import annotations
 
-from functools import reduce
-
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
@@ -111,25 +109,8 @@ def _followed(rows: DataFrame) -> DataFrame:
 
 def _strongest(rows: DataFrame) -> DataFrame:
     """Return for each reason the delay at which the correlation is strongest."""
-    parts = []
-    for driver in DRIVERS:
-        found = F.array(
-            *(
-                F.struct(
-                    F.col(f"{driver}_{n}_r").alias("strength_ratio"),
-                    F.lit(-n).alias("earlier"),
-                    F.col(f"{driver}_{n}_n").alias("buckets_count"),
-                )
-                for n in range(MOST_LATER + 1)
-            )
-        )
-        known = F.filter(
-            found, lambda one: one["strength_ratio"].isNotNull() & ~F.isnan(one["strength_ratio"])
-        )
-        parts.append(rows.select("session", "stream", "consumer", "width_s",
-                                 F.lit(driver).alias("driver"),
-                                 F.array_max(known).alias("best")))  # fmt: skip
-    rows = reduce(lambda all_, more: all_.unionAll(more), parts)
+    best = F.explode(F.array(*map(_best, DRIVERS))).alias("best")
+    rows = rows.select("session", "stream", "consumer", "width_s", best)
     rows = rows.where(F.col("best").isNotNull()).select("*", "best.*")
     rows = rows.where(F.col("buckets_count") >= LEAST_BUCKETS)
     strength = F.col("strength_ratio")
@@ -138,6 +119,25 @@ def _strongest(rows: DataFrame) -> DataFrame:
     certain = (strength >= LEAST_STRENGTH) & (z >= LEAST_Z)
     after_s = -F.col("earlier") * F.col("width_s")
     return rows.withColumns({"certain": certain, "after_s": after_s})
+
+
+def _best(driver: str) -> Column:
+    found = F.array(
+        *(
+            F.struct(
+                F.col(f"{driver}_{n}_r").alias("strength_ratio"),
+                F.lit(-n).alias("earlier"),
+                F.col(f"{driver}_{n}_n").alias("buckets_count"),
+                F.lit(driver).alias("driver"),
+            )
+            for n in range(MOST_LATER + 1)
+        )
+    )
+    return F.array_max(
+        F.filter(
+            found, lambda one: one["strength_ratio"].isNotNull() & ~F.isnan(one["strength_ratio"])
+        )
+    )
 
 
 def follows(rows: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ from natstui.analysis.gold.answer import Answer
 from natstui.analysis.gold.bench import merged
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
+from natstui.analysis.silver.tables import ACK_TIME as SILVER
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SAMPLED_PERCENTILES
 
@@ -53,5 +54,6 @@ ANSWERS = (
             optional=True,
         ),
         sorted_by=("-p99_us",),
+        made_of=(SILVER,),
     ),
 )  # fmt: skip

@@ -37,6 +37,8 @@ class Answer:
     rows: Callable[[Given], DataFrame]
     needs: tuple[str, ...] = ()
     """Tables that must be finished first, because this one reads their rows."""
+    made_of: tuple[Table, ...] = ()
+    """Silver tables of which one is needed: without any there is no row, and nothing to plan."""
     findings: tuple[Callable[[DataFrame], DataFrame], ...] = ()
     """Each returns what is worth looking at in the rows of this table."""
     section: Section | None = None

@@ -8,6 +8,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import Answer, counted, finding
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
+from natstui.analysis.silver.tables import BENCH_INTERVAL, BENCH_LATENCY
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES
 
@@ -340,6 +341,7 @@ ANSWERS = (
         BENCH_STEADY,
         lambda given: bench_steady(slots(given.silver)),
         sorted_by=("session", "role", "counter"),
+        made_of=(BENCH_INTERVAL,),
     ),
     Answer(
         BENCH_THROUGHPUT,
@@ -350,6 +352,7 @@ ANSWERS = (
             "p50_per_s", "p95_per_s", "fairness_ratio",
         ),
         sorted_by=("session", "run_id", "role", "counter", "worker_id"),
+        made_of=(BENCH_INTERVAL,),
     ),
     Answer(
         BENCH_LATENCY_SUMMARY,
@@ -359,6 +362,7 @@ ANSWERS = (
             *(f"{name}_us" for name in SHOWN_PERCENTILES), "max_us",
         ),
         sorted_by=("session", "run_id", "metric", "corrected"),
+        made_of=(BENCH_LATENCY,),
     ),
     Answer(
         BENCH_ACCOUNT,
@@ -369,6 +373,7 @@ ANSWERS = (
             "lost_msgs", "duplicate_msgs", "unaccounted_msgs", "closes",
         ),
         sorted_by=("session",),
+        made_of=(BENCH_INTERVAL,),
     ),
     Answer(
         BENCH_KNEE,
@@ -377,5 +382,6 @@ ANSWERS = (
             "Knee of the load", "metric", "level_count", "load_per_s", "p99_us", "knee"
         ),
         sorted_by=("session", "run_id", "metric", "level_count"),
+        made_of=(BENCH_LATENCY,),
     ),
 )  # fmt: skip

@@ -107,7 +107,7 @@ def submit(master: str, package: Path, *words: str) -> subprocess.CompletedProce
          "--py-files", str(package), str(job), *words],
         capture_output=True,
         text=True,
-        timeout=400,
+        timeout=900,
         check=False,
         env=environment(),
         cwd=package.parent,

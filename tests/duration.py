@@ -15,6 +15,7 @@ SECONDS = {
     "tests/tui/test_forms.py": 75,
     "tests/tui/test_pictures.py": 64,
     "tests/cli/test_messages_copy.py": 63,
+    "tests/cli/test_backup.py": 62,
     "tests/cli/test_bench_failures.py": 62,
     "tests/tui/test_benchmark_screen.py": 49,
     "tests/tui/test_hostile.py": 48,

@@ -226,7 +226,7 @@ def test_a_backup_killed_at_random_moments_leaves_none_that_looks_whole(
     asyncio.run(large(nats_server.url))
     rate = ("--rate", "4MB")
     folder = tmp_path / "kept"
-    for turn in range(8):
+    for turn in range(20):
         number = signal.SIGKILL if turn % 2 else signal.SIGTERM
         run_killed(
             shell, number, random.uniform(0.5, 2.5), "stream", "backup", "S", str(folder), *rate
@@ -250,7 +250,7 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
     shell.ok("stream", "backup", "S", str(folder))
     shell.ok("stream", "rm", "S", "--yes")
     words = ("stream", "restore", str(folder), "--rate", "4MB")
-    for turn in range(8):
+    for turn in range(20):
         number = signal.SIGKILL if turn % 2 else signal.SIGTERM
         run_killed(shell, number, random.uniform(0.5, 2.5), *words)
         seen = shell.run("stream", "info", "S", "--json")

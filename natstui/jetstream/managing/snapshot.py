@@ -26,6 +26,8 @@ Progress = Callable[[int], None]
 
 _CHUNK_BYTES, _LEAST_CHUNK_BYTES = 128 * 1024, 1024
 _WINDOW_BYTES = 8 * 1024 * 1024
+_AT_ONCE_BYTES = 1024 * 1024
+"""Written and added to the checksum in one go."""
 _QUIET_S = 15.0
 """The server itself gives up after 5 s."""
 _BEGIN_S = 60.0
@@ -89,16 +91,61 @@ async def take(
         answer: Config = json.loads(
             await client.request(f"STREAM.SNAPSHOT.{stream}", body, timeout_s=_BEGIN_S)
         )
-        digest, size_bytes = hashlib.sha256(), 0
-        async for chunk in _Chunks(client, stream, arrived, pace):
-            file.write(chunk)
-            digest.update(chunk)
-            size_bytes += len(chunk)
-            progress(size_bytes)
+        kept = _Kept(file)
+        async with kept:
+            async for chunk in _Chunks(client, stream, arrived, pace):
+                progress(await kept.add(chunk))
     finally:
         if client.link.state == "connected":
             await subscription.unsubscribe()
-    return Taken(answer, size_bytes, digest.hexdigest())
+    return Taken(answer, kept.size_bytes, kept.digest.hexdigest())
+
+
+class _Kept:
+    """Writes chunks and adds them to the checksum in a thread, while the next ones come."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.digest, self.size_bytes = hashlib.sha256(), 0
+        self._file = file
+        self._waiting: list[bytes] = []
+        self._waiting_bytes = 0
+        self._writing: asyncio.Future[None] | None = None
+
+    async def __aenter__(self) -> _Kept:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                await self._flush()
+                await self._written()
+        finally:
+            if self._writing is not None:
+                # The file is closed next. Of two failures the first is told.
+                await asyncio.gather(self._writing, return_exceptions=True)
+
+    async def add(self, chunk: bytes) -> int:
+        """Take a chunk, and return how many bytes that makes."""
+        self._waiting.append(chunk)
+        self._waiting_bytes += len(chunk)
+        self.size_bytes += len(chunk)
+        if self._waiting_bytes >= _AT_ONCE_BYTES:
+            await self._flush()
+        return self.size_bytes
+
+    async def _flush(self) -> None:
+        await self._written()
+        some, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        self._writing = asyncio.ensure_future(asyncio.to_thread(self._write, some))
+
+    async def _written(self) -> None:
+        if self._writing is not None:
+            await asyncio.shield(self._writing)
+
+    def _write(self, chunks: list[bytes]) -> None:
+        for chunk in chunks:
+            self._file.write(chunk)
+            self.digest.update(chunk)
 
 
 class _Chunks:

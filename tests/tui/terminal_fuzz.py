@@ -287,11 +287,13 @@ def come_home(typist: Typist) -> None:
 
 
 @contextmanager
-def told(seed: int, typist: Typist, terminal: OnTerminal) -> Iterator[None]:
-    """Say of a failure what it takes to see it again."""
+def told(seed: int, typist: Typist, terminal: OnTerminal, folder: Path) -> Iterator[None]:
+    """Say of a failure what it takes to see it again; crashes are reported below `folder`."""
     try:
         yield
     except Exception:
+        for log in folder.rglob("crash-*.log"):
+            print(log.read_text())
         print(f"seed {seed}, input {typist.count}; the last {len(typist.sent)}:")
         for one in typist.sent:
             print(f"  {one!r:.300}")
@@ -323,7 +325,7 @@ def test_ten_thousand_inputs_neither_end_nor_hold_up_nor_swell_the_viewer(
         typist, chance = Typist(terminal), AnyInput(seed)
         sizes = Sizes({"viewer": viewer, "engine": engine})
         began = connections(nats_server)
-        with told(seed, typist, terminal):
+        with told(seed, typist, terminal, tmp_path):
             enter_rooms(typist)
             sizes.begin()
             fuzz(typist, chance, INPUTS_COUNT, sizes)

@@ -133,7 +133,9 @@ class BulkReading:
         if self._asking is None and now_s >= self._due_s and not self._left:
             asking = self._ask(account.domain, config=self._wants_config(control.interval_s))
             self._asking = asyncio.create_task(asking)
-            self._asking.add_done_callback(lambda _: control.poll_soon())
+            if _are_many(account):
+                # Of few, the next poll is soon enough: two in a row would measure no rates.
+                self._asking.add_done_callback(lambda _: control.poll_soon())
         # What is in view has the rest of the server's share while bulk answers have theirs.
         self._api.work.share = SERVER_SHARE - _SHARE if self.covers_all else SERVER_SHARE
         if self._waits_for_first(account, now_s):
@@ -150,9 +152,8 @@ class BulkReading:
         )
 
     def _waits_for_first(self, account: Account, now_s: float) -> bool:
-        many = account.streams_count + account.consumers_count > _MANY_COUNT
         first = self._asking is not None and not self._handed and not self._left
-        return many and first and now_s < self._began_s + _FIRST_S
+        return _are_many(account) and first and now_s < self._began_s + _FIRST_S
 
     def _is_ours(self, account: Account) -> bool:
         """Tell whether the API is that of our own account: another's may be imported."""
@@ -279,6 +280,10 @@ class BulkReading:
         await self.forget_link()
         if self._source is not None:
             await self._source.close()
+
+
+def _are_many(account: Account) -> bool:
+    return account.streams_count + account.consumers_count > _MANY_COUNT
 
 
 def _name(row: StreamRow) -> str:

@@ -12,6 +12,7 @@ from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.peek import Brief, Peek, WithPeek
 from natstui.tui.frame.messages import Export
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.big_table import BigTable
 
 
 class SelectionScreen(TableScreen):
@@ -22,17 +23,15 @@ class SelectionScreen(TableScreen):
         Binding("E", "export", "Export", show=False, id="export"),
     ]
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.panel = WithPeek(self.brief)
+    panel: WithPeek
 
     def body(self) -> Iterable[Widget]:
         """A caption line, the table, and the row under the cursor below or beside it."""
         caption, table = super().body()
+        assert isinstance(table, BigTable)
+        self.panel = WithPeek(table, Peek(plotter_of(self)), self.brief)
         yield caption
-        with self.panel:
-            yield table
-            yield Peek(plotter_of(self))
+        yield self.panel
 
     def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
 
-from textual import getters, on
+from textual import on
 from textual.app import ComposeResult
 from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
@@ -74,11 +74,12 @@ class Peek(Container):
     }
     """
 
-    text = getters.query_one(SectionText)
-
     def __init__(self, plotter: Plotter) -> None:
         super().__init__()
-        self._plotter = plotter
+        # Not by queries: a row may be told while the screen closes and has no widgets any more.
+        self.text = SectionText()
+        self._scroll = VerticalScroll(self.text, can_focus=False)
+        self._charts = (Chart(plotter), Chart(plotter))
         self._key: Hashable = None
         kept = recall(KEPT_AS)
         self.chosen: Place | None = cast("Place", kept) if kept in get_args(Place) else None
@@ -86,8 +87,8 @@ class Peek(Container):
 
     def compose(self) -> ComposeResult:
         """Text, then charts."""
-        yield VerticalScroll(SectionText(), can_focus=False)
-        yield Container(Chart(self._plotter), Chart(self._plotter))
+        yield self._scroll
+        yield Container(*self._charts)
 
     def choose_next(self) -> None:
         """Stand elsewhere from now on, also in the next run: nowhere, below, beside."""
@@ -112,7 +113,7 @@ class Peek(Container):
         return self.place
 
     def _show_charts(self, fitting: int) -> None:
-        for at, chart in enumerate(self.query(Chart)):
+        for at, chart in enumerate(self._charts):
             chart.display = at < max(1, fitting)
 
     def tell(self, brief: Brief) -> None:
@@ -120,8 +121,8 @@ class Peek(Container):
         other, self._key = brief.key != self._key, brief.key
         self.text.show(brief.sections)
         if other:
-            self.query_one(VerticalScroll).scroll_home(animate=False)
-        for widget, data in zip(self.query(Chart), brief.charts, strict=False):
+            self._scroll.scroll_home(animate=False)
+        for widget, data in zip(self._charts, brief.charts, strict=False):
             if widget.display:
                 (widget.show_other if other else widget.show)(data)
 
@@ -135,13 +136,10 @@ class WithPeek(Container, ScreenPart):
     WithPeek > BigTable { width: 1fr; height: 1fr; }
     """
 
-    table = getters.query_one(BigTable)
-    peek = getters.query_one(Peek)
-
-    def __init__(self, brief: Callable[[Any, int], Brief]) -> None:
+    def __init__(self, table: BigTable, peek: Peek, brief: Callable[[Any, int], Brief]) -> None:
         """`brief` returns what is told of a row of the table's view."""
-        super().__init__()
-        self._brief = brief
+        super().__init__(table, peek)
+        self.table, self.peek, self._brief = table, peek, brief
 
     def on_resize(self) -> None:
         """Give the panel another place where there is other room."""

@@ -23,6 +23,8 @@ from tests.cli.test_manage import Shell
 from tests.jetstream.flushing import flushed
 
 MANY = 200_000
+AT_ONCE = 5_000
+"""A stream drops what nobody waits for beyond 10,000 messages that it has not stored yet."""
 
 
 @pytest.fixture
@@ -34,12 +36,12 @@ async def filled(nc: Client, stream: str, count: int, subject: str = "s.{}") -> 
     """Store so many messages, each with a subject and a payload of its own."""
     js = nc.jetstream()
     await js.add_stream(name=stream, subjects=[f"{subject.partition('.')[0]}.>"])
-    for number in range(1, count + 1):
-        await nc.publish(subject.format(number), b"%d" % number)
-    await flushed(nc)
-    async with asyncio.timeout(PATIENCE_S):
-        while (await js.stream_info(stream)).state.messages < count:
-            await asyncio.sleep(0.05)
+    for first in range(1, count + 1, AT_ONCE):
+        last = min(first + AT_ONCE - 1, count)
+        for number in range(first, last + 1):
+            await nc.publish(subject.format(number), b"%d" % number)
+        await flushed(nc)
+        await some_stored(nc, stream, last)
 
 
 async def counts(nc: Client, stream: str) -> dict[str, int]:

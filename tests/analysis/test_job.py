@@ -237,6 +237,9 @@ def test_tables_that_cannot_be_written_are_said_at_once(sessions: Path, tmp_path
     assert "cannot write the tables" in refused(str(folder), "--out", str(file / "out"))
     page = ("--html", str(tmp_path / "no" / "page.html"))
     assert "its folder does not exist" in refused(str(folder), *page)
+    kept = file.read_bytes()
+    assert "cells of yours" in refused(str(folder), "--notebook", str(file))
+    assert file.read_bytes() == kept
 
 
 def test_a_full_disk_is_said_at_once(sessions: Path) -> None:

@@ -292,6 +292,7 @@ def told(seed: int, typist: Typist, terminal: OnTerminal, folder: Path) -> Itera
     try:
         yield
     except Exception:
+        # Whatever it was: it is raised again below.
         for log in folder.rglob("crash-*.log"):
             print(log.read_text())
         print(f"seed {seed}, input {typist.count}; the last {len(typist.sent)}:")

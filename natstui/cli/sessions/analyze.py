@@ -205,7 +205,7 @@ def analyze(
     be read; all the rest was analysed.
     """
     # Checked before minutes of work, not after them.
-    _check_folders(page_file, notebook_file)
+    _check_files(page_file, notebook_file)
     classes = str(_cache() / "spark")
     request = AnalysisRequest(
         _found(sessions), out or str(_cache() / "analysis"), classes=classes, **options
@@ -229,10 +229,13 @@ def analyze(
         raise DamagedSession(", ".join(damaged), "only what can be read of it was analysed")
 
 
-def _check_folders(*files: Path | None) -> None:
-    for file in files:
+def _check_files(page_file: Path | None, notebook_file: Path | None) -> None:
+    for file in (page_file, notebook_file):
         if file and not file.absolute().parent.is_dir():
             raise AnalysisError(f"cannot write {file}: its folder does not exist")
+    # A page is only read; into a notebook people write.
+    if notebook_file and notebook_file.exists():
+        raise AnalysisError(f"{notebook_file} exists already, maybe with cells of yours")
 
 
 def _write_files(

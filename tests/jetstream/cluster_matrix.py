@@ -178,12 +178,18 @@ class Bench:
             await asyncio.sleep(max(0.0, began_s + _ASKED_EVERY_S - time.monotonic()))
 
     async def answers(self, names: set[str]) -> None:
-        """Return when everybody's leader answers, consumers' too: the servers are back."""
+        """Return when everybody's leader answers, and the one of lists: the servers are back."""
         for name in names:
             for verb in (f"STREAM.INFO.{name}", f"CONSUMER.INFO.{name}.C"):
                 reply = None
                 while reply is None or not reply["cluster"].get("leader"):
                     reply = await self._ask(verb)
+        await asyncio.gather(*(self._lists(name) for name in names))
+
+    async def _lists(self, name: str) -> None:
+        """Return when consumers are listed: by the cluster's leader, which may come last."""
+        while not (await self._ask(f"CONSUMER.LIST.{name}") or {}).get("consumers"):
+            pass
 
     async def keep_asking(self, names: set[str], back: list[float]) -> None:
         """Ask everybody on and on, and note when the last of them answered after all.

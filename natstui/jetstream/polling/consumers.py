@@ -29,10 +29,6 @@ _MISSING_PAUSE_S = 10.0
 _SINGLE_S = 2.0
 _SINGLES_COUNT = 2
 _LATE_LISTS_COUNT = 3
-_MOST_ROWS_COUNT = 2_400
-"""In one poll, unless one list is longer: what it makes of them must not hold up others."""
-_MOST_NEW_ROWS_COUNT = 1_400
-"""The same while rows come for the first time, with their configurations."""
 _NO_LEADER = 10008
 """The consumer has no leader, as without a quorum; others can still be asked."""
 
@@ -53,6 +49,8 @@ class ConsumerReading:
         self._listing: tuple[str, Listing[ConsumerRow]] | None = None
         self._late: dict[str, Listing[ConsumerRow]] = {}
         """Lists whose next page has not come within a poll."""
+        self._again: set[str] = set()
+        """Those that were lost, and are asked for once more."""
         self._turn_count = 0
         self._missing: dict[str, set[str]] = {}
         self._living: dict[str, list[str]] = {}
@@ -244,9 +242,13 @@ class ConsumerReading:
     def _take_answers(self) -> None:
         """Take what was answered since the last poll."""
         for question in self._questions.names:
+            stream = question.removeprefix(f"{_LIST}.")
+            if self._questions.is_lost(question) and stream in self._late.keys() - self._again:
+                self._again.add(stream)
+                self._late.pop(stream)
+                self._questions.drop(question)
             if not self._questions.is_answered(question):
                 continue
-            stream = question.removeprefix(f"{_LIST}.")
             if question.startswith(_INFO):
                 self._answered(question)
             elif (listing := self._late.pop(stream, None)) is None:
@@ -292,11 +294,7 @@ class ConsumerReading:
     def _may_go_on(self, allowed: Allowance) -> bool:
         if self._listing is not None:
             return allowed.has_room_to_end
-        return allowed.has_room and len(self._seen.rows) < self._most_rows_count
-
-    @property
-    def _most_rows_count(self) -> int:
-        return _MOST_NEW_ROWS_COUNT if self.unlisted_count else _MOST_ROWS_COUNT
+        return allowed.has_room and len(self._seen.rows) < self._order.most_rows_count
 
     def _had_turn(self, stream: str) -> None:
         self._order.done(stream, steady_s())
@@ -321,7 +319,7 @@ class ConsumerReading:
             rows_count += self._counts.get(stream, 0)
             late = self._is_paused(stream) or stream in self._late or stream in self._missing
             free = not late and stream not in self._seen.swept and self._denials.may_ask(stream)
-            if free and rows_count < self._most_rows_count:
+            if free and rows_count < self._order.most_rows_count:
                 self._api.ask_ahead(f"{_LIST}.{stream}", {"offset": 0})
 
     def _is_paused(self, stream: str) -> bool:
@@ -363,6 +361,7 @@ class ConsumerReading:
             self._availability.failed(listing.verb, error)
             return False
         self._denials.worked(stream)
+        self._again.discard(stream)
         for row in listing.take_fresh():
             self._clocks.date(row, settle=True)
             self._show(row)

@@ -11,6 +11,9 @@ from natstui.clock import steady_s
 from natstui.errors import NatstuiError
 from natstui.jetstream.polling.budget.asking import PollingApi
 
+_LOST_S = 4.5
+"""A server waits 4 s for others that do not answer it, and answers then."""
+
 
 @dataclass(slots=True)
 class Patience:
@@ -33,6 +36,8 @@ class Questions:
     def __init__(self, api: PollingApi) -> None:
         self._api = api
         self._open: dict[str, _Open] = {}
+        self._answered_mono_s: dict[str, float] = {}
+        """Kind of question → when the newest that was answered had been asked."""
 
     def __contains__(self, name: str) -> bool:
         return name in self._open
@@ -74,7 +79,20 @@ class Questions:
 
     def take(self, name: str) -> Any:
         """Return an answer that has come, or raise the error of the request."""
-        return self._open.pop(name).task.result()
+        one = self._open.pop(name)
+        answer = one.task.result()
+        newest_s = self._answered_mono_s.get(_kind(name), 0.0)
+        self._answered_mono_s[_kind(name)] = max(newest_s, one.asked_mono_s)
+        return answer
+
+    def is_lost(self, name: str) -> bool:
+        """Tell whether nobody will answer a request, though others of its kind are answered.
+
+        What is sent while servers elect who answers goes nowhere.
+        """
+        asked_s = self._open[name].asked_mono_s
+        is_overtaken = asked_s < self._answered_mono_s.get(_kind(name), 0.0)
+        return is_overtaken and steady_s() > asked_s + _LOST_S and not self.is_answered(name)
 
     def drop(self, name: str) -> None:
         """Cancel an open request."""
@@ -93,6 +111,11 @@ class Questions:
             await asyncio.wait(tasks)
         for task in tasks:
             _retrieve_error(task)
+
+
+def _kind(name: str) -> str:
+    """Return the verb of a question, as `CONSUMER.LIST`."""
+    return ".".join(name.split(".", 2)[:2])
 
 
 def _retrieve_error(task: asyncio.Task[Any]) -> None:

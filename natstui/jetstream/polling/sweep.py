@@ -64,6 +64,10 @@ _EXTRA_PER_S = 20.0
 as many again."""
 _EXTRA_RATIO = 0.05
 """Or this part of all turns, where that is more."""
+_MOST_ROWS_COUNT = 2_400
+"""In one poll, unless one list is longer: what it makes of them must not hold up others."""
+_MOST_NEW_ROWS_COUNT = 1_400
+"""The same while rows come for the first time, with their configurations."""
 _SWEEP_SHARE = 0.5
 """Of what polling may use, which one sweep after the other may take."""
 
@@ -125,6 +129,11 @@ class SweepOrder:
     def unlisted_count(self) -> int:
         """How many streams there are whose turn never came."""
         return len(self._unlisted)
+
+    @property
+    def most_rows_count(self) -> int:
+        """How many consumers one poll lists."""
+        return _MOST_NEW_ROWS_COUNT if self._unlisted else _MOST_ROWS_COUNT
 
     def follow(self, rows: Mapping[str, StreamRow], away: Container[str]) -> None:
         """Update the order from a complete list of streams; unreachable streams have no turn."""

@@ -18,6 +18,7 @@ HOLDERS = {"subprocess", "asyncio", "os", "pty", "multiprocessing", "futures"}
 OTHER_PROGRAMS = {
     "natstui.jetstream.testbed.broker": "nats-server, found on the PATH or in its package",
     "natstui.config.references": "op and nsc, found on the PATH",
+    "natstui.bench.versus.rival": "nats, found on the PATH",
     "natstui.analysis.spark.java": "java, found by JAVA_HOME or on the PATH",
 }
 HANDED_ON = {

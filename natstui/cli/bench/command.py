@@ -11,6 +11,7 @@ import click
 
 from natstui.clean import clean_json
 from natstui.cli.bench.options import RunOptions, run_options
+from natstui.cli.bench.versus import versus
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -280,5 +281,5 @@ def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-for _command in (js, compare_runs, runs, scenarios, show):
+for _command in (js, compare_runs, runs, scenarios, show, versus):
     bench.add_command(_command)

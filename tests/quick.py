@@ -12,6 +12,7 @@ SLOW_IMPORTS = (
     "natstui.bench.run",
     "natstui.cli.demo",
     "natstui.jetstream.testbed",
+    "natstui.tui.app.engine_process",
     "natstui.tui.app.link",
     "pyspark",
     "subprocess",

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from natstui.children import own_program
 from natstui.clean import clean_text
 from natstui.errors import NatstuiError, SessionError
+
+if TYPE_CHECKING:
+    from natstui.tui.app.engine_process import EngineProcess
 
 ENGINE = tuple(own_program("natstui", "engine"))
 FROM_STDIN = "-"
@@ -48,16 +53,15 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
 
     `guided` shows a newcomer what to try.
     """
-    from natstui.tui.app.link import Link
     from natstui.tui.kit.terminal import needs_ascii, require_terminal
 
     require_terminal()
     words, first_line = secrets_to_stdin(engine_argv)
+    process = _engine_at_once(words)
 
-    def start_engine(*more: str) -> Link:
-        return Link((*words, *more), first_line)
+    from natstui.tui.app.link import Link
 
-    link = start_engine()
+    link = Link(process, first_line)
     try:
         from natstui.tui.app.app import NatstuiApp
 
@@ -67,7 +71,11 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
         raise
     started = replace(started, ascii_only=started.ascii_only or needs_ascii())
     app = NatstuiApp(
-        started, start_engine, link, lambda folder: Link(replay_engine(folder)), guided=guided
+        started,
+        lambda *more: Link((*words, *more), first_line),
+        link,
+        lambda folder: Link(replay_engine(folder)),
+        guided=guided,
     )
     try:
         code = app.run_guarded(mouse=started.mouse)
@@ -78,6 +86,17 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
         sys.stderr.write(f"natstui: {clean_text(app.link.parting_words)}\n")
         code = ended
     sys.exit(code)
+
+
+def _engine_at_once(words: Sequence[str]) -> EngineProcess:
+    """Start the engine, and prepare for the many imports that follow."""
+    from natstui.tui.app.engine_process import start_engine
+
+    process = start_engine(words)
+    # What is imported stays, and collections of garbage would walk it again and again; the app
+    # switches them on when it has shown itself.
+    gc.disable()
+    return process
 
 
 def run_fast(arguments: Sequence[str]) -> None:

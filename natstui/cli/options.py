@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-import msgspec
 
 from natstui.cli.offering import contexts
 from natstui.cli.open_viewer import FROM_STDIN
@@ -192,6 +191,8 @@ def _first_line() -> str:
     line = bytearray()
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):
         line += byte
+    import msgspec
+
     try:
         return msgspec.json.decode(bytes(line), type=str)
     except msgspec.DecodeError as error:

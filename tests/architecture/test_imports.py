@@ -36,6 +36,29 @@ def test_version_loads_nothing_but_itself() -> None:
     assert not loaded(script) & (SCREEN | SPARK | foreign)
 
 
+def test_help_loads_no_command_and_nothing_that_a_command_needs() -> None:
+    script = "import sys; sys.argv = ['natstui', '--help']\n"
+    script += "from natstui.__main__ import main\ntry: main()\nexcept SystemExit: pass\n"
+    script += "assert not {name for name in sys.modules if name.startswith('natstui.model')}"
+    packages = loaded(script)
+    assert not packages & (SCREEN | SPARK | {"nats", "pydantic", "numpy", "msgspec", "asyncio"})
+
+
+def test_the_engine_starts_before_the_screen_is_imported() -> None:
+    script = "import natstui.cli.open_viewer, natstui.tui.app.engine_process\n"
+    script += "import natstui.tui.kit.terminal"
+    assert not loaded(script) & (SCREEN | {"asyncio", "msgspec", "click"})
+
+
+def test_the_first_screen_pays_for_no_other() -> None:
+    features = {"bench", "connections", "consumers", "events", "findings", "managing", "messages"}
+    script = "import natstui.tui.app.app\n"
+    script += (
+        f"assert not [f for f in {features} if 'natstui.tui.' + f + '.screen' in sys.modules]"
+    )
+    loaded("import sys\n" + script)
+
+
 def test_no_command_pays_for_the_screen_or_spark_before_it_needs_them() -> None:
     names = ["natstui.cli.root", *{target.split(":")[0] for target in COMMANDS.values()}]
     assert not loaded(importing(names)) & (SCREEN | SPARK)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from natstui.model.assets.fields import Config
+from natstui.values import dataclass
 
 KV, OBJECTS = "KV_", "OBJ_"
 """How the names of their streams begin."""

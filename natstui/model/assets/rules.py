@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, number_at, read, text_at
 from natstui.model.assets.templates import Template
+from natstui.values import dataclass
 
 MAX_NAME_LETTERS = 255
 MAX_DESCRIPTION_BYTES = 4096

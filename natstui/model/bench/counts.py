@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 
 from natstui.model.bench.latency import EMPTY, LatencyCounts, merge
+from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from natstui.model.bench.patterns import Pattern as Pattern
 from natstui.model.bench.patterns import PatternTraits, traits
+from natstui.values import dataclass
 
 ClientKind = Literal["wire", "nats-py"]
 Acks = Literal["explicit", "all", "none", "double"]

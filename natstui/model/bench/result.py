@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
+from natstui.values import dataclass
 
 EndedHow = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies, merge_latencies
 from natstui.model.records.benchmark import (
@@ -17,6 +17,7 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
     PhaseName,
 )
+from natstui.values import dataclass
 
 POINTS_KEPT = 600
 LOGS_KEPT = 500

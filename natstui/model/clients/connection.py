@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from natstui.values import dataclass
 
 SLOW = "Slow Consumer"
 """How the server's reason begins when it ended a connection that did not read fast enough."""

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from natstui.model.clients.connection import ClientConnection
+from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -11,6 +11,7 @@ from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
+from natstui.values import dataclass
 
 RESOLVED_KEPT = 200
 """So many findings that are over are kept."""

@@ -8,7 +8,7 @@ sequences to its ack floors; written as differences, these columns are equal and
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from operator import add, sub
 
 from natstui.model.live.snapshot import (
@@ -19,6 +19,7 @@ from natstui.model.live.snapshot import (
     Snapshot,
     StreamColumns,
 )
+from natstui.values import dataclass
 
 NEAR_BELOW_US = 1_000_000_000
 """A time that is less than this is a difference; all others are µs since 1970."""

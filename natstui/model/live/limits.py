@@ -7,9 +7,8 @@ set of cases through both. Its thresholds are those of `natstui.model.findings.t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from natstui.model.findings.thresholds import FULL_SHARE, NEAR_SHARE
+from natstui.values import dataclass
 
 
 def is_near(level: float, limit: float | None) -> bool:

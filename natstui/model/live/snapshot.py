@@ -8,7 +8,9 @@ Times ending in `_at_us` are UTC microseconds since 1970; `_mono_us` is the engi
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
+
+from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ A replay folds many records at once.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from types import MappingProxyType
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -52,6 +52,7 @@ from natstui.model.records.recording import (
 )
 from natstui.model.records.silences import Silence, Silenced
 from natstui.model.records.tap import Tapped
+from natstui.values import dataclass
 
 EVENTS_KEPT = 2_000
 COSTS_KEPT = 120

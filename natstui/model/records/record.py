@@ -5,7 +5,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -42,6 +41,7 @@ from natstui.model.records.recording import (
     StopRecording,
 )
 from natstui.model.records.silences import Silenced
+from natstui.values import dataclass
 
 LinkState = Literal["connecting", "connected", "reconnecting", "failed", "closed"]
 

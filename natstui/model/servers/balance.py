@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+
+from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

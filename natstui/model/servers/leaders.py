@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
+from natstui.values import dataclass
 
 _BEHIND_NS = 5_000_000_000
 """A leader that heard nothing for so long has lost its replica: `offline` says so much later."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar
 
 from textual import on
@@ -23,16 +24,13 @@ from natstui.tui.app.link import Link
 from natstui.tui.app.palette import NatstuiCommands
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
+    MODE_SCREENS,
     all_unsent,
-    benchmark_screen,
     go_to,
+    mode_screen,
     new_screen,
     run_scenario,
 )
-from natstui.tui.connections.screen import ConnectionsScreen
-from natstui.tui.consumers.screen import ConsumersScreen
-from natstui.tui.events.screen import EventsScreen
-from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import (
     Announced,
@@ -53,12 +51,12 @@ from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.looks import THEMES
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
-from natstui.tui.servers.screen import ServerScreen
-from natstui.tui.stores.buckets import BucketsScreen
 from natstui.tui.streams.screen import StreamsScreen
 
 SHOW_AFTER_S = 0.05
 """Records that arrive within this time are shown together."""
+STARTED_AFTER_S = 1.0
+"""What came by then came with the start; to look through it earlier would delay the first data."""
 SETTLED_AFTER_S = 5.0
 
 _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
@@ -99,13 +97,7 @@ class NatstuiApp(GuardedApp):
     COMMANDS = App.COMMANDS | {NatstuiCommands}
     MODES = {  # noqa: RUF012 - Textual declares it so
         "streams": StreamsScreen,
-        "consumers": ConsumersScreen,
-        "events": EventsScreen,
-        "server": ServerScreen,
-        "findings": FindingsScreen,
-        "connections": ConnectionsScreen,
-        "buckets": BucketsScreen,
-        "benchmark": benchmark_screen,
+        **{name: partial(mode_screen, name) for name in MODE_SCREENS},
     }
     DEFAULT_MODE = "streams"
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -171,7 +163,7 @@ class NatstuiApp(GuardedApp):
         self.set_interval(1.0, self._updates.if_late)
         self.parts.engines.start()
         # Imported modules stay: without this, each full collection walks them again.
-        self.call_after_refresh(_freeze_memory)
+        self.set_timer(STARTED_AFTER_S, lambda: freeze_settled(self))
         # Again when the configurations of everything have come: they stay as well.
         self.set_timer(SETTLED_AFTER_S, lambda: freeze_settled(self))
 
@@ -257,14 +249,12 @@ class NatstuiApp(GuardedApp):
         self.parts.guide.look()
 
 
-def _freeze_memory() -> None:
-    gc.collect()
-    gc.freeze()
-
-
 def freeze_settled(app: App[int]) -> None:
     """Freeze the memory once no screen lies on another: one that is closed would stay for ever."""
+    # Whoever started the app switched it off while everything was imported.
+    gc.enable()
     if len(app.screen_stack) == 1:
-        _freeze_memory()
+        gc.collect()
+        gc.freeze()
     else:
         app.set_timer(SETTLED_AFTER_S, lambda: freeze_settled(app))

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import fcntl
 import os
 import subprocess
-import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from time import perf_counter
-from typing import IO
 
-from natstui.errors import NatstuiError, UsageError
 from natstui.lines import BadLine, decode_record, encode_command
 from natstui.model.records.record import Command, EngineStarted, Record
 from natstui.output import write_all
+from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
 
 _READ_BYTES = 1 << 20
-_PIPE_BYTES = 1 << 20
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
-
-
-class EngineFailed(NatstuiError):
-    """The engine could not be started, or ended before its first record and said why on stderr."""
-
-    def __init__(self, sentence: str, exit_code: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = exit_code
 
 
 class Link:
     """One engine process. Pipes only: a child that inherits the terminal steals its keys."""
 
-    def __init__(self, argv: Sequence[str], first_line: bytes = b"") -> None:
-        """Start the engine and write it a line; raise EngineFailed without such a program."""
-        # Not kept open by us after the fork: stderr goes to a file, never to the screen.
-        self._stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
-        self._process = _started(argv, self._stderr)
+    def __init__(self, engine: Sequence[str] | EngineProcess, first_line: bytes = b"") -> None:
+        """Start the engine unless it has been, and write it a line; raise EngineFailed."""
+        started = engine if isinstance(engine, EngineProcess) else start_engine(engine)
+        self._process, self._stderr = started
         self.parting_words = ""
         """What it wrote to stderr last, once it is closed."""
-        assert self._process.stdout is not None
-        _widen(self._process.stdout)
         if first_line:
             self._write(first_line)
 
@@ -153,25 +138,3 @@ class Link:
         if not self._stderr.closed:
             self.parting_words = self.last_stderr_line()
         self._stderr.close()
-
-
-def _started(argv: Sequence[str], stderr: IO[bytes]) -> subprocess.Popen[bytes]:
-    try:
-        return subprocess.Popen(
-            argv,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        )
-    except OSError as error:
-        stderr.close()
-        reason = f"the engine cannot be started with {argv[0]}: {error.strerror}"
-        raise EngineFailed(reason, UsageError.exit_code) from error
-
-
-def _widen(pipe: IO[bytes]) -> None:
-    """Enlarge the pipe where the system allows it: the engine can write while we fold."""
-    if hasattr(fcntl, "F_SETPIPE_SZ"):
-        with contextlib.suppress(OSError):
-            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterable, Sequence
+from importlib import import_module
 
 from textual.app import App
 
@@ -16,11 +17,20 @@ from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.state import State
-from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.action_keys import SPECS, Target
-from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
+
+MODE_SCREENS = {
+    "consumers": ("consumers.screen", "ConsumersScreen"),
+    "events": ("events.screen", "EventsScreen"),
+    "server": ("servers.screen", "ServerScreen"),
+    "findings": ("findings.screen", "FindingsScreen"),
+    "connections": ("connections.screen", "ConnectionsScreen"),
+    "buckets": ("stores.buckets", "BucketsScreen"),
+    "benchmark": ("bench.screen", "BenchmarkScreen"),
+}
+"""Mode → module and class of its first screen; the app opens with another one, the streams."""
 
 
 def new_screen(message: Open | Manage, state: State) -> LiveScreen:
@@ -36,6 +46,8 @@ def new_screen(message: Open | Manage, state: State) -> LiveScreen:
 def _opened_screen(message: Open) -> LiveScreen:
     match message.what:
         case "consumers":
+            from natstui.tui.consumers.screen import ConsumersScreen
+
             return ConsumersScreen(message.stream)
         case "stream":
             from natstui.tui.streams.detail import StreamDetail
@@ -74,11 +86,11 @@ def _bucket_screen(stream: str) -> LiveScreen:
     raise UsageError(f"{stream} is neither a bucket nor an object store")
 
 
-def benchmark_screen() -> LiveScreen:
-    """Return the screen of benchmarks."""
-    from natstui.tui.bench.screen import BenchmarkScreen
-
-    return BenchmarkScreen()
+def mode_screen(mode: str) -> LiveScreen:
+    """Return the first screen of a mode."""
+    folder, name = MODE_SCREENS[mode]
+    screen: LiveScreen = getattr(import_module(f"natstui.tui.{folder}"), name)()
+    return screen
 
 
 async def close_covering(app: App[int]) -> bool:
@@ -143,6 +155,8 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         raise UsageError("read-only: nothing is changed on this server")
     if message.what in ("publish", "pull"):
         return _sending_screen(message, state)
+    from natstui.tui.frame.form.screen import FormScreen
+
     screen = _form_screen(message, state)
     if isinstance(screen, FormScreen):
         screen.begins_at = message.what.partition(" ")[2]

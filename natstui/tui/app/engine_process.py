@@ -1,0 +1,57 @@
+"""The engine as a process: started before the screen is imported, so that both go on at once."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from typing import IO, NamedTuple
+
+from natstui.errors import NatstuiError, UsageError
+
+_PIPE_BYTES = 1 << 20
+
+
+class EngineFailed(NatstuiError):
+    """The engine could not be started, or ended before its first record and said why on stderr."""
+
+    def __init__(self, sentence: str, exit_code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = exit_code
+
+
+class EngineProcess(NamedTuple):
+    """An engine and the file it writes its stderr to, which must never be the screen."""
+
+    process: subprocess.Popen[bytes]
+    stderr: IO[bytes]
+
+
+def start_engine(argv: Sequence[str]) -> EngineProcess:
+    """Start an engine on pipes; raise EngineFailed without such a program."""
+    # Whoever takes the process closes it.
+    stderr: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
+    try:
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+    except OSError as error:
+        stderr.close()
+        reason = f"the engine cannot be started with {argv[0]}: {error.strerror}"
+        raise EngineFailed(reason, UsageError.exit_code) from error
+    assert process.stdout is not None
+    _widen(process.stdout)
+    return EngineProcess(process, stderr)
+
+
+def _widen(pipe: IO[bytes]) -> None:
+    """Enlarge the pipe where the system allows it: the engine can write while we fold."""
+    if hasattr(fcntl, "F_SETPIPE_SZ"):
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)

@@ -73,7 +73,7 @@ class Commands:
         self._recorder = recorder
         self._benchmarking = benchmarking
         self._viewer = viewer
-        self._server = ServerCommands(sink, viewer, client)
+        self._server = ServerCommands(sink, viewer, client, recorder.sessions)
         self._control = control
         self._sink = sink
         self._client = client

@@ -6,11 +6,13 @@ import asyncio
 import json
 import time
 from collections.abc import Callable, Coroutine
+from pathlib import Path
 from typing import Literal
 
 import msgspec
 
 from natstui.config.template_files import save_template
+from natstui.engine.copy_commands import answer_copy
 from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
 from natstui.errors import NatstuiError, NotConfirmed, Refused, ServerGone
@@ -28,6 +30,7 @@ from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.publish import publish, request_reply
 from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.jetstream.messages.tail import Tail
+from natstui.model.records.copies import CopyCommand
 from natstui.model.records.journal import done_here
 from natstui.model.records.managing import (
     Change,
@@ -142,8 +145,14 @@ class _Reading:
 class ServerCommands:
     """Answers what the forms, the journal and the message browser ask."""
 
-    def __init__(self, events: Sink, answers: Sink, client: Callable[[], Client | None]) -> None:
-        """`events` takes what was changed; `answers` goes to the viewer and is not recorded."""
+    def __init__(
+        self, events: Sink, answers: Sink, client: Callable[[], Client | None], sessions: Path
+    ) -> None:
+        """`events` takes what was changed; `answers` goes to the viewer and is not recorded.
+
+        `sessions` is the folder of all recordings.
+        """
+        self._sessions = sessions
         self._events = events
         self._answers = answers
         self._client = client
@@ -194,7 +203,7 @@ class ServerCommands:
         if client is None:
             raise ServerGone("not connected yet")
         writer = Writer(client, Journal())
-        if isinstance(command, SystemCommand | StoreCommand):
+        if isinstance(command, SystemCommand | StoreCommand | CopyCommand):
             return await self._answer_other(writer, command)
         match command:
             case SilenceFinding():
@@ -218,10 +227,12 @@ class ServerCommands:
                 return await answer_read(writer, command)
 
     async def _answer_other(
-        self, writer: Writer, command: SystemCommand | StoreCommand
+        self, writer: Writer, command: SystemCommand | StoreCommand | CopyCommand
     ) -> tuple[str, object]:
         if isinstance(command, StoreCommand):
             return await answer_store(writer, command)
+        if isinstance(command, CopyCommand):
+            return await answer_copy(writer, command, self._sessions)
         return await self._system.answer(writer.client, command)
 
     async def _stop(self, command: StopTail | StopTap) -> tuple[str, object]:

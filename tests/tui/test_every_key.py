@@ -60,6 +60,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "PublishScreen": ("m", "w"),
     "TailScreen": ("m", "T"),
     "TapScreen": ("2", "home", "T"),
+    "DeadLettersScreen": ("2", "home", "D"),
     "PullScreen": ("2", "home", "m", "N"),
     "JournalScreen": (":journal",),
     "RunsScreen": (":runs",),

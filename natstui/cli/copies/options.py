@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-import msgspec
 
 from natstui.cli.manage.assets import given_name
 from natstui.cli.options import ConnectionFlags
@@ -18,9 +17,8 @@ from natstui.errors import UsageError
 from natstui.jetstream.messages.copying.copy import Pace, Target
 from natstui.jetstream.messages.copying.selection import Wanted
 from natstui.model.assets.subjects import is_subject
-from natstui.model.records.evidence import AdvisoriesCounted
-from natstui.model.records.record import Advisory
 from natstui.session.library import find, sessions_folder
+from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
 from natstui.units import counted, parse_count, parse_duration_ns, parse_moment
 
@@ -115,27 +113,15 @@ def _moment_us(text: str | None, option: str) -> int | None:
     return round(moment.timestamp() * 1_000_000)
 
 
-class _Said(msgspec.Struct):
-    stream_seq: int = 0
-
-
 def _recorded(
     names: tuple[str, ...], settings: Any, stream: str, consumer: str
 ) -> tuple[tuple[int, int], ...]:
     """Return when recordings heard that which message was given up; raises SessionError."""
     found, left_out = list[tuple[int, int]](), 0
     for name in names:
-        for record in Recording(find(sessions_folder(settings.session), name)).records():
-            if not isinstance(record, Advisory | AdvisoriesCounted):
-                continue
-            if (record.type, record.stream, record.consumer) != ("max_deliver", stream, consumer):
-                continue
-            if isinstance(record, Advisory):
-                seq = msgspec.json.decode(record.body_json, type=_Said).stream_seq
-                found.append((record.at_us, seq))
-            else:
-                found += [(record.at_us, one.stream_seq) for one in record.messages]
-                left_out += record.said_count - sum(one.said_count for one in record.messages)
+        recording = Recording(find(sessions_folder(settings.session), name))
+        some, uncounted = recorded_give_ups(recording, stream, consumer)
+        found, left_out = found + some, left_out + uncounted
     if left_out:
         text = counted(f"{left_out:,}", "announcement")
         said = f"{text} came so fast that the recording only counts them"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import aclosing
 from datetime import UTC, datetime
 from typing import Any, Protocol
@@ -147,6 +147,13 @@ class ApiGetter:
         for start in range(0, len(bodies), _IN_FLIGHT):
             found += await self._each(bodies[start : start + _IN_FLIGHT])
         return sorted(found, key=lambda message: message.stream_seq or 0)
+
+    async def each(self, seqs: Sequence[int]) -> list[StoredMessage]:
+        """Return the messages with these sequences that are there."""
+        found = []
+        for start in range(0, len(seqs), _IN_FLIGHT):
+            found += await self._each([{"seq": seq} for seq in seqs[start : start + _IN_FLIGHT]])
+        return found
 
     async def _each(self, bodies: list[dict[str, Any]]) -> list[StoredMessage]:
         answers = await asyncio.gather(*map(self._get, bodies))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
+from natstui.model.records.copies import CopyCommand
 from natstui.model.records.messages import (
     Answered,
     AnswerMessage,
@@ -212,6 +213,7 @@ ManagingCommand = (
     | ReadNamesInUse
     | SystemCommand
     | StoreCommand
+    | CopyCommand
     | SaveTemplate
     | SilenceFinding
     | BrowseMessages

@@ -30,6 +30,8 @@ _WORDS: Mapping[str, str] = {
     "consumer.actions": "pause, reset, delete and whatever else can be done to it",
     "copy.name": "copy the name to the clipboard",
     "copy.row": "copy the row as JSON to the clipboard",
+    "dead.browse": "the messages of the stream from this one on",
+    "dead.recording": "look into recordings too, which heard it",
     "describe": "all of it, with charts",
     "export": "write what is marked, else what is shown, to files",
     "faster": "poll more often",

@@ -149,7 +149,7 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.journal import JournalScreen
 
         return JournalScreen(undo_last=True)
-    if message.what.partition(" ")[0] in ("messages", "tail", "tap"):
+    if message.what.partition(" ")[0] in ("messages", "tail", "tap", "dead-letters"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
@@ -174,6 +174,12 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
         if consumer is None:
             raise UsageError("there is no consumer under the cursor")
         return TapScreen(stream, consumer)
+    if message.what == "dead-letters":
+        from natstui.tui.messages.dead_letters import DeadLettersScreen
+
+        if consumer is None:
+            raise UsageError("there is no consumer under the cursor")
+        return DeadLettersScreen(stream, consumer)
     what, _, first_seq = message.what.partition(" ")
     if what == "messages":
         return MessagesScreen(stream, consumer, int(first_seq) if first_seq else None)

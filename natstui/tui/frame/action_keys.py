@@ -60,7 +60,9 @@ class ActionSpec:
     @property
     def needs_consumer(self) -> bool:
         """Tell whether a stream alone does not say what it is done to."""
-        return self.sends in OF_CONSUMER or self.name in ("clone-consumer", "tap")
+        return self.sends in OF_CONSUMER or self.name in (
+            "clone-consumer", "tap", "dead-letters",
+        )  # fmt: skip
 
     @property
     def word(self) -> str:
@@ -85,6 +87,7 @@ class ActionSpec:
 
 _MESSAGES = "stored messages, without a consumer"
 _CLONE = "make one more like it"
+_DEAD = "messages that it gave up, and having them delivered again"
 _TAP = "count its acknowledgements for a while"
 _PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
 UNDO = ActionSpec(
@@ -110,6 +113,9 @@ CONSUMER_ACTIONS = (
     ActionSpec("add-consumer", "create_consumer", "a", "Add", "consumer.add", True, "one"),
     ActionSpec("edit-consumer", "edit_consumer", "e", "Edit", "consumer.edit", True, "one"),
     ActionSpec("messages", None, "m", "Messages", "consumer.messages", True, "one", _MESSAGES),
+    ActionSpec(
+        "dead-letters", None, "D", "Dead letters", "consumer.dead", False, "one", _DEAD
+    ),
     ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP),
     ActionSpec(
         "clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", False, "one", _CLONE
@@ -129,6 +135,10 @@ PUBLISH_AGAIN = ActionSpec("publish-again", "publish", "R", "Re-publish", "msg.a
 PUBLISH_THIS = ActionSpec(
     "publish-again", "publish", "R", "Re-publish", "message.again", True, "one"
 )
+SEND_AGAIN = ActionSpec(
+    "send-again", "publish", "R", "Send again", "dead.again", True, "marked",
+    "store them again, under their own subjects or another",
+)  # fmt: skip
 PULL_NEXT = ActionSpec("pull", "pull", "N", "Pull next", "msg.pull", takes="one")
 DELETE_MESSAGE = ActionSpec(
     "delete_message",
@@ -138,7 +148,7 @@ DELETE_MESSAGE = ActionSpec(
     "msg.delete",
 )
 
-MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, PULL_NEXT, DELETE_MESSAGE)
+MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, SEND_AGAIN, PULL_NEXT, DELETE_MESSAGE)
 
 KEY_ACTIONS = (
     ActionSpec("put-key", "put_key", "a", "Put", "key.put", True, "none"),

@@ -15,7 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from natstui.tui.kit.lists import KeyList
-from natstui.tui.kit.text import safe
+from natstui.tui.kit.text import safe, safe_lines
 from natstui.tui.kit.too_small import TerminalSized
 
 
@@ -30,14 +30,18 @@ class Pick(TerminalSized, ModalScreen[str | None]):
         width: 80%; max-width: 90; height: auto; max-height: 80%; padding: 1 2;
         background: $panel; border: round $primary;
     }
+    Pick #told { padding: 1 2; }
     Pick OptionList {
         height: auto; max-height: 16; padding: 0; border: none !important; background: $panel;
     }
     """
 
-    def __init__(self, title: str, words: Sequence[tuple[str, str]]) -> None:
+    def __init__(
+        self, title: str, words: Sequence[tuple[str, str]], told: Sequence[str] = ()
+    ) -> None:
+        """`told` are lines between the title and the words: what picking one does."""
         super().__init__()
-        self._title, self._words = title, list(words)
+        self._title, self._words, self._told = title, list(words), list(told)
 
     def compose(self) -> ComposeResult:
         """The title above the words, each with its explanation."""
@@ -48,6 +52,8 @@ class Pick(TerminalSized, ModalScreen[str | None]):
         ]
         with Vertical():
             yield Static(safe(self._title, "title"), markup=False)
+            if self._told:
+                yield Static(safe_lines("\n".join(self._told)), id="told", markup=False)
             yield KeyList(*options)
 
     def on_mount(self) -> None:

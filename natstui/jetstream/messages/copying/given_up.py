@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from typing import Any
 
 import msgspec
@@ -25,29 +26,39 @@ class _Advisory(msgspec.Struct):
     stream_seq: int = 0
 
 
+def filters_of(consumer: dict[str, Any]) -> tuple[str, ...]:
+    """Return the subjects that a consumer gets; none where it gets all."""
+    config = consumer["config"]
+    several = tuple(config.get("filter_subjects") or ())
+    return several or tuple(filter(None, [config.get("filter_subject")]))
+
+
 async def given_up(
     client: Client,
     info: dict[str, Any],
     consumer: dict[str, Any],
-    filters: tuple[str, ...],
     recorded: tuple[tuple[int, int], ...],
+    heard: tuple[tuple[int, int], ...] = (),
 ) -> tuple[tuple[int, ...], str]:
     """Return sequences in order, and where they were found.
 
-    `recorded` is what recordings know: when, and which sequence. Raises NotFound when nothing
-    tells which they are.
+    `recorded` is what recordings know: when, and which sequence; `heard` is the same of what was
+    announced since somebody looks on. Raises NotFound when nothing tells which they are.
     """
     stream, name = info["config"]["name"], consumer["name"]
     made_us = time_us(consumer["created"])
-    # What was announced before it was made is about another one of its name.
-    found = {seq for at_us, seq in recorded if at_us >= made_us}
-    told = [f"{len(found):,} in recordings"] if recorded else []
+    found, told = set[int](), list[str]()
+    for known, where in ((recorded, "in recordings"), (heard, "heard since natstui looks on")):
+        # What was announced before it was made is about another one of its name.
+        some = {seq for at_us, seq in known if at_us >= made_us}
+        told += [f"{len(some):,} {where}"] if known else []
+        found |= some
     for keeper in await _keepers(client, stream, name):
         some = await _announced(client, keeper, stream, name, made_us)
         told.append(f"{len(some):,} in advisories that {keeper} stores")
         found |= some
     if _removes_acknowledged(info):
-        some = await _left_behind(client, stream, consumer, filters)
+        some = await _left_behind(client, stream, consumer)
         told.append(f"{len(some):,} that {stream} still has, where acknowledged ones are removed")
         found |= some
     if not told:
@@ -109,19 +120,42 @@ async def _announced(
     return found
 
 
-async def _left_behind(
-    client: Client, stream: str, consumer: dict[str, Any], filters: tuple[str, ...]
-) -> set[int]:
+async def _left_behind(client: Client, stream: str, consumer: dict[str, Any]) -> set[int]:
     """Return what is there up to the last delivery.
 
     While some wait for an acknowledgement only up to the floor: which of those above it wait,
     and which were given up, is not told.
     """
     upto = "ack_floor" if consumer["num_ack_pending"] else "delivered"
-    last, next_seq, found = consumer[upto]["stream_seq"], 1, set[int]()
+    return await _there(client, stream, consumer, 1, consumer[upto]["stream_seq"])
+
+
+async def perhaps_given_up(
+    client: Client, stream: str, consumer: dict[str, Any], most: int
+) -> tuple[int, ...]:
+    """Return what is there between its floor and its last delivery, where none of it waits.
+
+    Those it gave up are among them, and those acknowledged before one that lies below them.
+    """
+    floor, last = consumer["ack_floor"]["stream_seq"], consumer["delivered"]["stream_seq"]
+    if consumer["num_ack_pending"]:
+        return ()
+    return tuple(sorted(await _there(client, stream, consumer, floor + 1, last, most)))
+
+
+async def _there(
+    client: Client,
+    stream: str,
+    consumer: dict[str, Any],
+    next_seq: int,
+    last: int,
+    most: int = sys.maxsize,
+) -> set[int]:
+    """Return what the consumer gets and is there, from a sequence up to another."""
+    filters, found = filters_of(consumer), set[int]()
     getter = ApiGetter(client, stream, 0)
     subject = filters[0] if len(filters) == 1 else None
-    while next_seq <= last:
+    while next_seq <= last and len(found) < most:
         page = await getter.run(next_seq, _PAGE_MSGS, subject, last + 1)
         for message in page:
             seq, said = message.stream_seq or 0, message.subject

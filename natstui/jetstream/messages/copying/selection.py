@@ -20,7 +20,7 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
-from natstui.jetstream.messages.copying.given_up import given_up
+from natstui.jetstream.messages.copying.given_up import filters_of, given_up
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Read, Reader
@@ -84,11 +84,9 @@ async def select(client: Client, wanted: Wanted) -> Selection:
     if wanted.consumer is None:
         return found
     consumer = json.loads(await client.request(f"CONSUMER.INFO.{wanted.stream}.{wanted.consumer}"))
-    filters = tuple(consumer["config"].get("filter_subjects") or ()) or tuple(
-        filter(None, [consumer["config"].get("filter_subject")])
-    )
+    filters = filters_of(consumer)
     if wanted.of == "given_up":
-        seqs, remark = await given_up(client, info, consumer, filters, wanted.recorded)
+        seqs, remark = await given_up(client, info, consumer, wanted.recorded)
         return _of(
             found, filters, tuple(one for one in seqs if first <= one <= end), first, remark
         )

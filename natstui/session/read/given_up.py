@@ -1,0 +1,35 @@
+"""Which messages a recording heard that a consumer gave up."""
+
+from __future__ import annotations
+
+import msgspec
+
+from natstui.model.records.evidence import AdvisoriesCounted
+from natstui.model.records.record import Advisory
+from natstui.session.read.recording import Recording
+
+
+class _Said(msgspec.Struct):
+    stream_seq: int = 0
+
+
+def recorded_give_ups(
+    recording: Recording, stream: str, consumer: str
+) -> tuple[list[tuple[int, int]], int]:
+    """Return when which sequence was given up, and how many announcements it only counts.
+
+    Raises SessionError.
+    """
+    found, left_out = list[tuple[int, int]](), 0
+    for record in recording.records():
+        if not isinstance(record, Advisory | AdvisoriesCounted):
+            continue
+        if (record.type, record.stream, record.consumer) != ("max_deliver", stream, consumer):
+            continue
+        if isinstance(record, Advisory):
+            seq = msgspec.json.decode(record.body_json, type=_Said).stream_seq
+            found.append((record.at_us, seq))
+        else:
+            found += [(record.at_us, one.stream_seq) for one in record.messages]
+            left_out += record.said_count - sum(one.said_count for one in record.messages)
+    return found, left_out

@@ -1,0 +1,68 @@
+"""The table of messages that a consumer gave up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from natstui.clean import clean_line
+from natstui.model.records.messages import StoredMessage
+from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.kit.raw.payload import one_line
+from natstui.tui.kit.table.rows import Cell
+from natstui.tui.messages.text import payload_of
+from natstui.units import bytes_text, local_text
+
+
+class StoredView(Listed[StoredMessage]):
+    """Stored messages, a row each."""
+
+    def __init__(self, messages: Sequence[StoredMessage]) -> None:
+        texts = [f"{one.subject} {one_line(payload_of(one))}" for one in messages]
+        super().__init__(messages, [(one.stream_seq,) for one in messages], texts)
+
+
+def _seq(view: StoredView, row: int) -> Cell:
+    """Sequence in the stream."""
+    return Cell(str(view.things[row].stream_seq), "accent")
+
+
+def _stored(view: StoredView, row: int) -> Cell:
+    """When it was stored, in local time."""
+    return Cell(local_text(view.things[row].stored_at_us, "%Y-%m-%d %H:%M:%S"), "dim")
+
+
+def _subject(view: StoredView, row: int) -> Cell:
+    """Subject under which it is stored."""
+    return Cell(clean_line(view.things[row].subject), "strong")
+
+
+def _size(view: StoredView, row: int) -> Cell:
+    """Bytes of the payload."""
+    return Cell(bytes_text(view.things[row].payload_bytes), "dim")
+
+
+def _headers(view: StoredView, row: int) -> Cell:
+    """How many headers it has."""
+    return Cell(str(len(view.things[row].headers) or ""), "dim")
+
+
+def _payload(view: StoredView, row: int) -> Cell:
+    """How the payload begins."""
+    return Cell(clean_line(one_line(payload_of(view.things[row]))))
+
+
+def _by(get: Callable[[StoredMessage], object]) -> Callable[[StoredView], Sequence[object]]:
+    return lambda view: [get(one) for one in view.things]
+
+
+_words: Callable[..., ColumnSpec[StoredView]] = partial(ColumnSpec, align="left", descends=False)
+
+STORED_COLUMNS: tuple[ColumnSpec[StoredView], ...] = (
+    ColumnSpec("seq", "SEQ", 9, 0, _seq, _by(lambda one: one.stream_seq), descends=False),
+    _words("stored", "STORED", 19, 3, _stored, _by(lambda one: one.stored_at_us)),
+    _words("subject", "SUBJECT", 20, 1, _subject, _by(lambda one: one.subject), flex=1),
+    ColumnSpec("size", "SIZE", 8, 4, _size, _by(lambda one: one.payload_bytes)),
+    ColumnSpec("headers", "HEADERS", 7, 5, _headers, _by(lambda one: len(one.headers))),
+    _words("payload", "PAYLOAD", 20, 2, _payload, _by(payload_of), flex=3, max_width=400),
+)

@@ -1,0 +1,206 @@
+"""The messages that a consumer gave up: look at them, and have them delivered again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, ClassVar
+
+import msgspec
+from textual import on
+from textual.binding import Binding, BindingType
+
+from natstui.clean import clean_line
+from natstui.model.live.state import State
+from natstui.model.records.copies import FindGivenUp, GivenUpFound
+from natstui.model.records.record import Advisory
+from natstui.tui.frame.action_keys import SEND_AGAIN, Target
+from natstui.tui.frame.allowed import allowed
+from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask
+from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
+from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.table.view import RowSelected
+from natstui.tui.messages.cells import STORED_COLUMNS, StoredView
+from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.sending_again import SendingAgain
+from natstui.units import counted
+
+_decoder = msgspec.json.Decoder(GivenUpFound)
+_MOST_HEARD = 2_000
+
+
+def heard_give_ups(state: State, stream: str, consumer: str) -> tuple[tuple[int, int], ...]:
+    """Return when this viewer heard that which sequence was given up."""
+    trouble = state.evidence.of.get((stream, consumer))
+    counts = trouble.give_ups if trouble is not None else None
+    found = [(counts.last_at_us, one.stream_seq) for one in counts.messages] if counts else []
+    for one in state.happenings:
+        if not isinstance(one, Advisory) or one.type != "max_deliver":
+            continue
+        if (one.stream, one.consumer) == (stream, consumer):
+            seq = json.loads(one.body_json).get("stream_seq")
+            found += [(one.at_us, seq)] if isinstance(seq, int) else []
+    return tuple(found[-_MOST_HEARD:])
+
+
+class Looking(ScreenPart):
+    """Asks for what a consumer gave up, and keeps what was found last."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("f", "part('looking', 'recording')", "Recording", id="dead.recording"),
+        Binding("ctrl+r,f5", "part('looking', 'ask')", "Refresh", show=False, id="dead.refresh"),
+    ]
+
+    def __init__(self, screen: LiveScreen, stream: str, consumer: str) -> None:
+        self._screen, self._stream, self._consumer = screen, stream, consumer
+        self.found: GivenUpFound | None = None
+        self.problem = ""
+        self.sessions: tuple[str, ...] = ()
+        self._asked_id = -1
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer nothing in a recording: there is nobody to ask."""
+        return self._screen.state.replay is None
+
+    def action_ask(self) -> None:
+        """Look for them again."""
+        self._screen.app.post_message(Asked(self.question(next_command_id(), self.sessions)))
+
+    def action_recording(self) -> None:
+        """Look into recordings too for what was given up."""
+
+        def go(number: int, text: str) -> FindGivenUp:
+            return self.question(number, tuple(text.split()))
+
+        words = "Which recordings heard it? Names with blanks between, or last; empty is none"
+        ask(self._screen, Question(words, go, text=" ".join(self.sessions)))
+
+    def question(self, number: int, sessions: tuple[str, ...]) -> FindGivenUp:
+        """Return the command with this number that looks for them, and await its answer."""
+        self._asked_id, self.sessions = number, sessions
+        heard = heard_give_ups(self._screen.state, self._stream, self._consumer)
+        return FindGivenUp(number, self._stream, self._consumer, heard, sessions)
+
+    def take_state(self) -> bool:
+        """Take the answer when it has come; tell whether there is another one found."""
+        answer = answer_to(self._screen.state, self._asked_id)
+        if answer is None:
+            return False
+        self._asked_id = -1
+        if answer.body_json is None:
+            self.problem = clean_line(answer.text)
+            return False
+        self.problem, self.found = "", _decoder.decode(answer.body_json)
+        return True
+
+    def caption(self, shown: int, total: int) -> str:
+        """Return how many were found, where, and what is not told."""
+        if (found := self.found) is None:
+            return self.problem or "looking …"
+        count = f"{shown} of {total}" if shown != total else str(total)
+        # Not told apart from acknowledged ones, they are no messages given up.
+        parts = [f"{count} given up" if found.is_known else f"{count} PERHAPS given up"]
+        left = len(found.sequences) - len(found.messages) - found.gone_count
+        parts += [f"{left:,} more are not listed"] if left > 0 else []
+        parts += [f"{found.gone_count:,} gone"] if found.gone_count else []
+        return "  ·  ".join([*parts, clean_line(self.problem or found.remark)])
+
+
+class DeadLettersScreen(TableScreen):
+    """What one consumer gave up, as far as anything tells it."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        SEND_AGAIN.binding("send_again"),
+        Binding("m", "browse", "In the stream", id="dead.browse"),
+        *Looking.BINDINGS,
+    ]
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = STORED_COLUMNS
+    NOUN = "given up"
+    START = Order("seq")
+
+    def __init__(self, stream: str, consumer: str) -> None:
+        super().__init__()
+        self.stream, self.consumer = stream, consumer
+        self.looking = Looking(self, stream, consumer)
+        self._view = StoredView(())
+        self._again = SendingAgain(self, stream)
+
+    def asset(self) -> Target | None:
+        """Return the consumer."""
+        return Target(self.stream, self.consumer)
+
+    def on_mount(self) -> None:
+        """Look for them, and have the consumer polled first."""
+        self.watch_rows((self.stream,), ((self.stream, self.consumer),))
+        if self.state.replay is None:
+            self.looking.action_ask()
+
+    def refresh_state(self) -> None:
+        """Take what has come, and show what is known."""
+        if self.looking.take_state() and self.looking.found is not None:
+            self._view = StoredView(self.looking.found.messages)
+        self._again.take_state()
+        super().refresh_state()
+
+    def view(self) -> StoredView:
+        """Return the messages, as far as they are known."""
+        return self._view
+
+    def empty_text(self, total: int) -> str:
+        """Return why there are no rows."""
+        if total:
+            return super().empty_text(total)
+        if self.state.replay is not None:
+            return NO_SERVER
+        if self.looking.problem:
+            return self.looking.problem
+        nothing = "nothing that it gave up is stored any more"
+        return "looking …" if self.looking.found is None else nothing
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table."""
+        name = clean_line(f"{self.stream} › {self.consumer}")
+        return f"{name}  ·  {self.looking.caption(shown, total)}"
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what may not be done; in a recording there is nothing to ask."""
+        live = self.state.replay is None
+        if action == "send_again":
+            return live if allowed(self.state, SEND_AGAIN.name) else None
+        return live if action == "browse" else super().check_action(action, parameters)
+
+    def _under_cursor(self) -> int | None:
+        rows, at = self.rows, self.table.cursor
+        if rows is None or at >= len(rows.order):
+            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+            return None
+        seq: int = self._view.things[rows.order[at]].stream_seq or 0
+        return seq
+
+    @on(RowSelected)
+    def _open(self) -> None:
+        """Show the message under the cursor in full."""
+        if (seq := self._under_cursor()) is not None:
+            self.app.push_screen(MessageScreen(self.stream, seq))
+
+    def action_browse(self) -> None:
+        """Show the messages of the stream from this one on."""
+        if (seq := self._under_cursor()) is not None:
+            target = Target(self.stream, self.consumer)
+            self.app.post_message(Manage(f"messages {seq}", (target,)))
+
+    def action_send_again(self) -> None:
+        """Send what is marked, the one under the cursor, or all of them again."""
+        found = self.looking.found
+        if found is None or not found.sequences:
+            self.notify("there is nothing to send again", severity="warning", timeout=2)
+            return
+        marked = sorted(int(key[0]) for key in self.table.marks if isinstance(key, tuple))
+        at = None if marked else self._under_cursor()
+        chosen = tuple(marked) or ((at,) if at is not None else ())
+        word = counted(len(marked), "marked message") if marked else f"message {at}"
+        choices = {word: chosen} if chosen else {}
+        everything = f"all {len(found.sequences):,}"
+        self._again.choose(choices | {everything: found.sequences}, found)

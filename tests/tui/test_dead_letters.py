@@ -1,0 +1,137 @@
+"""What a consumer gave up: found, looked at, sent again, and never guessed."""
+
+from __future__ import annotations
+
+import nats
+from nats.aio.client import Client
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.messages.dead_letters import DeadLettersScreen
+from natstui.tui.messages.message import MessageScreen
+from natstui.tui.messages.screen import MessagesScreen
+from tests.cli.test_messages_copy import counts, gave_up
+from tests.tui.viewer import Viewer, viewing
+
+KEEPER = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"
+
+
+async def at_dead_letters(viewer: Viewer) -> None:
+    await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+    await viewer.press("2")
+    await viewer.until(viewer.rows, "the consumer")
+    await viewer.press("home", "D")
+    await viewer.until(lambda: isinstance(viewer.app.screen, DeadLettersScreen))
+
+
+async def asks(viewer: Viewer, kind: type[Pick] | type[Prompt], words: str) -> None:
+    await viewer.until(
+        lambda: isinstance(viewer.app.screen, kind) and words in viewer.words, words
+    )
+
+
+async def kept(nc: Client) -> None:
+    await nc.jetstream().add_stream(name="ADVISORIES", subjects=[KEEPER])
+
+
+async def test_what_was_given_up_is_listed_opened_and_sent_again(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await kept(nc)
+    await js.add_stream(name="AGAIN", subjects=["again"])
+    await gave_up(nc, 6, acked=2)
+    await js.delete_msg("S", 8)
+    async with viewing(nats_server.url) as viewer:
+        await at_dead_letters(viewer)
+        await viewer.until(lambda: len(viewer.rows()) == 5, "five of the six")
+        assert viewer.rows()["3"]["subject"] == "s.3" and viewer.rows()["3"]["payload"] == "3"
+        for words in ("S › C", "5 given up", "1 gone", "6 in advisories that ADVISORIES stores"):
+            assert words in viewer.words, words
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessageScreen))
+        await viewer.until(lambda: "Subject: s.3" in viewer.words, "the message")
+        await viewer.press("escape", "m")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen))
+        await viewer.press("escape", "space", "R")
+        await asks(viewer, Pick, "1 marked message")
+        await viewer.press("enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.press(*"again", "enter")
+        await asks(viewer, Pick, "Send 1 message of S")
+        assert "1 again → AGAIN" in viewer.words
+        await viewer.press("enter")
+        await viewer.until(lambda: "1 message stored again" in viewer.words, "what became of it")
+        assert (await js.get_msg("AGAIN", 1)).data == b"3"
+        await viewer.press("space", "R", "end", "enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.press(*"a..b", "enter")
+        await asks(viewer, Prompt, "no subject to publish to")
+        await viewer.press(*["backspace"] * 4, "enter")
+        await asks(viewer, Pick, "Send 5 messages of S")
+        assert "1 are gone and not sent" in viewer.words
+        await viewer.press("down", "enter")
+        assert sum((await counts(nc, "S")).values()) == 7, "nothing was sent"
+        await viewer.press("R", "end", "enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.press("enter")
+        await asks(viewer, Pick, "to their own subjects")
+        await viewer.press("enter")
+        await viewer.until(lambda: "5 messages stored again" in viewer.words, "the account")
+        assert await counts(nc, "S") == {
+            **{f"s.{number}": 1 for number in (1, 2)},
+            **{f"s.{number}": 2 for number in range(3, 8)},
+        }
+        await viewer.type_command("journal")
+        await viewer.until(lambda: "5 messages of S" in viewer.words, "the journal")
+    await nc.close()
+
+
+async def test_what_is_heard_is_known_and_a_guess_is_called_one(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    async with viewing(nats_server.url) as viewer:
+        await gave_up(nc, 3, acked=1)
+        await at_dead_letters(viewer)
+        await viewer.until(lambda: "3 heard since natstui looks on" in viewer.words, "what it is")
+        assert set(viewer.rows()) == {"2", "3", "4"}
+    async with viewing(nats_server.url) as viewer:
+        await at_dead_letters(viewer)
+        await viewer.until(lambda: "3 PERHAPS given up" in viewer.words, "that it is a guess")
+        assert "nothing tells which messages C gave up" in viewer.words
+        await viewer.press("R", "end", "enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.press("enter")
+        await asks(viewer, Pick, "may have been acknowledged")
+        await viewer.press("escape", "f", *"night", "enter")
+        await asks(viewer, Prompt, "no session 'night'")
+    await nc.close()
+
+
+async def test_production_wants_the_name_and_another_stream_is_another_one(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    await kept(nc)
+    await gave_up(nc, 2, acked=1)
+    environ = {"NATSTUI_CONNECTION_PRODUCTION": "true"}
+    async with viewing(nats_server.url, environ=environ) as viewer:
+        await at_dead_letters(viewer)
+        await viewer.until(lambda: len(viewer.rows()) == 2, "both")
+        await viewer.press("R", "end", "enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.press("enter")
+        await asks(viewer, Pick, "Send 2 messages of S")
+        await viewer.press("enter")
+        await asks(viewer, Prompt, "This is production. Type S")
+        await viewer.press("T", "enter")
+        await asks(viewer, Prompt, "That is not S")
+        await viewer.press("backspace", "S", "enter")
+        await viewer.until(lambda: "2 messages stored again" in viewer.words, "the account")
+        await nc.jetstream().delete_stream("S")
+        await nc.jetstream().add_stream(name="S", subjects=["s.>"])
+        await viewer.press("R", "end", "enter")
+        await asks(viewer, Prompt, "To which subject?")
+        await viewer.press("enter")
+        await viewer.until(lambda: "S was made again since" in viewer.words, "the reason")
+        assert (await nc.jetstream().stream_info("S")).state.messages == 0
+    await nc.close()

@@ -96,3 +96,16 @@ async def test_a_screen_of_another_mode_is_closed_when_that_is_shown_again() -> 
         await pilot.pause()
         assert closed == ["sent"]
         assert len(app.screen_stack) == 1
+
+
+async def test_a_key_that_comes_before_the_parts_of_its_screen_acts_when_they_are_there() -> None:
+    app, answers = GuardedApp(), list[str | None]()
+    async with app.run_test() as pilot:
+        prompt = Prompt("Name?")
+        app.push_screen(prompt, answers.append)
+        assert not prompt.is_mounted
+        assert await app.run_action("cancel", prompt)
+        assert not answers
+        await pilot.pause()
+        assert answers == [None]
+        assert not app._notifications

@@ -6,7 +6,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -33,6 +33,7 @@ from textual.screen import Screen
 from textual.strip import Strip
 from textual.style import Style
 from textual.theme import ThemeProvider
+from textual.widget import Widget
 
 from natstui.clean import clean_line, clean_text
 from natstui.defects import contained, crash_line, log_folder, write_crash_log
@@ -182,7 +183,15 @@ class GuardedApp(App[int]):
         default_namespace: DOMNode | None = None,
         namespaces: Mapping[str, DOMNode] | None = None,
     ) -> bool:
-        """Do what a key says; a defect in it is reported, and the app goes on."""
+        """Do what a key says; a defect in it is reported, and the app goes on.
+
+        A screen that is still being made does it as soon as it is there: on a busy machine a key
+        may come first.
+        """
+        screen = default_namespace.screen if isinstance(default_namespace, Widget) else None
+        if screen is not None and not screen.is_mounted:
+            later = partial(self.run_action, action, default_namespace, namespaces)
+            return screen.call_later(later)
         with contained("what the key asked for", self.report_defect):
             if not await super().run_action(action, default_namespace, namespaces):
                 return False

@@ -22,23 +22,30 @@ _RECORDING = re.compile(r"● REC \S+ \S+\s+")
 # A seek judges only the moment it comes to: what has to hold for a while is counted later there.
 _COUNTS = re.compile(r"[✖▲] \d+ (critical|warnings?)(\s+|$)")
 
+_PLACE = " at "
+
 Picture = list[list[str]]
 """What is drawn in each row."""
+
+
+def rows_of(app: App[int]) -> dict[int, list[str]]:
+    """Return what is drawn in each row: its grounds, then its texts."""
+    svg = _ID.sub("", app.export_screenshot(title="natstui", simplify=True))
+    css = dict(_STYLE.findall(svg))
+    rows: dict[int, list[str]] = defaultdict(list)
+    for fill, x, y, width in _RECT.findall(svg):
+        rows[round((float(y) - 1.5) / _LINE_HEIGHT)].append(f"{fill} from {x}, {width} wide")
+    for name, x, row, text in _TEXT.findall(svg):
+        rows[int(row)].append(f"{text}{_PLACE}{x} in {css[name]}")
+    return rows
 
 
 def picture(app: App[int], rows_count: int) -> Picture:
     """Return the first rows of the screen; of the very first, text without the recorder's
     mark and the counts of findings.
     """
-    svg = _ID.sub("", app.export_screenshot(title="natstui", simplify=True))
-    css = dict(_STYLE.findall(svg))
-    rows: dict[int, list[str]] = defaultdict(list)
-    for fill, x, y, width in _RECT.findall(svg):
-        rows[round((float(y) - 1.5) / _LINE_HEIGHT)].append(f"{fill} from {x}, {width} wide")
-    first = ""
-    for name, x, row, text in _TEXT.findall(svg):
-        rows[int(row)].append(f"{text} at {x} in {css[name]}")
-        first += f" {text}" if row == "0" else ""
+    rows = rows_of(app)
+    first = "".join(f" {part.partition(_PLACE)[0]}" for part in rows[0] if _PLACE in part)
     assert rows[rows_count - 1], "nothing is drawn above the footer: the SVG is another one"
     words = _COUNTS.sub("", _RECORDING.sub("", first.replace("&#160;", " "))).split()
     return [words, *(rows[row] for row in range(1, rows_count))]

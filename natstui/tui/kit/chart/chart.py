@@ -148,7 +148,8 @@ class Chart(Widget):
         if y < self._head:
             return self._heading(y)
         if not self._lines:
-            note = "cannot draw: is plotext installed?" if self._failed else "…"
+            waiting = "" if self._data is None else "…"
+            note = "cannot draw: is plotext installed?" if self._failed else waiting
             return self._note(note, y - self.size.height // 2)
         if y - self._head >= len(self._lines):
             return Strip([Segment(" " * width, self._style(0))], width)

@@ -1,0 +1,1 @@
+"""What every screen looks like, of one recording, in three sizes of the terminal."""

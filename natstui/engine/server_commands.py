@@ -13,6 +13,7 @@ import msgspec
 
 from natstui.config.template_files import save_template
 from natstui.engine.copy_commands import answer_copy
+from natstui.engine.file_commands import FileCommands
 from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
 from natstui.errors import NatstuiError, NotConfirmed, Refused, ServerGone
@@ -58,7 +59,7 @@ from natstui.model.records.messages import (
 )
 from natstui.model.records.record import Outcome
 from natstui.model.records.silences import Silenced
-from natstui.model.records.stores import StoreCommand
+from natstui.model.records.stores import FileCommand, StoreCommand
 from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap
 from natstui.units import counted, duration_text
@@ -157,7 +158,7 @@ class ServerCommands:
         self._answers = answers
         self._client = client
         self._tail, self._tap = _Reading(), _Reading()
-        self._system = SystemCommands()
+        self._system, self._files = SystemCommands(), FileCommands(answers)
 
     async def close(self) -> None:
         """End what was opened beside the connection."""
@@ -229,6 +230,8 @@ class ServerCommands:
     async def _answer_other(
         self, writer: Writer, command: SystemCommand | StoreCommand | CopyCommand
     ) -> tuple[str, object]:
+        if isinstance(command, FileCommand):
+            return await self._files.answer(writer, command)
         if isinstance(command, StoreCommand):
             return await answer_store(writer, command)
         if isinstance(command, CopyCommand):

@@ -17,12 +17,12 @@ from natstui.model.records.stores import (
     ReadKeys,
     ReadObjects,
     ReadRevisions,
-    StoreCommand,
+    StoreReading,
 )
 from natstui.units import counted
 
 
-async def answer_store(writer: Writer, command: StoreCommand) -> tuple[str, object]:
+async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tuple[str, object]:
     """Return a sentence and the answer; raises Refused and the request errors."""
     client = writer.client
     match command:

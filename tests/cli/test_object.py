@@ -112,6 +112,44 @@ async def test_a_file_put_by_another_client_is_got_here_its_digest_checked(
     assert sorted(one.name for one in tmp_path.iterdir() if one.is_file()) == ["big", "linked"]
 
 
+async def test_a_link_stands_for_a_file_and_a_sealed_store_takes_nothing(
+    shell: Shell, nats_server: Broker, tmp_path: Path
+) -> None:
+    file = tmp_path / "f"
+    file.write_bytes(CONTENT)
+    for words in (
+        ("add", "B"), ("add", "OTHER"), ("put", "B", str(file), "--name", "a/f"),
+        ("put", "B", str(file), "--name", "plain"),
+        ("link", "OTHER", "far", "B/a/f"), ("link", "B", "near", "plain"),
+    ):  # fmt: skip
+        done = await run(shell, "object", *words)
+        assert done.returncode == 0, (words, done.stderr)
+    async with connected(nats_server.url) as nc:
+        store = await nc.jetstream().object_store("OTHER")
+        info = await store.get_info("far")
+        assert info.options is not None and info.options.link is not None
+        assert (info.options.link.bucket, info.options.link.name) == ("B", "a/f")
+        assert (await store.get("far")).data == CONTENT, "as another client follows it"
+    got = tmp_path / "got"
+    assert (await run(shell, "object", "get", "OTHER", "far", "-O", str(got))).returncode == 0
+    assert got.read_bytes() == CONTENT
+    for words, said in (
+        (("link", "OTHER", "x", "B/none"), "B has no object none"),
+        (("link", "OTHER", "x", "OTHER/far"), "is a link itself"),
+        (("link", "B", "plain", "a/f", "--yes"), "no object store a"),
+        (("link", "B", "plain", "B/a/f", "--yes"), "is a file already"),
+        (("link", "OTHER", "far", "B/plain"), "is a link already"),
+        (("seal", "B"), "OBJ_B"),
+    ):
+        done = await run(shell, "object", *words)
+        assert done.returncode in (2, 4, 5) and said in done.stderr, (words, done.stderr)
+    assert (await run(shell, "object", "rm", "OTHER", "far", "--yes")).returncode == 0
+    assert (await run(shell, "object", "seal", "B", "--yes")).returncode == 0
+    done = await run(shell, "object", "put", "B", str(file), "--name", "new")
+    assert done.returncode == 4 and "seal" in done.stderr
+    assert "yes" in (await run(shell, "object", "info", "B")).stdout
+
+
 async def test_a_put_that_is_stopped_leaves_nothing(shell: Shell, nats_server: Broker) -> None:
     async with connected(nats_server.url) as nc:
         js = nc.jetstream()

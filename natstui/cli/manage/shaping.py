@@ -50,7 +50,11 @@ def copy(connection: Connection, name: str, new: str, **words: Any) -> None:
 @connection_options
 def seal(connection: Connection, name: str, **words: Any) -> None:
     """Let nothing be stored in, or removed from, the stream NAME any more, for ever."""
-    stream = given_name(name)
+    seal_stream(connection, given_name(name), words)
+
+
+def seal_stream(connection: Connection, stream: str, words: dict[str, Any]) -> None:
+    """Seal a stream when that is confirmed, and print it."""
     config = run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))
     body = json.dumps({**config, "sealed": True})
     change = PreviewChange(0, "edit_stream", stream, None, body)

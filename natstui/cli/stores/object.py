@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
-import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -17,6 +17,7 @@ from natstui.cli.backups.options import Progress, stoppable
 from natstui.cli.complete import stores as store_names
 from natstui.cli.core.options import written
 from natstui.cli.manage.options import as_json as json_flag
+from natstui.cli.manage.shaping import seal_stream
 from natstui.cli.manage.writing import (
     change_flags,
     done_when_confirmed,
@@ -33,12 +34,19 @@ from natstui.errors import UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import Changed
-from natstui.jetstream.managing.objects import ObjectChange, delete_object, put_object
+from natstui.jetstream.managing.objects import (
+    ObjectChange,
+    ObjectLink,
+    delete_object,
+    link_object,
+    put_object,
+)
 from natstui.jetstream.messages.objects import (
     StoredObject,
     copy_object,
     list_objects,
     read_object,
+    save_object,
     stores,
 )
 from natstui.model.assets.buckets import OBJECTS, BucketOptions, store_config
@@ -221,7 +229,10 @@ def get(
                 lambda w: _copied(w.client, bucket, name, sys.stdout.buffer, shown),
             )  # fmt: skip
             return
-        found = _into(connection, bucket, name, target, shown)
+        found = stoppable(
+            connection, True, "getting",
+            lambda w: _saved(w.client, bucket, name, target, shown, force),
+        )  # fmt: skip
     finally:
         shown.end()
     if as_json:
@@ -243,32 +254,23 @@ def _target(name: str, output: str | None) -> Path | None:
     return Path(own)
 
 
-def _into(
-    connection: Connection, bucket: str, name: str, target: Path, shown: Progress
-) -> StoredObject:
-    part = target.absolute().parent / f".{target.name}.part"
-    try:
-        with part.open("wb") as file:
-            found = stoppable(
-                connection, True, "getting",
-                lambda w: _copied(w.client, bucket, name, file, shown),
-            )  # fmt: skip
-            file.flush()
-            os.fsync(file.fileno())
-        part.replace(target)
-    except OSError as error:
-        raise UsageError(f"{target} cannot be written: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return found
-
-
 async def _copied(
     client: Client, bucket: str, name: str, file: BinaryIO, shown: Progress
 ) -> StoredObject:
     wanted = await read_object(client, bucket, name)
-    told = functools.partial(shown.tell, name, whole_bytes=wanted.size_bytes)
-    return await copy_object(client, wanted, file, told)
+    return await copy_object(client, wanted, file, _telling(shown, wanted))
+
+
+async def _saved(
+    client: Client, bucket: str, name: str, target: Path, shown: Progress, overwrites: bool
+) -> StoredObject:
+    wanted = await read_object(client, bucket, name)
+    telling = _telling(shown, wanted)
+    return await save_object(client, wanted, target, telling, overwrites=overwrites)
+
+
+def _telling(shown: Progress, wanted: StoredObject) -> Callable[[int], None]:
+    return functools.partial(shown.tell, wanted.name, whole_bytes=wanted.size_bytes)
 
 
 @click.command()
@@ -290,10 +292,40 @@ def rm(connection: Connection, bucket: str, name: str | None, **words: Any) -> N
     print_changed(written(connection, words, work), words["as_json"])
 
 
+@click.command()
+@_in_store
+@click.argument("name")
+@click.argument("target", metavar="[STORE/]FILE")
+@change_flags
+@connection_options
+def link(connection: Connection, bucket: str, name: str, target: str, **words: Any) -> None:
+    """Let NAME of BUCKET stand for a file of it, or of another store.
+
+    A STORE is named with a slash behind it; FILE may have slashes too, then name the STORE.
+    """
+    store, slash, file = target.partition("/")
+    where = ObjectLink(given_bucket(store), file) if slash else ObjectLink(bucket, target)
+    asked = ObjectChange(given_bucket(bucket), name)
+
+    async def work(writer: Writer, confirmed: str | None) -> Changed:
+        return await link_object(writer, dataclasses.replace(asked, confirmed=confirmed), where)
+
+    print_changed(written(connection, words, work), words["as_json"])
+
+
+@click.command()
+@_in_store
+@change_flags
+@connection_options
+def seal(connection: Connection, bucket: str, **words: Any) -> None:
+    """Let nothing be stored in, or removed from, BUCKET any more, for ever."""
+    seal_stream(connection, f"{OBJECTS}{given_bucket(bucket)}", words)
+
+
 @click.group("object")
 def object_store() -> None:
     """Store and fetch files in object stores."""
 
 
-for _command in (add, get, info, ls, put, rm):
+for _command in (add, get, info, link, ls, put, rm, seal):
     object_store.add_command(_command)

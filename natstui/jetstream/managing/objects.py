@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 
 from nats.nuid import NUID
 
-from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed
+from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
@@ -45,11 +45,23 @@ class ObjectChange:
 
 
 @dataclass(frozen=True, slots=True)
+class ObjectLink:
+    """What a link stands for."""
+
+    bucket: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Present:
     """What a store knows of a file under its name."""
 
     seq: int = 0
     info: dict[str, Any] | None = None
+
+    @property
+    def is_link(self) -> bool:
+        return bool(self.info and (self.info.get("options") or {}).get("link"))
 
     @property
     def is_there(self) -> bool:
@@ -111,7 +123,7 @@ async def _put(
         "bucket": asked.bucket,
         "nuid": nuid,
         "size": size_bytes,
-        "mtime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+        "mtime": _now_text(),
         "chunks": count,
         "digest": digest_text(digest.digest()),
     }
@@ -160,6 +172,41 @@ async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
     if present.info.get("nuid"):
         await _purge(writer.client, asked.bucket, str(present.info["nuid"]))
     return Changed(f"{asked.name} of {asked.bucket} deleted", present.info, None)
+
+
+async def link_object(writer: Writer, asked: ObjectChange, target: ObjectLink) -> Changed:
+    """Let a name stand for a file.
+
+    Raises NotFound when there is no such file, and UsageError where the name is taken, or the
+    target is a link: a link of a link is none that others follow.
+    """
+    store_found, present = await _found(writer, asked)
+    _, aim = await _found(writer, ObjectChange(target.bucket, target.name))
+    if not aim.is_there:
+        raise NotFound(f"{target.bucket} has no object {target.name}")
+    if aim.is_link:
+        raise UsageError(f"{target.name} of {target.bucket} is a link itself: link to its file")
+    if present.is_there:
+        what = "a link" if present.is_link else "a file"
+        raise UsageError(f"{asked.name} of {asked.bucket} is {what} already: delete it first")
+    link = {"bucket": target.bucket, "name": target.name}
+    info = {
+        "name": asked.name, "options": {"link": link}, "bucket": asked.bucket,
+        "nuid": NUID().next().decode(), "size": 0, "mtime": _now_text(), "chunks": 0,
+    }  # fmt: skip
+
+    async def work() -> dict[str, Any]:
+        await _tell(writer.client, asked, info, present)
+        return info
+
+    draft = _draft("link_object", asked, store_found, present)
+    await writer.send(draft, (asked.name, asked.confirmed), work, lambda _: {"link": link})
+    text = f"{asked.name} of {asked.bucket} stands for {target.name} of {target.bucket}"
+    return Changed(text, None, info)
+
+
+def _now_text() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def _draft(action: Any, asked: ObjectChange, found: Asset, present: _Present) -> JournalDraft:

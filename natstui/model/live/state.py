@@ -27,6 +27,7 @@ from natstui.model.records.analysis import (
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
+from natstui.model.records.managing import ManagingRecord
 from natstui.model.records.messages import Answered, Tailed, newest_answers
 from natstui.model.records.record import (
     AckSample,
@@ -51,6 +52,7 @@ from natstui.model.records.recording import (
     ReplayReset,
 )
 from natstui.model.records.silences import Silence, Silenced
+from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import Tapped
 from natstui.values import dataclass
 
@@ -124,6 +126,8 @@ class State:
     """The newest messages of a live tail."""
     tapped: Tapped | None = None
     """What the running or last ack tap has read."""
+    moved: FileMoved | None = None
+    """How far the file is that was put or got last."""
     recording: RecordingChanged | None = None
     """The newest report of the recorder; None before it ever ran."""
     replay: ReplayPosition | None = None
@@ -153,6 +157,7 @@ class State:
                 Answered()
                 | Tailed()
                 | Tapped()
+                | FileMoved()
                 | AnalysisProgress()
                 | AnalysisFinished()
                 | Silenced()
@@ -183,20 +188,19 @@ def _after_link(state: State, record: EngineStarted | LinkChanged | Permitted) -
             return replace(state, permitted=record, now_at_us=now_us(state.now_at_us, record))
 
 
-def _after_answer(
-    state: State, record: Answered | Tailed | Tapped | AnalysisRecord | Silenced
-) -> State:
+def _after_answer(state: State, record: ManagingRecord | AnalysisRecord | Silenced) -> State:
     match record:
         case Silenced():
             return replace(state, silences=record.silences)
         case Answered():
             # These are never recorded: a replay would show another time than was shown live.
-            answers = newest_answers((*state.answers, record))
-            return replace(state, answers=answers)
+            return replace(state, answers=newest_answers((*state.answers, record)))
         case Tailed():
             return replace(state, tailed=record)
         case Tapped():
             return replace(state, tapped=record)
+        case FileMoved():
+            return replace(state, moved=record)
         case AnalysisProgress() | AnalysisFinished():
             # Its time is that of today, also while an old recording is replayed.
             return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))
@@ -285,8 +289,8 @@ def _after_availability(state: State, record: Unavailable | Restored) -> State:
         unavailable[record.what] = record
         # The same reason again is not another event.
         if known is not None and known.reason == record.reason:
-            now_at_us = now_us(state.now_at_us, record)
-            return replace(state, unavailable=MappingProxyType(unavailable), now_at_us=now_at_us)
+            at_us = now_us(state.now_at_us, record)
+            return replace(state, unavailable=MappingProxyType(unavailable), now_at_us=at_us)
     return replace(_noticed(state, record), unavailable=MappingProxyType(unavailable))
 
 
@@ -305,13 +309,12 @@ def _after_configured(state: State, record: Configured) -> State:
         for c in record.consumers
         for known in (state.consumer_configurations.get((c.stream, c.name)),)
     )
-    now_at_us = now_us(state.now_at_us, record)
-    state = _noticed(state, record) if changed else state
+    noticed = _noticed(state, record) if changed else state
     return replace(
-        state,
+        noticed,
         stream_configurations=MappingProxyType(streams),
         consumer_configurations=MappingProxyType(consumers),
-        now_at_us=now_at_us,
+        now_at_us=now_us(state.now_at_us, record),
     )
 
 
@@ -325,12 +328,10 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
     mono_us, at_us = snapshot.taken_mono_us, snapshot.taken_at_us
     account = snapshot.account
     cost = Cost(
-        mono_us,
-        at_us,
-        snapshot.cost,
+        mono_us, at_us, snapshot.cost,
         account.api_requests_count if account else None,
         account.api_errors_count if account else None,
-    )
+    )  # fmt: skip
     return replace(
         state,
         now_mono_us=mono_us,
@@ -370,8 +371,7 @@ def _of_living_consumers(
 
 def folded(state: State, records: Iterable[Record]) -> State:
     """Return the state after records: the same as after one by one, in a tenth of the time."""
-    row: list[Happening | AckSample] = []
-    now_at_us = state.now_at_us
+    row, now_at_us = list[Happening | AckSample](), state.now_at_us
     for record in records:
         match record:
             case AckSample() | Advisory() | Noted() | Outcome() | Gap() | ClockStepped():

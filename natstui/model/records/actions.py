@@ -60,7 +60,12 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         ("stream copy", "kv add", "object add"),
     ),
     "edit_stream": ActionTraits(
-        "change", "change it", "STREAM.UPDATE.*", "sometimes", "stream edit", ("stream seal",)
+        "change",
+        "change it",
+        "STREAM.UPDATE.*",
+        "sometimes",
+        "stream edit",
+        ("stream seal", "object seal"),
     ),
     "delete_stream": ActionTraits(
         "delete",
@@ -163,6 +168,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     "delete_key": ActionTraits("delete", "delete a key", "", "sometimes", "kv del"),
     "purge_key": ActionTraits("purge", "delete a key with its history", "", "always", "kv purge"),
     "put_object": ActionTraits("put", "store a file", "", "sometimes", "object put"),
+    "link_object": ActionTraits("link", "let a name stand for a file", "", "never", "object link"),
     "delete_object": ActionTraits("delete", "delete a file", "", "always", "object rm"),
     "step_down_meta": ActionTraits(
         "step down",

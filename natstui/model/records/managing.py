@@ -19,7 +19,7 @@ from natstui.model.records.messages import (
     StopTail,
     Tailed,
 )
-from natstui.model.records.stores import KeyAction, ObjectAction, StoreCommand
+from natstui.model.records.stores import FileMoved, KeyAction, ObjectAction, StoreCommand
 from natstui.model.records.system import SystemCommand
 from natstui.model.records.tap import StartTap, StopTap, Tapped
 from natstui.values import dataclass
@@ -230,5 +230,5 @@ ManagingCommand = (
     | StopTap
 )
 
-ManagingRecord = Answered | Tailed | Tapped
+ManagingRecord = Answered | Tailed | Tapped | FileMoved
 """For the viewer only: payloads and configurations that belong in no recording."""

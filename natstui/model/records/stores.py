@@ -8,7 +8,7 @@ from natstui.values import dataclass
 
 KeyAction = Literal["put_key", "delete_key", "purge_key"]
 """What is done to a key of a bucket."""
-ObjectAction = Literal["put_object", "delete_object"]
+ObjectAction = Literal["put_object", "link_object", "delete_object"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,5 +113,82 @@ class ObjectsPage:
     rows: tuple[ObjectRow, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class LookAtFile:
+    """Answer with what there is under a name where the engine runs, as `LocalFile`."""
+
+    command_id: int
+    file: str
+    name: str = ""
+    """Of a file for the folder, where `file` is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalFile:
+    """A file where the engine runs, or that there is none."""
+
+    path: str
+    """The whole path."""
+    is_there: bool
+    size_bytes: int
+    changed_at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class PutFile:
+    """Store a file, which lies where the engine runs, in an object store."""
+
+    command_id: int
+    bucket: str
+    name: str
+    file: str
+    confirmed: str | None = None
+    """The name as typed, where a file is overwritten by it, or in production."""
+
+
+@dataclass(frozen=True, slots=True)
+class GetFile:
+    """Write a file of an object store to where the engine runs, its digest checked."""
+
+    command_id: int
+    bucket: str
+    name: str
+    file: str
+    overwrites: bool = False
+    """Whether a file that is there may be replaced."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkObject:
+    """Let a name of an object store stand for a file of this or another store."""
+
+    command_id: int
+    bucket: str
+    name: str
+    to_bucket: str
+    to_name: str
+    confirmed: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StopMoving:
+    """Stop putting or getting a file; nothing of it stays."""
+
+    command_id: int
+    moving_id: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileMoved:
+    """How far a file is; never recorded."""
+
+    at_us: int
+    command_id: int
+    """Of what puts or gets it."""
+    moved_bytes: int
+    whole_bytes: int
+
+
+FileCommand = LookAtFile | PutFile | GetFile | LinkObject | StopMoving
 StoreReading = ReadKeys | ReadRevisions | ReadObjects
-StoreCommand = StoreReading | ChangeKey
+StoreCommand = StoreReading | ChangeKey | FileCommand

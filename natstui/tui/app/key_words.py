@@ -73,6 +73,8 @@ _WORDS: Mapping[str, str] = {
     "msg.time": "go to a time",
     "note": "write a note at this moment into the recording",
     "pause": "ask the server nothing more, or go on",
+    "object.get": "write it to a file; never over one without asking",
+    "object.stop": "stop the file that is put or got",
     "peek": "the panel with the row under the cursor: off, below, beside",
     "problems": "only rows with something wrong",
     "publish.send": "publish it",

@@ -157,6 +157,12 @@ KEY_ACTIONS = (
     ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),
 )
 REVERT = ActionSpec("revert-key", "put_key", "R", "Revert", "key.revert", True, "one")
+PUT_OBJECT = ActionSpec("put-object", "put_object", "a", "Put", "object.put", True, "none")
+LINK_OBJECT = ActionSpec("link-object", "link_object", "L", "Link", "object.link", True, "one")
+SEAL_STORE = ActionSpec(
+    "seal-store", "edit_stream", "S", "Seal", "object.seal", True, "none",
+    "nothing can be stored or removed any more, for ever",
+)  # fmt: skip
 DELETE_OBJECT = ActionSpec(
     "delete_object", "delete_object", "ctrl+d", "Delete", "object.delete", True, "one"
 )
@@ -169,6 +175,9 @@ SPECS: Mapping[str, ActionSpec] = {
         *MESSAGE_ACTIONS,
         *KEY_ACTIONS,
         REVERT,
+        PUT_OBJECT,
+        LINK_OBJECT,
+        SEAL_STORE,
         DELETE_OBJECT,
     )
 }

@@ -10,14 +10,16 @@ from textual.binding import BindingType
 
 from natstui.clean import clean_line
 from natstui.model.records.stores import ChangeKey, ObjectRow, ObjectsPage, ReadObjects
-from natstui.tui.frame.action_keys import DELETE_OBJECT, Target
+from natstui.tui.frame.action_keys import DELETE_OBJECT, PUT_OBJECT, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.keys import key_of
 from natstui.tui.stores.asking import Asking
 from natstui.tui.stores.cells import OBJECT_COLUMNS, ObjectView, bucket_of
 from natstui.tui.stores.changing import KeyChanging
+from natstui.tui.stores.files import Files, Store
 from natstui.units import bytes_text
 
 _decoder = msgspec.json.Decoder(ObjectsPage)
@@ -27,7 +29,10 @@ _RENEWED_AFTER_S = 5.0
 class ObjectsScreen(TableScreen):
     """One object store; while it is in view it is read again and again."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [DELETE_OBJECT.binding("act('delete_object')")]
+    BINDINGS: ClassVar[list[BindingType]] = [
+        *Files.BINDINGS,
+        DELETE_OBJECT.binding("act('delete_object')"),
+    ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = OBJECT_COLUMNS
     NOUN = "files"
     START = Order("name")
@@ -36,6 +41,8 @@ class ObjectsScreen(TableScreen):
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
         self._changing = KeyChanging(self)
+        store = Store(stream, self.bucket, self._under_cursor, self._named, self._ask_again)
+        self.files = Files(self, store)
         self._asking = Asking(
             self, lambda number: ReadObjects(number, self.bucket), _RENEWED_AFTER_S, _decoder
         )
@@ -54,6 +61,7 @@ class ObjectsScreen(TableScreen):
         self._asking.take_state()
         if (done := self._changing.take_state()) is not None and done.status == "done":
             self._asking.ask()
+        self.files.take_state()
         super().refresh_state()
 
     def view(self) -> ObjectView:
@@ -71,13 +79,16 @@ class ObjectsScreen(TableScreen):
             return self._asking.problem
         if self._asking.page is None:
             return "reading …"
-        return f"no files: `natstui object put {clean_line(self.bucket)} FILE` stores one"
+        return f"no files: {key_of(self, PUT_OBJECT.id)} stores one"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         if self._asking.page is not None:
             parts.append(bytes_text(sum(row.size_bytes for row in self._asking.page.rows)))
+        config = self.state.stream_configurations.get(self.stream)
+        parts += ["sealed: nothing can be changed"] if config and config.sealed else []
+        parts += [self.files.progress_text] if self.files.progress_text else []
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
 
@@ -88,13 +99,24 @@ class ObjectsScreen(TableScreen):
             return live if allowed(self.state, str(parameters[0])) else None
         return super().check_action(action, parameters)
 
-    def action_act(self, _what: str) -> None:
-        """Delete the file under the cursor."""
+    def _under_cursor(self) -> ObjectRow | None:
         rows, at = self.rows, self.table.cursor
         if rows is None or at >= len(rows.order):
             self.notify("there is nothing under the cursor", severity="warning", timeout=2)
-            return
+            return None
         row = rows.view.things[rows.order[at]]
         assert isinstance(row, ObjectRow)
-        change = ChangeKey(0, "delete_object", self.bucket, row.name)
-        self._changing.ask(change, "it is removed for good")
+        return row
+
+    def _named(self, name: str) -> ObjectRow | None:
+        rows = self._asking.page.rows if self._asking.page is not None else ()
+        return next((row for row in rows if row.name == name), None)
+
+    def _ask_again(self) -> None:
+        self._asking.ask()
+
+    def action_act(self, _what: str) -> None:
+        """Delete the file under the cursor."""
+        if (row := self._under_cursor()) is not None:
+            change = ChangeKey(0, "delete_object", self.bucket, row.name)
+            self._changing.ask(change, "it is removed for good")

@@ -1,0 +1,141 @@
+"""Files put into a store and got out of it on the screen; nothing is overwritten unasked."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from pathlib import Path
+
+import nats
+import pytest
+from nats.js.object_store import ObjectStore
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.pick import Pick
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.stores.objects import ObjectsScreen
+from tests.tui.viewer import Viewer, viewing
+
+CONTENT = random.Random(3).randbytes(300_001)
+
+
+async def at_files(viewer: Viewer) -> None:
+    await viewer.until(lambda: "OBJ_FILES" in viewer.rows(), "the store's stream")
+    await viewer.type_command("buckets FILES")
+    await viewer.until(lambda: isinstance(viewer.app.screen, ObjectsScreen))
+
+
+async def says(viewer: Viewer, words: str) -> None:
+    await viewer.until(lambda: words in viewer.words, words)
+
+
+async def answer(viewer: Viewer, question: str, text: str | None) -> None:
+    """Type a text into a prompt in place of what it offers; None takes what it offers."""
+    await viewer.until(
+        lambda: isinstance(viewer.app.screen, Prompt) and question in viewer.words, question
+    )
+    if text is not None:
+        await viewer.press("ctrl+u")
+        viewer.app.screen.query_one("Input").insert_text_at_cursor(text)  # type: ignore[attr-defined]
+    await viewer.press("enter")
+
+
+async def test_a_file_is_put_got_linked_and_the_store_sealed(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    store = await nc.jetstream().create_object_store("FILES")
+    file, target = tmp_path / "a file.bin", tmp_path / "out"
+    file.write_bytes(CONTENT)
+    target.mkdir()
+    async with viewing(nats_server.url) as viewer:
+        await at_files(viewer)
+        await says(viewer, "no files: a stores one")
+        await viewer.press("a")
+        await answer(viewer, "Which file", str(tmp_path / "none"))
+        await says(viewer, "there is no file")
+        await viewer.press("a")
+        await answer(viewer, "Which file", str(file))
+        await answer(viewer, "293 KiB: stored under which name?", None)
+        await says(viewer, "a file.bin stored in FILES")
+        assert (await store.get("a file.bin")).data == CONTENT
+        await viewer.until(lambda: "a file.bin" in viewer.rows(), "its row")
+        await viewer.press("ctrl+s")
+        await answer(viewer, "to which file?", str(target))
+        await says(viewer, "digest checked")
+        assert (target / "a file.bin").read_bytes() == CONTENT
+        await overwritten_only_when_asked(viewer, store, file, target)
+        await viewer.press("L")
+        await answer(viewer, "be found too?", "a file.bin")
+        await says(viewer, "is there already")
+        await viewer.press("L")
+        await answer(viewer, "be found too?", "other")
+        await viewer.until(lambda: "other" in viewer.rows(), "the link")
+        assert "→ FILES/a file.bin" in viewer.rows()["other"]["about"]
+        assert (await store.get("other")).data == b"second"
+        await viewer.press("S")
+        await answer(viewer, "for ever. Type OBJ_FILES", "OBJ_FILES")
+        await says(viewer, "sealed: nothing can be changed")
+        info = await nc.jetstream().stream_info("OBJ_FILES")
+        assert info.config.sealed
+    assert sorted(one.name for one in target.iterdir()) == ["a file.bin"], "no part of a file"
+    await nc.close()
+
+
+async def overwritten_only_when_asked(
+    viewer: Viewer, store: ObjectStore, file: Path, target: Path
+) -> None:
+    """Leave it, then overwrite: what lies on the disk, and what is in the store."""
+    (target / "a file.bin").write_bytes(b"mine")
+    for keys, expected in ((("down", "enter"), b"mine"), (("enter",), CONTENT)):
+        await viewer.press("ctrl+s")
+        await answer(viewer, "to which file?", str(target))
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
+        assert "4 B of" in viewer.words
+        await viewer.press(*keys)
+        await viewer.until(lambda: (target / "a file.bin").read_bytes() == expected)  # noqa: B023
+    file.write_bytes(b"second")
+    await viewer.press("a")
+    await answer(viewer, "Which file", str(file))
+    await answer(viewer, "stored under which name?", None)
+    await says(viewer, "293 KiB, is overwritten for good")
+    await answer(viewer, "is overwritten", "a")
+    assert (await store.get("a file.bin")).data == CONTENT
+    await answer(viewer, "That is not", "a file.bin")
+    await viewer.until(lambda: viewer.rows().get("a file.bin", {}).get("size") == "6 B")
+    assert (await store.get("a file.bin")).data == b"second"
+
+
+@pytest.mark.parametrize("way", ["put", "get"])
+async def test_a_file_that_is_stopped_leaves_nothing(
+    nats_server: Broker, tmp_path: Path, way: str
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    store = await js.create_object_store("FILES")
+    big, target = tmp_path / "big", tmp_path / "target"
+    target.mkdir()
+    with big.open("wb") as file:
+        file.truncate(256 << 20)
+    if way == "get":
+        with big.open("rb") as content:
+            await store.put("big", content)
+    async with viewing(nats_server.url) as viewer:
+        await at_files(viewer)
+        if way == "put":
+            await viewer.press("a")
+            await answer(viewer, "Which file", str(big))
+            await answer(viewer, "256 MiB", None)
+        else:
+            await viewer.until(lambda: "big" in viewer.rows(), "the file")
+            await viewer.press("ctrl+s")
+            await answer(viewer, "to which file?", str(target))
+        await says(viewer, f"{way}ting big: ")
+        await viewer.press("x")
+        await says(viewer, "it was stopped: nothing of it stays")
+    if way == "put":
+        async with asyncio.timeout(20):
+            while (await js.stream_info("OBJ_FILES")).state.messages:
+                await asyncio.sleep(0.1)
+    assert list(target.iterdir()) == []
+    await nc.close()

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
 
 from natstui.children import own_program
 from natstui.clean import clean_text
-from natstui.errors import NatstuiError, SessionError
+from natstui.errors import NatstuiError, SessionError, UsageError
 
 if TYPE_CHECKING:
+    from natstui.model.records.record import EngineStarted
+    from natstui.tui.app.app import NatstuiApp
     from natstui.tui.app.engine_process import EngineProcess
+    from natstui.tui.app.link import Link
+    from natstui.tui.app.live_system import Opened
 
 ENGINE = tuple(own_program("natstui", "engine"))
+_OVERRULING = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
+_NAMING = ("--context", "--profile")
 FROM_STDIN = "-"
 """In place of a server address: it is the first line on stdin, a JSON string."""
 
@@ -48,39 +56,154 @@ def secrets_to_stdin(argv: Sequence[str]) -> tuple[list[str], bytes]:
     return [*others, "--server", FROM_STDIN], line
 
 
+def named_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
+    """Return which flag names systems, their names, and the words that are those of every engine.
+
+    Raises UsageError where several are named and they cannot all be meant.
+    """
+    flag, value, others, servers = "--context", "", [], False
+    words = iter(argv)
+    for word in words:
+        name, sign, text = word.partition("=")
+        if name in _NAMING:
+            if value:
+                others += [flag, value]
+            flag, value = name, text if sign else next(words, "")
+            continue
+        servers = servers or name == "--server"
+        others.append(word)
+    names = list(dict.fromkeys(value.split(","))) if value else []
+    if len(names) > 1:
+        if "" in names:
+            raise UsageError(f"{flag}: a name is empty")
+        if servers:
+            raise UsageError("--server names one system: leave it out to watch several")
+        if set(_NAMING) & set(others):
+            raise UsageError("--context and --profile: give one of them to watch several systems")
+        refuse_one_for_all()
+    return flag, names, others
+
+
+def refuse_one_for_all() -> None:
+    """Raise UsageError where the environment names a server, which overrules every context."""
+    named = next((name for name in _OVERRULING if os.environ.get(name)), None)
+    if named is not None:
+        raise UsageError(f"{named} is set: every context and profile would be that one server")
+
+
+def _known(flag: str) -> list[str]:
+    """Return what could be watched besides, by the flag that names it."""
+    if flag == "--context":
+        from natstui.config.contexts import known_contexts
+
+        return known_contexts()
+    from natstui.config.load import load
+
+    return sorted(load().settings.profiles)
+
+
+def _without_server(words: Sequence[str]) -> list[str]:
+    """Return the words of an engine without those that name its server."""
+    found, left = [], iter(words)
+    for word in left:
+        if word == "--server":
+            next(left, None)
+        elif not word.startswith("--server="):
+            found.append(word)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """What starts engines on one system; a secret goes over stdin."""
+
+    words: list[str]
+    first_line: bytes
+
+    def __call__(self, *more: str) -> Link:
+        """Start another one, with more words."""
+        from natstui.tui.app.link import Link
+
+        return Link((*self.words, *more), self.first_line)
+
+
+def starting(argv: Sequence[str]) -> Start:
+    """Return what starts engines with these words."""
+    return Start(*secrets_to_stdin(argv))
+
+
 def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
-    """Run the viewer on an engine until the user leaves it, and exit with its code.
+    """Run the viewer on engines until the user leaves it, and exit with its code.
 
     `guided` shows a newcomer what to try.
     """
     from natstui.tui.kit.terminal import needs_ascii, require_terminal
 
+    flag, names, others = named_systems(engine_argv)
     require_terminal()
-    words, first_line = secrets_to_stdin(engine_argv)
-    process = _engine_at_once(words)
+
+    def starting_named(name: str) -> Start:
+        refuse_one_for_all()
+        return starting((*_without_server(others), flag, name))
+
+    several = [starting_named(name) for name in names] if len(names) > 1 else []
+    starts = several or [starting(engine_argv)]
+    processes = _engines_at_once(starts)
 
     from natstui.tui.app.link import Link
 
-    link = Link(process, first_line)
+    links = [Link(it, start.first_line) for it, start in zip(processes, starts, strict=True)]
     try:
         from natstui.tui.app.app import NatstuiApp
+        from natstui.tui.app.controls.systems import Contexts
 
-        started = link.wait_started()
+        started = [link.wait_started() for link in links]
     except BaseException:
-        link.close()
+        _close_all(links)
         raise
-    started = replace(started, ascii_only=started.ascii_only or needs_ascii())
+    first = replace(started[0], ascii_only=started[0].ascii_only or needs_ascii())
     app = NatstuiApp(
-        started,
-        lambda *more: Link((*words, *more), first_line),
-        link,
+        first,
+        starts[0],
+        links[0],
         lambda folder: Link(replay_engine(folder)),
         guided=guided,
+        others=_others(names, started, links, starts),
+        contexts=Contexts(lambda: _known(flag), starting_named, names[0] if names else ""),
     )
+    _run(app, mouse=first.mouse)
+
+
+def _others(
+    names: Sequence[str],
+    started: Sequence[EngineStarted],
+    links: Sequence[Link],
+    starts: Sequence[Start],
+) -> list[Opened]:
+    """Return all systems but the first."""
+    from natstui.tui.app.live_system import Opened
+
+    every = zip(names, started, links, starts, strict=False)
+    return [Opened(*one) for one in every][1:]
+
+
+def _engines_at_once(starts: Sequence[Start]) -> list[EngineProcess]:
+    """Start the engines, and prepare for the many imports that follow."""
+    from natstui.tui.app.engine_process import start_engine
+
+    processes = [start_engine(start.words) for start in starts]
+    # What is imported stays, and collections of garbage would walk it again and again; the app
+    # switches them on when it has shown itself.
+    gc.disable()
+    return processes
+
+
+def _run(app: NatstuiApp, *, mouse: bool) -> NoReturn:
+    """Run the app, end every engine, and exit."""
     try:
-        code = app.run_guarded(mouse=started.mouse)
+        code = app.run_guarded(mouse=mouse)
     finally:
-        ended = app.link.close()
+        ended = _close_all(app.parts.engines.links)[0]
     if code == 0 and ended == SessionError.exit_code and app.link.parting_words:
         # A replay went as far as it can be read: whoever leaves it hears what is damaged.
         sys.stderr.write(f"natstui: {clean_text(app.link.parting_words)}\n")
@@ -88,15 +211,10 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
     sys.exit(code)
 
 
-def _engine_at_once(words: Sequence[str]) -> EngineProcess:
-    """Start the engine, and prepare for the many imports that follow."""
-    from natstui.tui.app.engine_process import start_engine
-
-    process = start_engine(words)
-    # What is imported stays, and collections of garbage would walk it again and again; the app
-    # switches them on when it has shown itself.
-    gc.disable()
-    return process
+def _close_all(links: Sequence[Link]) -> list[int]:
+    """Close engines, all at the same time: one that hangs takes seconds. Return their codes."""
+    with ThreadPoolExecutor(max(1, len(links))) as threads:
+        return list(threads.map(lambda link: link.close(), links))
 
 
 def run_fast(arguments: Sequence[str]) -> None:

@@ -28,7 +28,7 @@ from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import CALM
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.columns import Order
-from natstui.tui.frame.status_strip import findings_parts
+from natstui.tui.frame.head.status_text import findings_parts
 from natstui.tui.frame.table_text import in_order
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen

@@ -7,7 +7,7 @@ import pytest
 from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
-from natstui.tui.frame.status_strip import account_parts, joined, link_parts
+from natstui.tui.frame.head.status_text import account_parts, joined, link_parts
 from tests.model.builders import snapshot
 
 ACCOUNT = Account(0, 10**6, 3, 6, None, None, None, None, 100, 0, 0, 1, None)

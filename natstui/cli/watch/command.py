@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
+from natstui.cli.open_viewer import refuse_one_for_all
 from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
 from natstui.errors import UsageError
 
@@ -107,6 +108,7 @@ def _watch_several(
     from natstui.cli.watch.several import watch_several
 
     systems = _systems(flags)
+    refuse_one_for_all()
     for flag, given, why in (
         ("--server", flags.server is not None, "names one system"),
         ("--metrics", metrics is not None, "serves one system"),

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import ClassVar
 
 from textual import on
 from textual.app import App
 from textual.binding import Binding, BindingType
+from textual.message import Message
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
+from natstui.tui.app.controls.systems import NO_CONTEXTS, Contexts
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.keys_from_settings import checked_keys
 from natstui.tui.app.link import Link
+from natstui.tui.app.live_system import Opened
 from natstui.tui.app.palette import NatstuiCommands
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
@@ -129,17 +132,27 @@ class NatstuiApp(GuardedApp):
         open_replay: Callable[[str], Link] | None = None,
         *,
         guided: bool = False,
+        others: Sequence[Opened] = (),
+        contexts: Contexts = NO_CONTEXTS,
     ) -> None:
         """`connect` starts another engine, `open_replay` one that replays the session in a folder.
 
         `connect` takes words that are added to the command line. `guided` shows the guide.
+        `others` are systems beside it, `contexts` knows what it is called, and more of them.
         """
         super().__init__(ascii_only=started.ascii_only)
         self._started = started
         self.plotter = Plotter()
         self._updates = Updates(self, lambda: self.parts.newest())
-        show_soon = self._updates.soon
-        self.parts = Parts.of(self, started, connect, link, open_replay, show_soon, guided=guided)
+        self.parts = Parts.of(
+            self,
+            (Opened(contexts.own or started.target, started, link, connect), *others),
+            open_replay,
+            self._updates.soon,
+            lambda: system_in_view(self),
+            guided=guided,
+            contexts=contexts,
+        )
 
     @property
     def state(self) -> State:
@@ -150,6 +163,12 @@ class NatstuiApp(GuardedApp):
     def link(self) -> Link:
         """The link of what is shown."""
         return self.parts.engines.shown.link
+
+    def post_message(self, message: Message) -> bool:
+        """Take a message; what a screen wants is wanted of the system that it acts on now."""
+        if isinstance(message, ToApp) and message.system is None:
+            message.system = system_in_view(self)
+        return super().post_message(message)
 
     def on_mount(self) -> None:
         """Apply the user's theme and keys, then read what the engine reports."""
@@ -177,34 +196,9 @@ class NatstuiApp(GuardedApp):
     async def _hand_over(self, message: ToApp) -> None:
         """Do what a screen asks for, or say why it cannot be done."""
         try:
-            await self._execute(message)
+            await execute(self, self._updates, message)
         except NatstuiError as error:
             self.notify(safe_copy(str(error)), severity="error", markup=False)
-
-    async def _execute(self, message: ToApp) -> None:
-        parts = self.parts
-        match message:
-            case CameIntoView():
-                self._updates.now()
-            case Asked():
-                parts.engines.send(message.command)
-            case Typed():
-                with contained("the command", self.report_defect):
-                    commands.run(self, parts, message.line)
-            case Open() | Manage():
-                self.push_screen(new_screen(message, self.state))
-            case RunScenario():
-                await run_scenario(self, message.scenario)
-            case Replay():
-                await parts.replay.open(message.folder)
-            case LeaveReplay():
-                parts.replay.leave()
-            case Export():
-                parts.exporter.ask_format(message)
-            case Announced():
-                command_id = message.command.command_id
-                parts.announcements.expect(command_id, message.title, message.refused)
-                parts.engines.send(message.command)
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer no letter as a key on a screen where one types."""
@@ -223,6 +217,7 @@ class NatstuiApp(GuardedApp):
 
     async def action_switch_mode(self, mode: str) -> None:
         """Go to a list; what lies on it is closed."""
+        self.parts.systems.keep_in_view()
         await go_to(self, mode)
 
     async def action_quit(self) -> None:
@@ -247,6 +242,44 @@ class NatstuiApp(GuardedApp):
         """Show every key of this screen and what its columns mean."""
         self.push_screen(HelpScreen.of(self.screen))
         self.parts.guide.look()
+
+
+async def execute(app: NatstuiApp, updates: Updates, message: ToApp) -> None:
+    """Do what a screen asks for; raises NatstuiError."""
+    parts = app.parts
+    match message:
+        case CameIntoView():
+            parts.systems.bind(app.screen, message.system)
+            updates.now()
+        case Asked():
+            parts.engines.send(message.command, message.system)
+        case Typed():
+            with contained("the command", app.report_defect):
+                commands.run(app, parts, message.line)
+        case Open() | Manage():
+            system = parts.engines.of(message.system)
+            screen = new_screen(message, parts.engines.state_of(system))
+            screen.where.bound = system.name
+            app.push_screen(screen)
+        case RunScenario():
+            await run_scenario(app, message.scenario)
+        case Replay():
+            await parts.replay.open(message.folder)
+        case LeaveReplay():
+            parts.replay.leave()
+        case Export():
+            parts.exporter.ask_format(message)
+        case Announced():
+            command_id = message.command.command_id
+            parts.announcements.expect(command_id, message.title, message.refused)
+            parts.engines.send(message.command, message.system)
+
+
+def system_in_view(app: App[int]) -> str | None:
+    """Return the system that the screen in view acts on; None: the current one."""
+    live = (one for one in reversed(app.screen_stack) if isinstance(one, LiveScreen))
+    # One that was opened from another acts where that one does.
+    return next(filter(None, (one.where.system for one in live)), None)
 
 
 def freeze_settled(app: App[int]) -> None:

@@ -152,6 +152,17 @@ def _guide(_app: App[int], parts: Parts, _words: list[str]) -> None:
     parts.guide.begin_or_end()
 
 
+def _contexts(app: App[int], parts: Parts, words: list[str]) -> None:
+    if len(words) > 1:
+        raise UsageError("write :ctx NAME, or :ctx -NAME to watch it no longer")
+    if not words:
+        parts.systems.ask()
+    elif words[0].startswith("-"):
+        parts.systems.remove(words[0][1:])
+    else:
+        app.run_worker(parts.systems.go_to(words[0]))
+
+
 def _manage(what: str) -> Run:
     def run(app: App[int], parts: Parts, _words: list[str]) -> None:
         app.post_message(Manage(what))
@@ -206,6 +217,13 @@ COMMANDS: tuple[Word, ...] = (
     Word(("live",), "", "back from a replay to the server", _live, "replay"),
     Word(("compare",), "", "what changed since the moment A", _key("replay", "compare"), "replay"),
     Word(("seek",), "TIME", "go to 14:30:05, +30s, -5m, 2026-11-20T14:30", _seek, "replay"),
+    Word(
+        ("contexts", "ctx"),
+        "[NAME]",
+        "the systems watched: go to one, add it; -NAME watches it no longer",
+        _contexts,
+        "server",
+    ),
     Word(("theme",), "NAME", "another look", _theme),
     Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
     Word(("guide",), "", "ten steps through natstui; again ends them", _guide),

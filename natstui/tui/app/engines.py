@@ -1,27 +1,18 @@
-"""The engine the app was opened on, that of a replay that may cover it, and what they report."""
+"""The systems that are watched, a replay that may cover them, and what their engines report."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 
 from textual.app import App
 from textual.notifications import SeverityLevel
 
-from natstui.defects import contained
-from natstui.errors import NatstuiError
-from natstui.lines import BadLine
+from natstui.clean import clean_line
+from natstui.errors import NatstuiError, UsageError
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
-from natstui.model.records.record import (
-    Command,
-    EngineStarted,
-    LinkChanged,
-    Outcome,
-    Record,
-    Watch,
-)
+from natstui.model.records.record import Command, LinkChanged, Outcome, Record, Watch
 from natstui.model.records.recording import (
     ChangeSession,
     ExportSelection,
@@ -37,9 +28,12 @@ from natstui.model.records.recording import (
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
+from natstui.tui.app.live_system import Heard, LiveSystem, Opened, follow
+from natstui.tui.frame.head.status_text import COLOUR
 from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.systems import SystemState
+from natstui.tui.kit.looks import series_colors
 from natstui.tui.kit.text import safe_copy
-from natstui.units import counted
 
 _REPLAY_COMMANDS = (
     Play
@@ -53,8 +47,6 @@ _REPLAY_COMMANDS = (
     | ChangeSession
 )
 """What the engine of a replay understands."""
-
-_RESTART_S = 2.0
 
 
 class Announcements:
@@ -80,19 +72,23 @@ class Announcements:
         if refused is not None:
             self._refused[command_id] = refused
 
-    def show(self, record: Record, *, of_replay: bool) -> None:
-        """Show a record as a toast if somebody waits for it or should know."""
+    def show(self, record: Record, *, of_replay: bool, system: str = "") -> None:
+        """Show a record as a toast if somebody waits for it or should know.
+
+        `system` is where it is from, where there are several.
+        """
         match record:
             case RecordingChanged(reason=str() as reason):
-                self._app.notify(safe_copy(reason), title="recording", severity="warning")
+                title = f"{system} recording".strip()
+                self._app.notify(safe_copy(reason), title=title, severity="warning")
             case Outcome() | Answered() if record.command_id in self._titles:
-                self._show_awaited(record)
+                self._show_awaited(record, system)
             case Answered(status="refused" | "failed") if of_replay:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
             case _:
                 pass
 
-    def _show_awaited(self, answer: Answered | Outcome) -> None:
+    def _show_awaited(self, answer: Answered | Outcome, system: str) -> None:
         title = self._titles.pop(answer.command_id)
         refused = self._refused.pop(answer.command_id, None)
         if refused is not None and answer.status != "done":
@@ -100,7 +96,10 @@ class Announcements:
         elif title is not None:
             timeout = 15 if isinstance(answer, Answered) else None
             self._app.notify(
-                safe_copy(answer.text), title=title, severity=_severity(answer), timeout=timeout
+                safe_copy(answer.text),
+                title=f"{system} {title}".strip(),
+                severity=_severity(answer),
+                timeout=timeout,
             )
 
 
@@ -109,30 +108,66 @@ def _severity(answer: Answered | Outcome) -> SeverityLevel:
 
 
 class Engines:
-    """Reads what engines say, sends them commands, and starts another when one is lost."""
+    """The systems that are watched, each by an engine of its own, and a replay over them."""
 
     def __init__(
         self,
         app: GuardedApp,
-        home: Follower,
-        connect: Callable[..., Link],
+        opened: Sequence[Opened],
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
         announcements: Announcements,
+        in_view: Callable[[], str | None],
     ) -> None:
-        """`connect` and `open_replay` start engines; `show_soon` is called for a newer state."""
+        """`open_replay` starts an engine; `show_soon` is called for a newer state.
+
+        `in_view` returns the system that the screen in view acts on, None for the current one.
+        """
         self._app = app
-        self.home = self.shown = home
-        """`home` is what the app was opened on: a live server, or a recording."""
-        self._connect = connect
         self._open_replay = open_replay
         self.show_soon = show_soon
         self._announcements = announcements
-        self._resuming = False
-        """An engine was started to continue a recording, and has not reported anything yet."""
-
+        self._in_view = in_view
+        self._replay: Follower | None = None
+        self._heard = Heard(self._announce, self._show_newer, self._replay_ended)
+        self.systems: dict[str, LiveSystem] = {}
+        """What the app was opened on, and what was added: by name, in the order of the screen."""
+        for one in opened:
+            self.systems[one.name] = LiveSystem(app, one, self._heard)
+        self._left: dict[str, LiveSystem] = {}
+        """What is watched no more: a screen that was opened on it shows it as it was last."""
+        self.current = opened[0].name
+        """The system of screens that show only one, and of those that show none."""
         self.closing: set[asyncio.Task[int]] = set()
-        """Engines of replays that were left and are about to end."""
+        """Engines that were left and are about to end."""
+
+    def of(self, system: str | None) -> LiveSystem:
+        """Return a system by its name, the acting one for none; raises UsageError."""
+        if system is None:
+            return self.acting
+        if system not in self.systems:
+            raise UsageError(f"{clean_line(system)} is not watched any more")
+        return self.systems[system]
+
+    def state_of(self, system: LiveSystem) -> State:
+        """Return the newest whole state of a system, or of the replay that covers it."""
+        return self._replay.state if self._replay is not None else system.follower.state
+
+    @property
+    def acting(self) -> LiveSystem:
+        """The system that the screen in view acts on."""
+        name = self._in_view() or self.current
+        return self.systems.get(name) or self._left.get(name) or self.systems[self.current]
+
+    @property
+    def home(self) -> Follower:
+        """What the app was opened on, behind a replay: a live server, or a recording."""
+        return self.acting.follower
+
+    @property
+    def shown(self) -> Follower:
+        """What is shown: a replay, else the system in view."""
+        return self._replay or self.home
 
     @property
     def state(self) -> State:
@@ -144,81 +179,81 @@ class Engines:
         """A recording is shown, not a live server."""
         return self.state.replay is not None
 
-    def send(self, command: Command) -> None:
-        """Send a command to the engine shown, unless it is one that only a server can answer."""
-        if not self.replaying or isinstance(command, _REPLAY_COMMANDS):
+    @property
+    def links(self) -> list[Link]:
+        """The link of every engine: of what is shown, then of each system."""
+        systems = [one.follower.link for one in self.systems.values()]
+        return list(dict.fromkeys((self.shown.link, *systems)))
+
+    def several(self) -> list[SystemState]:
+        """Return what is known of each system; nothing where there is one, or a replay."""
+        if len(self.systems) < 2 or self._replay is not None:
+            return []
+        followers = [one.follower for one in self.systems.values()]
+        colours = series_colors(dark=self._app.current_theme.dark)
+        return [
+            SystemState(name, system_look(at, one.state, colours), one.state, one.late_us)
+            for at, (name, one) in enumerate(zip(self.systems, followers, strict=True))
+        ]
+
+    def send(self, command: Command, system: str | None = None) -> None:
+        """Send a command to an engine, unless it is one that only a server can answer."""
+        if not self.replaying:
+            self.of(system).follower.link.send(command)
+        elif isinstance(command, _REPLAY_COMMANDS):
             self.shown.link.send(command)
         elif not isinstance(command, Watch):
             self._app.notify(NO_SERVER, severity="warning")
 
+    def send_all(self, command: Command) -> None:
+        """Send a command to the engine of every system, or to that of a replay."""
+        if self.replaying:
+            self.send(command)
+            return
+        for one in self.systems.values():
+            one.follower.link.send(command)
+
     def start(self) -> None:
         """Begin to read what the app was opened on."""
-        self._app.run_worker(self._follow(self.home))
+        for one in self.systems.values():
+            one.start()
 
-    async def _follow(self, follower: Follower) -> None:
-        """Fold an engine's records; when it ends without being asked, start another."""
-        try:
-            async for record in follower.link.records(self._say_left_out):
-                newer = False
-                with contained("taking in what the engine said", self._app.report_defect):
-                    newer = follower.fold(record)
-                    self._announce(record, follower)
-                    follower.prefer(record)
-                if newer and follower is self.shown:
-                    self.show_soon()
-        except NatstuiError as error:
-            self._app.notify(str(error), severity="error", markup=False)
-        if not follower.closed:
-            self._lost(follower)
+    def add(self, opened: Opened) -> None:
+        """Watch one more system."""
+        self._left.pop(opened.name, None)
+        self.systems[opened.name] = LiveSystem(self._app, opened, self._heard)
+        self.systems[opened.name].start()
+        self.current = opened.name
+        self.show_soon()
 
-    def _say_left_out(self, error: BadLine, count: int) -> None:
-        """Say that a line of the engine was left out: the first one, then the tenth, and so on."""
-        if str(count).strip("0") == "1":
-            lines = counted(count, "line")
-            text = f"{lines} of the engine left out: {error}"
-            self._app.notify(text, severity="warning")
+    def remove(self, system: str) -> None:
+        """Watch a system no longer, and end its engine."""
+        if len(self.systems) == 1:
+            raise UsageError(f"{clean_line(system)} is the only system: q leaves natstui")
+        self._left[system] = self.of(system)
+        del self.systems[system]
+        if self.current == system:
+            self.current = next(iter(self.systems))
+        follower = self._left[system].follower
+        self._close(follower)
+        follower.fold(LinkChanged(follower.state.now_at_us, "closed", "not watched any more"))
+        self.show_soon()
+
+    def _show_newer(self, follower: Follower) -> None:
+        if self._replay is None or follower is self._replay:
+            self.show_soon()
 
     def _announce(self, record: Record, follower: Follower) -> None:
-        if isinstance(record, EngineStarted) and follower is self.home:
-            self._resuming = False
-        self._announcements.show(record, of_replay=follower.state.replay is not None)
+        named = (one.name for one in self.systems.values() if one.follower is follower)
+        name = next(named, "") if len(self.systems) > 1 else ""
+        replayed = follower.state.replay is not None
+        self._announcements.show(record, of_replay=replayed, system=name)
 
-    def _lost(self, follower: Follower) -> None:
+    def _replay_ended(self, follower: Follower) -> None:
         words = follower.link.last_stderr_line() or "the engine ended"
         follower.link.close()
-        if follower is not self.home:
-            self._app.notify(safe_copy(f"the replay ended: {words}"), severity="error")
-            self.show_home()
-            return
-        reason = f"{words}; starting another"
-        follower.fold(LinkChanged(follower.state.now_at_us, "failed", reason))
-        self._interrupt_recording(words)
-        self.show_soon()
-        self._app.set_timer(_RESTART_S, self._restart)
-
-    def _interrupt_recording(self, words: str) -> None:
-        """Report that nothing is recorded now; end the recording if it could not be resumed."""
-        recording = self.home.state.recording
-        if recording is None or not recording.on:
-            return
-        what = "the recording ended" if self._resuming else "not recording"
-        changed = replace(recording, on=not self._resuming, reason=f"{what}: {words}")
-        self._resuming = False
-        self.home.fold(changed)
-        self._announce(changed, self.home)
-
-    def _restart(self) -> None:
-        recording = self.home.state.recording
-        self._resuming = recording is not None and recording.on and recording.folder is not None
-        folder = recording.folder if recording is not None else None
-        resuming = ("--resume-recording", folder) if self._resuming else ()
-        try:
-            self.home.link = self._connect(*resuming)
-        except NatstuiError as error:
-            self._app.notify(str(error), severity="error")
-            self._app.set_timer(_RESTART_S, self._restart)
-            return
-        self.start()
+        self._app.notify(safe_copy(f"the replay ended: {words}"), severity="error")
+        self.show_home()
 
     def replay_session(self, folder: str) -> None:
         """Show a recording from a replay engine of its own; the live engine goes on behind it."""
@@ -235,8 +270,8 @@ class Engines:
             self._app.notify(safe_copy(str(error)), severity="error")
             return
         self.close_replay()
-        self.shown = Follower(link, started)
-        self._app.run_worker(self._follow(self.shown))
+        self._replay = Follower(link, started)
+        self._app.run_worker(follow(self._app, self._replay, self._heard))
 
     def show_home(self) -> None:
         """Go back from a replay to what the app was opened on."""
@@ -245,9 +280,20 @@ class Engines:
 
     def close_replay(self) -> None:
         """End the replay that covers what the app was opened on, if there is one."""
-        follower, self.shown = self.shown, self.home
-        if follower is not self.home:
-            follower.closed = True
-            closing = asyncio.create_task(follower.link.close_aside())
-            self.closing.add(closing)
-            closing.add_done_callback(self.closing.discard)
+        follower, self._replay = self._replay, None
+        if follower is not None:
+            self._close(follower)
+
+    def _close(self, follower: Follower) -> None:
+        follower.closed = True
+        closing = asyncio.create_task(follower.link.close_aside())
+        self.closing.add(closing)
+        closing.add_done_callback(self.closing.discard)
+
+
+def system_look(at: int, state: State, colours: Sequence[str]) -> str:
+    """Return the colour of a system: the one the user marked it with, else one of its place."""
+    marked = state.started.colour if state.started is not None else None
+    if marked and COLOUR.fullmatch(marked):
+        return f"on {marked}"
+    return colours[at % len(colours)]

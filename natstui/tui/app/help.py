@@ -16,9 +16,9 @@ from natstui.model.findings.catalogue.every import KINDS
 from natstui.tui.app.commands import COMMANDS
 from natstui.tui.app.key_words import words_of
 from natstui.tui.frame.detail.screen import ChartedScreen, DetailScreen
+from natstui.tui.frame.head.status_text import STRIP_HELP
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.selection import SelectionScreen
-from natstui.tui.frame.status_strip import STRIP_HELP
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.text import safe
 from natstui.tui.kit.too_small import TerminalSized
@@ -41,9 +41,8 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     @classmethod
     def of(cls, screen: Screen[object]) -> HelpScreen:
         """Return the help of a screen; its own keys come before those of others."""
-        columns = (
-            [(s.title, s.help) for s in screen.SPECS] if isinstance(screen, TableScreen) else []
-        )
+        rows = screen.rows if isinstance(screen, TableScreen) else None
+        columns = [(spec.title, spec.help) for spec in rows.specs] if rows is not None else []
         charts = list(screen.CHART_HELP) if isinstance(screen, ChartedScreen) else []
         return cls(_keys_of(screen), columns, charts)
 

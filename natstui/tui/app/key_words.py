@@ -72,6 +72,7 @@ _WORDS: Mapping[str, str] = {
     "msg.tail": "follow what is published from now on",
     "msg.time": "go to a time",
     "note": "write a note at this moment into the recording",
+    "system.next": "show the next of the systems that are watched",
     "pause": "ask the server nothing more, or go on",
     "object.get": "write it to a file; never over one without asking",
     "object.stop": "stop the file that is put or got",

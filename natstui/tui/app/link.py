@@ -15,6 +15,8 @@ from natstui.output import write_all
 from natstui.tui.app.engine_process import EngineFailed, EngineProcess, start_engine
 
 _READ_BYTES = 1 << 20
+_KEPT_BYTES = 1 << 20
+"""Commands for an engine that takes none now: thousands of keys."""
 _YIELD_AFTER_S = 0.004
 STOP_TIMEOUT_S = 3.0
 
@@ -28,8 +30,16 @@ class Link:
         self._process, self._stderr = started
         self.parting_words = ""
         """What it wrote to stderr last, once it is closed."""
+        assert self._process.stdin is not None
+        self._unsent = bytearray()
+        """Commands that an engine which hangs has not taken yet."""
+        self._writing_on: asyncio.AbstractEventLoop | None = None
+        """Where it is told when the engine takes more."""
         if first_line:
-            self._write(first_line)
+            with contextlib.suppress(BrokenPipeError):
+                write_all(self._process.stdin.fileno(), first_line)
+        # An engine that hangs takes nothing, and must not hold up the viewer.
+        os.set_blocking(self._process.stdin.fileno(), False)
 
     @property
     def pid(self) -> int:
@@ -100,17 +110,45 @@ class Link:
             transport.close()
 
     def send(self, command: Command) -> None:
-        """Write a command; it is dropped when the engine has ended."""
-        self._write(encode_command(command))
+        """Write a command; it is dropped when the engine has ended, and kept while it hangs.
 
-    def _write(self, line: bytes) -> None:
+        Raises EngineFailed when it has hung for so long that no more is kept.
+        """
+        line = encode_command(command)
+        if len(self._unsent) + len(line) > _KEPT_BYTES:
+            raise EngineFailed("the engine takes no commands: it hangs", 1)
+        waiting = bool(self._unsent)
+        self._unsent += line
+        if not waiting:
+            self._write()
+
+    def _write(self) -> None:
+        """Write what the engine takes now, and the rest once it takes more."""
         stdin = self._process.stdin
         assert stdin is not None
-        with contextlib.suppress(BrokenPipeError, ValueError):
-            write_all(stdin.fileno(), line)
+        try:
+            while self._unsent and not stdin.closed:
+                del self._unsent[: os.write(stdin.fileno(), self._unsent)]
+        except BlockingIOError:
+            if self._writing_on is None:
+                self._writing_on = asyncio.get_running_loop()
+                self._writing_on.add_writer(stdin.fileno(), self._write)
+            return
+        except BrokenPipeError:
+            pass
+        self._stop_writing()
+
+    def _stop_writing(self) -> None:
+        """Keep nothing for the engine any more."""
+        self._unsent.clear()
+        stdin = self._process.stdin
+        if self._writing_on is not None and stdin is not None and not stdin.closed:
+            self._writing_on.remove_writer(stdin.fileno())
+        self._writing_on = None
 
     async def close_aside(self) -> int:
         """Close as `close` does, in a thread: an engine may take seconds to end."""
+        self._stop_writing()
         code = await asyncio.to_thread(self._end)
         self._release()
         return code

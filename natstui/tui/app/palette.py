@@ -12,6 +12,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from natstui.model.live.state import State
 from natstui.tui.app.commands import COMMANDS
 from natstui.tui.app.key_words import words_of
+from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Open, Typed
 from natstui.tui.kit.text import safe
 
@@ -72,11 +73,27 @@ class NatstuiCommands(Provider):
                 yield binding.description, says, run
 
     def _assets(self) -> Iterator[tuple[str, Open]]:
-        state = cast("_ShowsState", self.app).state
-        for name, _created in state.streams.roster.keys:
-            yield str(name), Open("stream", str(name))
-        for stream, name, _created in state.consumers.roster.keys:
-            yield f"{stream} › {name}", Open("consumer", str(stream), str(name))
+        screen = self.screen
+        several = screen.where.systems if isinstance(screen, LiveScreen) else ()
+        for one in several:
+            yield from (
+                (f"{one.name}: {text}", it) for text, it in _assets_of(one.state, one.name)
+            )
+        if not several:
+            yield from _assets_of(cast("_ShowsState", self.app).state, None)
+
+
+def _assets_of(state: State, system: str | None) -> Iterator[tuple[str, Open]]:
+    """Yield every stream and consumer of a system: its words, and what goes there."""
+    for name, _created in state.streams.roster.keys:
+        yield str(name), _of(system, Open("stream", str(name)))
+    for stream, name, _created in state.consumers.roster.keys:
+        yield f"{stream} › {name}", _of(system, Open("consumer", str(stream), str(name)))
+
+
+def _of(system: str | None, message: Open) -> Open:
+    message.system = system
+    return message
 
 
 def _contains(text: str, letters: list[str]) -> bool:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from natstui.model.live.state import shown_at_us
-from natstui.model.records.record import EngineStarted
 from natstui.tui.app.controls.export import Exporter
 from natstui.tui.app.controls.guide import Guide
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.controls.polling import Polling
 from natstui.tui.app.controls.recording import Recording
 from natstui.tui.app.controls.replay import ReplayControls
+from natstui.tui.app.controls.systems import Contexts, Systems
 from natstui.tui.app.engines import Announcements, Engines
-from natstui.tui.app.follower import Follower
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
+from natstui.tui.app.live_system import Opened
 from natstui.tui.frame.messages import StateChanged
 
 KEYS = [
@@ -27,6 +27,7 @@ KEYS = [
     *Polling.BINDINGS,
     *Recording.BINDINGS,
     *ReplayControls.BINDINGS,
+    *Systems.BINDINGS,
 ]
 
 
@@ -41,31 +42,32 @@ class Parts:
     polling: Polling
     recording: Recording
     replay: ReplayControls
+    systems: Systems
 
     @classmethod
     def of(
         cls,
         app: GuardedApp,
-        started: EngineStarted,
-        connect: Callable[..., Link],
-        link: Link,
+        opened: Sequence[Opened],
         open_replay: Callable[[str], Link] | None,
         show_soon: Callable[[], None],
+        in_view: Callable[[], str | None],
         *,
         guided: bool,
+        contexts: Contexts,
     ) -> Parts:
-        """Return the parts of an app on an engine that has started."""
+        """Return the parts of an app on engines that have started."""
         announcements = Announcements(app)
-        home = Follower(link, started)
-        engines = Engines(app, home, connect, open_replay, show_soon, announcements)
+        engines = Engines(app, opened, open_replay, show_soon, announcements, in_view)
         return cls(
             engines,
             announcements,
             Exporter(app, engines),
             Guide(app, lambda: engines.state, show_soon, is_on=guided),
-            Polling(app, engines, started.interval_s, show_soon),
+            Polling(app, engines, opened[0].started.interval_s, show_soon),
             Recording(app, engines, announcements),
             ReplayControls(app, engines),
+            Systems(app, engines, contexts),
         )
 
     def newest(self) -> StateChanged:
@@ -74,7 +76,9 @@ class Parts:
         marked_a, shown = self.replay.marked_a, self.engines.shown
         a_at_us = shown_at_us(marked_a) if marked_a and self.engines.replaying else None
         paused = not self.polling.on and not self.engines.replaying
-        return StateChanged(shown.state, shown.late_us, a_at_us, paused, self.guide.text())
+        newest = StateChanged(shown.state, shown.late_us, a_at_us, paused, self.guide.text())
+        newest.systems, newest.acting = self.engines.several(), self.engines.acting.name
+        return newest
 
     def act(self, part: str, action: str, *arguments: object) -> None:
         """Do what a key of a part says."""

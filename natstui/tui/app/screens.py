@@ -39,7 +39,7 @@ def new_screen(message: Open | Manage, state: State) -> LiveScreen:
         return _opened_screen(message)
     screen = _managing_screen(message, state)
     # A form needs the server's API level before it makes its fields.
-    screen.state = state
+    screen.where.take(state)
     return screen
 
 

@@ -16,6 +16,7 @@ from natstui.tui.frame.detail.charts import consumer_charts
 from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
 from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.happenings import happenings_section
+from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.view import ConsumerView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import (
@@ -58,7 +59,7 @@ class ConsumerDetail(DetailScreen):
 
     def on_mount(self) -> None:
         """Have it polled first."""
-        self.watch_rows((self.stream,), ((self.stream, self.consumer or ""),))
+        watch_rows(self, (self.stream,), ((self.stream, self.consumer or ""),))
 
 
 _CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (

@@ -15,7 +15,8 @@ from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.detail.peek import Brief
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.selection import SelectionScreen
+from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, watch_shown
+from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 
@@ -41,9 +42,11 @@ class ConsumersScreen(SelectionScreen):
         """Return the stream whose consumers are shown, if it is one."""
         return Target(self.stream) if self.stream is not None else None
 
-    def view(self) -> ConsumerView:
-        """Return the consumers of the present state."""
-        return ConsumerView(self.state, self.late_us, self.stream)
+    def view(self) -> Any:
+        """Return the consumers of the present state, of all systems or of one stream."""
+        return joined(
+            self.where.shown, lambda one: ConsumerView(one.state, one.late_us, self.stream)
+        )
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
@@ -54,24 +57,20 @@ class ConsumersScreen(SelectionScreen):
     def _drill_down(self) -> None:
         self.action_open("consumer")
 
-    def brief(self, view: ConsumerView, row: int) -> Brief:
+    def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""
-        return consumer_brief(view, row)
+        return consumer_brief(*of_system(view, row))
 
     def targets(self) -> list[Target]:
         """Return the consumers that are marked, else the one under the cursor, else the stream."""
-        keys = self.table.marks or {self.table.cursor_key}
-        found = sorted(
-            Target(str(key[0]), str(key[1]), int(key[2])) for key in keys if isinstance(key, tuple)
-        )
+        found = sorted(Target(str(key[0]), str(key[1]), int(key[2])) for key in acted_on(self))
         return found or ([Target(self.stream)] if self.stream else [])
 
     def action_open(self, what: str) -> None:
         """Go to what belongs to the consumer under the cursor."""
-        if isinstance(key := self.table.cursor_key, tuple):
-            self.app.post_message(Open(what, str(key[0]), str(key[1])))
+        if (key := own_key(self.table.cursor_key)) is not None:
+            open_of_row(self, Open(what, str(key[0]), str(key[1])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        keys = [key for key in message.keys if isinstance(key, tuple)]
-        self.watch_rows((), tuple((str(key[0]), str(key[1])) for key in keys))
+        watch_shown(self, message.keys)

@@ -74,9 +74,11 @@ class FindingKeys(ScreenPart):
             self._do(finding, actions[0])
         else:
             words = [(what, _help_of(what)) for what in actions]
+            # The cursor may be on a finding of another system when it is picked.
+            system = self._screen.where.system
             self._screen.app.push_screen(
                 Pick(f"{finding.kind.word}: {finding.kind.act}", words),
-                lambda what: self._do(finding, what) if what else None,
+                lambda what: self._do(finding, what, system) if what else None,
             )
 
     def action_silence(self) -> None:
@@ -101,10 +103,11 @@ class FindingKeys(ScreenPart):
                 Question(words, command_of, refusal=silence_refusal, title=title, text="1h "),
             )
 
-    def _do(self, finding: Finding, what: str) -> None:
+    def _do(self, finding: Finding, what: str, system: str | None = None) -> None:
         state = self._screen.state
         if allowed(state, name_of(what)):
             message = action_message(finding, what)
+            message.system = system
             self._screen.app.post_message(message)
         else:
             reason = "read-only" if read_only(state) else "you have no permission for it"

@@ -11,12 +11,13 @@ from textual.containers import VerticalScroll
 from textual.widget import Widget
 
 from natstui.model.findings.finding import Finding
-from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
+from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView
 from natstui.tui.findings.detail import FindingDetail
-from natstui.tui.findings.hints import Hints
 from natstui.tui.findings.keys import FindingKeys
+from natstui.tui.findings.looked import Looked
 from natstui.tui.findings.text import CALM, brief_sections, calm_sections, counts_text
 from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.systems import SystemState, joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.frame.table_text import empty_text
 from natstui.tui.frame.view import View
@@ -49,29 +50,31 @@ class FindingsScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self.finding = FindingKeys(self, self.chosen)
-        self._hints = Hints()
+        self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._with_hints = False
-        self._made_for: tuple[object, ...] = ()
-        self._found = Found(self.state)
+        self._looked: dict[str, Looked] = {}
+        """What was found in each system, by its name."""
 
     def body(self) -> Iterable[Widget]:
         """The table above, the finding under the cursor below."""
         yield from super().body()
         yield VerticalScroll(SectionText(), id="brief", can_focus=False)
 
-    def view(self) -> FindingView:
-        """Return the findings of the present state."""
-        made_for = (self.state.findings, self._hints.found, self._with_hints)
-        if not self._made_for or any(
-            new is not old for new, old in zip(made_for, self._made_for, strict=True)
-        ):
-            self._made_for = made_for
-            self._found = Found(self.state, self._hints.found, with_hints=self._with_hints)
-        return FindingView(self.state, self.late_us, self._found)
+    def view(self) -> Any:
+        """Return the findings of the present state, of all systems."""
+
+        def of_one(one: SystemState) -> FindingView:
+            looked = self._looked.setdefault(one.name, Looked())
+            found = looked.found_in(one.state, with_hints=self._with_hints)
+            return FindingView(one.state, one.late_us, found)
+
+        return joined(self.where.shown, of_one)
 
     def refresh_state(self) -> None:
         """Show the newer findings; those on settings of many rows come bit by bit."""
-        if self._hints.look(self.state):
+        self._looked = {one.name: self._looked.get(one.name, Looked()) for one in self.where.shown}
+        left = [self._looked[one.name].hints.look(one.state) for one in self.where.shown]
+        if any(left):
             self.set_timer(_MORE_HINTS_AFTER_S, self._look_further)
         super().refresh_state()
         self._tell()
@@ -91,7 +94,7 @@ class FindingsScreen(TableScreen):
         rest = super().caption_text(shown, total)
         if not self.state.costs:
             return rest
-        counts = counts_text(self._found)
+        counts = counts_text([one.found for one in self._looked.values()])
         return counts if self.ordering.order == self.START else f"{counts}  ·  {rest}"
 
     def chosen(self) -> Finding | None:
@@ -99,7 +102,8 @@ class FindingsScreen(TableScreen):
         rows, at = self.rows, self.table.cursor
         if rows is None or at >= len(rows.order):
             return None
-        finding = rows.view.at(rows.order[at])
+        view, row = of_system(rows.view, rows.order[at])
+        finding = view.at(row)
         assert isinstance(finding, Finding)
         return finding
 
@@ -110,7 +114,7 @@ class FindingsScreen(TableScreen):
         if finding is not None:
             self.brief.show(brief_sections(view, finding))
         elif self.state.costs:
-            self.brief.show(calm_sections(self.state))
+            self.brief.show(calm_sections([one.state for one in self.where.shown]))
 
     @on(RowSelected)
     def _go(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 
 from natstui.model.findings.finding import Finding
 from natstui.model.findings.thresholds import THRESHOLDS
@@ -108,31 +109,35 @@ def _decided_by(finding: Finding) -> list[Line]:
     return lines or [line("", "the state itself: no threshold", "dim")]
 
 
-def calm_sections(state: State) -> list[Section]:
-    """Return what was looked at when nothing is wrong, and what could not be seen."""
-    account = "the account" if state.account is not None else "not the account"
+def calm_sections(states: Sequence[State]) -> list[Section]:
+    """Return what was looked at when nothing is wrong in any system, and what was not seen."""
+    accounts = sum(state.account is not None for state in states)
+    account = "the account" if accounts == 1 else f"{accounts} accounts"
     seen = (
-        counted(f"{len(state.streams):,}", "stream"),
-        counted(f"{len(state.consumers):,}", "consumer"),
-        account,
+        counted(f"{sum(len(state.streams) for state in states):,}", "stream"),
+        counted(f"{sum(len(state.consumers) for state in states):,}", "consumer"),
+        account if accounts else "not the account",
     )
-    denied = [line(what, it.reason, "warn") for what, it in state.unavailable.items()]
+    denied = [
+        line(what, it.reason, "warn") for one in states for what, it in one.unavailable.items()
+    ]
     return [
         Section("LOOKED AT", (line("", ", ".join(seen)),)),
         Section("NOT SEEN", tuple(denied) or (line("", "nothing is hidden from us", "dim"),)),
     ]
 
 
-def counts_text(found: Found) -> str:
-    """Return how many findings there are, for the line above the table."""
-    counts = Counter(it.kind.severity for it in found.open)
+def counts_text(every: Sequence[Found]) -> str:
+    """Return how many findings there are in all systems, for the line above the table."""
+    counts = Counter(it.kind.severity for found in every for it in found.open)
     critical, warnings, info = counts["critical"], counts["warning"], counts["info"]
-    over, left_out, silenced = len(found.over), found.left_out_count, len(found.silenced)
+    over, silenced = sum(len(it.over) for it in every), sum(len(it.silenced) for it in every)
+    left_out = sum(it.left_out_count for it in every)
     parts = [
         f"{critical} critical" if critical else "",
         counted(warnings, "warning") if warnings else "",
         f"{info} info" if info else "",
-        "" if found.open else "nothing is wrong",
+        "" if counts else "nothing is wrong",
         f"{silenced} silenced" if silenced else "",
         f"{over} over lately" if over else "",
         f"i: {counted(left_out, 'hint')} on settings" if left_out else "",

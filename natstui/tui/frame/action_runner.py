@@ -86,6 +86,9 @@ class Managing(ScreenPart):
 
     def action_manage(self, what: str) -> None:
         """Open the screen that does it."""
+        if refused := self._screen.where.across():
+            self._screen.notify(refused, severity="warning", markup=False)
+            return
         found, takes = self._targets(), SPECS[what].takes
         if SPECS[what].needs_consumer:
             found = [one for one in found if one.consumer is not None]
@@ -95,9 +98,12 @@ class Managing(ScreenPart):
         wanted = found[:1] if takes == "one" else found
         if what == "pull":
             stream, consumer, _ = found[0]
+            system = self._screen.where.system
 
             def go(name: str) -> None:
-                self._screen.app.post_message(Manage("pull", (Target(stream, name),)))
+                message = Manage("pull", (Target(stream, name),))
+                message.system = system
+                self._screen.app.post_message(message)
 
             with_consumer(self._screen, stream, consumer, go, pulled=True)
         else:
@@ -108,7 +114,10 @@ class Managing(ScreenPart):
         rows = STREAM_ACTIONS if kind == "stream" else CONSUMER_ACTIONS
         specs = [spec for spec in rows if spec.is_asked]
         words = [(spec.word, self._help_of(spec)) for spec in specs]
-        targets = self._targets()
+        targets = [] if (refused := self._screen.where.across()) else self._targets()
+        if refused:
+            self._screen.notify(refused, severity="warning", markup=False)
+            return
         if not targets:
             self._screen.notify("there is nothing under the cursor", severity="warning", timeout=2)
             return

@@ -21,6 +21,7 @@ from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, Watch
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.head.strip import AssetNote, StatusStrip
 from natstui.tui.frame.messages import (
     Announced,
     Asked,
@@ -32,7 +33,7 @@ from natstui.tui.frame.messages import (
     next_command_id,
 )
 from natstui.tui.frame.screen_part import part_of
-from natstui.tui.frame.status_strip import AssetNote, StatusStrip
+from natstui.tui.frame.systems import Known, SystemState, Where
 from natstui.tui.frame.timeline import Timeline
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.key_footer import KeyFooter
@@ -90,6 +91,8 @@ class Question:
     text: str = ""
     refused: str = ""
     """Why the engine refused the text."""
+    system: str | None = None
+    """Where it is asked; None: where the screen that asks acts when it does."""
 
 
 class LiveScreen(TerminalSized, Screen[None]):
@@ -110,14 +113,17 @@ class LiveScreen(TerminalSized, Screen[None]):
     TYPING: ClassVar[bool] = False
     """Letters are typed here: the app's own letter keys are not offered."""
 
+    state = Known(lambda one: one.state)
+    """All that is known of the system that its keys act on."""
+    late_us = Known(lambda one: one.late_us)
+    """How long before the moment shown the newest poll of that system came."""
     strip = getters.query_one(StatusStrip)
     command_line = getters.query_one(CommandLine)
     timeline = getters.query_one(Timeline)
 
     def __init__(self) -> None:
         super().__init__()
-        self.state = State()
-        self.late_us = 0
+        self.where = Where()
         self.paused = False
         """The user stopped polling: a screen that asks for more by itself rests too."""
         # Not by a query: a timer may ask it while the screen closes and has no widgets any more.
@@ -149,11 +155,12 @@ class LiveScreen(TerminalSized, Screen[None]):
     def on_state_changed(self, message: StateChanged) -> None:
         """Take the newer state and show it."""
         message.stop()
-        if message.state.permitted is not self.state.permitted:
-            self.refresh_bindings()
         before = (self.state, self.late_us)
         rested, self.paused = self.paused, message.paused
-        self.state, self.late_us = message.state, message.late_us
+        current = SystemState(message.acting, "", message.state, message.late_us)
+        self.where.hear(current, message.systems)
+        if self.state.permitted is not before[0].permitted:
+            self.refresh_bindings()
         if not self.is_mounted:
             return
         tell = partial(self.notify, severity="error", timeout=15)
@@ -169,16 +176,12 @@ class LiveScreen(TerminalSized, Screen[None]):
         # While a replay plays, only its clock moves between two polls.
         moved = self.late_us == before[1] and only_moved(before[0], self.state)
         if self.paused is not rested or not moved:
-            self.strip.show(self.state, self.late_us)
+            self.strip.show(self.where)
             self.note.keep_up()
             self.refresh_state()
 
     def refresh_state(self) -> None:
         """Show `self.state`; each screen has its own way."""
-
-    def watch_rows(self, streams: tuple[str, ...], consumers: tuple[tuple[str, str], ...]) -> None:
-        """Ask the engine to poll these first."""
-        self.app.post_message(Asked(Watch(0, streams, consumers)))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer no command line where letters are typed, and in a replay nothing of a server."""
@@ -228,6 +231,19 @@ class LiveScreen(TerminalSized, Screen[None]):
     def _entered(self, message: CommandLine.Entered) -> None:
         if message.prefix == ":":
             self.app.post_message(Typed(message.text))
+
+
+def watch_rows(
+    screen: LiveScreen,
+    streams: tuple[str, ...],
+    consumers: tuple[tuple[str, str], ...] = (),
+    *,
+    system: str | None = None,
+) -> None:
+    """Ask the engine to poll these first; that of a system, where there are several."""
+    asked = Asked(Watch(0, streams, consumers))
+    asked.system = system
+    screen.app.post_message(asked)
 
 
 class Renewing:
@@ -289,6 +305,7 @@ def needs_server(action: str, parameters: tuple[object, ...]) -> bool:
 def ask(asker: LiveScreen, question: Question) -> None:
     """Ask for the text of a command, and again with the reason when the engine refuses it."""
     app = asker.app
+    question = replace(question, system=question.system or asker.where.system)
 
     def answered(text: str | None) -> None:
         number = next_command_id()
@@ -298,8 +315,10 @@ def ask(asker: LiveScreen, question: Question) -> None:
         def refused(reason: str) -> None:
             _ask_again(asker, replace(question, text=text, refused=reason), first=True)
 
+        announced = Announced(command, question.title, refused)
+        announced.system = question.system
         # Not from the screen, which may be closed when it is asked again.
-        app.post_message(Announced(command, question.title, refused))
+        app.post_message(announced)
 
     prompt = Prompt(
         question.words, question.text, refusal=question.refusal, refused=question.refused

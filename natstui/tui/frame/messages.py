@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from textual.message import Message
@@ -12,6 +12,7 @@ from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.systems import SystemState
 
 
 @dataclass
@@ -27,6 +28,10 @@ class StateChanged(Message):
     """The user stopped polling: what a screen asks for itself rests too."""
     guide: str = ""
     """What the guide says; empty where nobody wants one."""
+    systems: Sequence[SystemState] = ()
+    """Each of several systems; none where there is one."""
+    acting: str = ""
+    """The name of the one that `state` is of."""
 
     def can_replace(self, message: Message) -> bool:
         """Supersede an older state that still waits in the queue."""
@@ -39,6 +44,9 @@ class ToApp(Message):
     It is posted to the app itself: what a part of a screen posts, while the screen handles another
     message, bubbles no further than that screen.
     """
+
+    system: str | None = None
+    """Which of several it is asked of: the app sets it, where the screen in view has not."""
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from textual.binding import Binding, BindingType
@@ -10,9 +10,39 @@ from textual.widget import Widget
 
 from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.peek import Brief, Peek, WithPeek
-from natstui.tui.frame.messages import Export
+from natstui.tui.frame.live import watch_rows
+from natstui.tui.frame.messages import Export, Open
+from natstui.tui.frame.systems import own_key, system_of, systems_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.big_table import BigTable
+
+
+def acted_on(screen: TableScreen) -> list[tuple[Any, ...]]:
+    """Return the identities of the rows that are marked, else of the one under the cursor."""
+    return [key for key in map(own_key, meant_rows(screen)) if key is not None]
+
+
+def meant_rows(screen: TableScreen) -> Iterable[object]:
+    """Return the keys of the rows that are marked, else of the one under the cursor."""
+    if not screen.is_mounted:
+        return ()
+    return screen.table.marks or {screen.table.cursor_key}
+
+
+def open_of_row(screen: TableScreen, message: Open) -> None:
+    """Go where the row under the cursor leads, on its own system, whatever is marked."""
+    message.system = system_of(screen.table.cursor_key)
+    screen.app.post_message(message)
+
+
+def watch_shown(screen: TableScreen, keys: Iterable[Hashable]) -> None:
+    """Ask each engine to poll first what is in view of its system."""
+    names = [one.name for one in screen.where.systems] if screen.where.joins else []
+    by_system: dict[str | None, list[object]] = {name: [] for name in names}
+    for key in keys:
+        by_system.setdefault(system_of(key), []).append(own_key(key))
+    for system, own in by_system.items():
+        watch_rows(screen, *selected(own, ()), system=system)
 
 
 class SelectionScreen(TableScreen):
@@ -24,6 +54,10 @@ class SelectionScreen(TableScreen):
     ]
 
     panel: WithPeek
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.where.meant = lambda: meant_rows(self)
 
     def body(self) -> Iterable[Widget]:
         """A caption line, the table, and the row under the cursor below or beside it."""
@@ -44,8 +78,12 @@ class SelectionScreen(TableScreen):
     def action_export(self) -> None:
         """Write what is marked, else every row in view, as flat tables."""
         rows = self.rows
-        in_view = [rows.key(row) for row in rows.order] if rows is not None else []
-        streams, consumers = selected(in_view, self.table.marks)
+        every = [rows.key(row) for row in rows.order] if rows is not None else []
+        if len(names := systems_of(self.table.marks or every)) > 1:
+            text = f"these are rows of {' and '.join(names)}: mark those of one system"
+            self.notify(text, severity="warning", markup=False)
+            return
+        streams, consumers = selected(every, self.table.marks)
         if streams or consumers:
             self.app.post_message(Export(streams, consumers))
         else:
@@ -56,7 +94,7 @@ def selected(
     in_view: Iterable[object], marks: Iterable[object]
 ) -> tuple[tuple[str, ...], tuple[tuple[str, str], ...]]:
     """Return streams and consumers among keys of rows: those marked, else all in view."""
-    keys = [key for key in (set(marks) or in_view) if isinstance(key, tuple)]
+    keys = [key for key in map(own_key, set(marks) or in_view) if key is not None]
     streams = sorted(str(key[0]) for key in keys if len(key) == 2)
     consumers = sorted((str(key[0]), str(key[1])) for key in keys if len(key) == 3)
     return tuple(streams), tuple(consumers)

@@ -96,31 +96,34 @@ class RowSorter:
     def __init__(
         self,
         screen: DOMNode,
-        specs: Sequence[ColumnSpec[Any]],
         show: Callable[[Any, Sequence[int]], None],
     ) -> None:
         """`show` is called with a view and its rows in order."""
-        self._screen, self._specs, self._show = screen, specs, show
+        self._screen, self._show = screen, show
         self._before: Sequence[int] = ()
         self._made_for: tuple[object, Order, int] | None = None
         """What `_before` was made for in a thread,"""
         self._making_for: tuple[object, Order, int] | None = None
         """and what an order is being made for."""
 
-    def sort(self, view: Any, order: Order) -> None:
+    def sort(self, view: Any, specs: Sequence[ColumnSpec[Any]], order: Order) -> None:
         """Show a view in order: now, or once its order is made."""
         if len(view) < IN_A_THREAD_FROM:
-            self._take(view, in_order(view, self._specs, order, self._before))
+            self._take(view, in_order(view, specs, order, self._before))
             return
         wanted = (view.roster, order, view.now_mono_us)
         if _still_serves(self._made_for, wanted):
             self._take(view, self._before)
         elif not _still_serves(self._making_for, wanted):
             self._making_for = wanted
-            self._screen.run_worker(self._sort_aside(view, wanted), group="sort", exclusive=True)
+            self._screen.run_worker(
+                self._sort_aside(view, specs, wanted), group="sort", exclusive=True
+            )
 
-    async def _sort_aside(self, view: Any, wanted: tuple[object, Order, int]) -> None:
-        rows = await asyncio.to_thread(in_order, view, self._specs, wanted[1], self._before)
+    async def _sort_aside(
+        self, view: Any, specs: Sequence[ColumnSpec[Any]], wanted: tuple[object, Order, int]
+    ) -> None:
+        rows = await asyncio.to_thread(in_order, view, specs, wanted[1], self._before)
         self._made_for, self._making_for = wanted, None
         self._take(view, rows)
 
@@ -133,7 +136,8 @@ def _still_serves(
     known: tuple[object, Order, int] | None, wanted: tuple[object, Order, int]
 ) -> bool:
     """Tell whether an order is still good: for the same rows and sorting, and not old."""
-    if known is None or known[0] is not wanted[0] or known[1] != wanted[1]:
+    # Rosters are equal to themselves only; over several systems there is one of each.
+    if known is None or known[0] != wanted[0] or known[1] != wanted[1]:
         return False
     return wanted[2] - known[2] < SORTED_AGAIN_AFTER_US
 

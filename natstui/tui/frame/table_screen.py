@@ -14,11 +14,12 @@ from textual.widgets import Static
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.systems import Joined, joined_specs, own_key
 from natstui.tui.frame.table_order import RowSorter, TableOrder
 from natstui.tui.frame.table_text import Rows, empty_text
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.table.big_table import BigTable, Column, Sort
-from natstui.tui.kit.table.view import HeaderSelected
+from natstui.tui.kit.table.view import HeaderSelected, RowHighlighted
 from natstui.tui.kit.text import safe, safe_copy
 
 
@@ -35,7 +36,7 @@ class CopyKeys(ScreenPart):
 
     def action_name(self) -> None:
         """Copy the name under the cursor."""
-        if (key := self._screen.table.cursor_key) is not None and isinstance(key, tuple):
+        if (key := own_key(self._screen.table.cursor_key)) is not None:
             name = key[1] if len(key) == 3 else key[0]
             self._screen.app.copy_to_clipboard(safe_copy(str(name)))
             self._screen.notify(f"copied {safe_copy(str(name))}", markup=False, timeout=2)
@@ -72,16 +73,13 @@ class TableScreen(LiveScreen):
             self.refresh_state,
         )
         self.copying = CopyKeys(self)
-        self._sorter = RowSorter(self, self.SPECS, self._show)
+        self._sorter = RowSorter(self, self._show)
+        self._joined_specs = joined_specs(self.SPECS)
 
     def body(self) -> Iterable[Widget]:
         """A caption line and the table."""
-        columns = [
-            Column(s.id, s.title, s.width, s.align, s.flex, s.max_width, s.priority)
-            for s in self.SPECS
-        ]
         yield Static(id="caption", markup=False)
-        yield BigTable(columns)
+        yield BigTable(_columns(self.SPECS))
 
     def view(self) -> Any:
         """Return the view of the present state."""
@@ -89,13 +87,16 @@ class TableScreen(LiveScreen):
 
     def refresh_state(self) -> None:
         """Bring the newer rows into order and show them."""
-        self._sorter.sort(self.view(), self.ordering.order)
+        view = self.view()
+        specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
+        self._sorter.sort(view, specs, self.ordering.order)
 
     def _show(self, view: Any, in_order: Sequence[int]) -> None:
         order = self.ordering.order
-        self.rows = Rows(view, self.SPECS, in_order)
+        specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
+        self.rows = Rows(view, specs, in_order)
         self.table.empty = self.empty_text(len(view.rows()))
-        self.table.show(self.rows, sort=Sort(order.column, order.reverse))
+        self.table.show(self.rows, sort=Sort(order.column, order.reverse), columns=_columns(specs))
         if self.ordering.wrong:
             self.caption.update(safe(self.ordering.wrong, "error"))
         else:
@@ -109,7 +110,8 @@ class TableScreen(LiveScreen):
         """Return the line above the table."""
         order = self.ordering.order
         count = f"{shown} of {total}" if shown != total else str(total)
-        spec = next((s for s in self.SPECS if s.id == order.column), self.SPECS[0])
+        specs = self.rows.specs if self.rows is not None else self.SPECS
+        spec = next((s for s in specs if s.id == order.column), specs[0])
         parts = [f"{self.NOUN} {count}", f"by {spec.title} {'▼' if order.reverse else '▲'}"]
         if order.pattern:
             parts.append(f"/{order.pattern}")
@@ -119,7 +121,15 @@ class TableScreen(LiveScreen):
 
     @on(HeaderSelected)
     def _sort(self, message: HeaderSelected) -> None:
-        self.ordering.sort_by(next(s for s in self.SPECS if s.id == message.column_id))
+        specs = self._joined_specs
+        self.ordering.sort_by(next(s for s in specs if s.id == message.column_id))
+
+    @on(RowHighlighted)
+    def _on_another_row(self) -> None:
+        """Another system may allow other things."""
+        if self.where.joins:
+            self.refresh_bindings()
+            self.strip.show(self.where)
 
     @on(CommandLine.Edited)
     @on(CommandLine.Entered)
@@ -135,3 +145,9 @@ class TableScreen(LiveScreen):
         """Clear the filter first, then leave."""
         if not self.ordering.show_all():
             super().action_back()
+
+
+def _columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
+    return [
+        Column(s.id, s.title, s.width, s.align, s.flex, s.max_width, s.priority) for s in specs
+    ]

@@ -14,8 +14,8 @@ from textual.widgets import Static
 from natstui.clean import clean_line
 from natstui.model.live.state import State
 from natstui.model.records.recording import Mark, MarkKind, ReplayMarks, ReplayPosition, SeekTo
+from natstui.tui.frame.head.status_text import joined
 from natstui.tui.frame.messages import Asked
-from natstui.tui.frame.status_strip import joined
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import counted, duration_text, local_text

@@ -122,7 +122,9 @@ STYLES: Mapping[str, str] = {
 
 
 def style_of(look: str) -> str:
-    """Return the style of a look; `on red` is readable text on that ground."""
+    """Return the style of a look; `on red` is readable text on that ground, `#56b4e9` a colour."""
+    if look.startswith("#"):
+        return look
     return f"auto {look}" if look.startswith("on ") else STYLES[look]
 
 

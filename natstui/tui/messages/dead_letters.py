@@ -17,7 +17,7 @@ from natstui.model.records.record import Advisory
 from natstui.tui.frame.action_keys import SEND_AGAIN, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
@@ -133,7 +133,7 @@ class DeadLettersScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Look for them, and have the consumer polled first."""
-        self.watch_rows((self.stream,), ((self.stream, self.consumer),))
+        watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
         if self.state.replay is None:
             self.looking.action_ask()
 

@@ -14,7 +14,7 @@ from textual.widgets import Static
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
 from natstui.tui.frame.action_keys import Target
-from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.prompt import Prompt
@@ -88,7 +88,7 @@ class PullScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Have the consumer polled first."""
-        self.watch_rows((self.stream,), ((self.stream, self.consumer),))
+        watch_rows(self, (self.stream,), ((self.stream, self.consumer),))
         self._say("enter takes the next message")
         self.raw.focus()
 

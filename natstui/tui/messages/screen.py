@@ -23,7 +23,7 @@ from natstui.tui.frame.action_keys import (
 )
 from natstui.tui.frame.action_runner import with_consumer
 from natstui.tui.frame.allowed import allowed
-from natstui.tui.frame.live import LiveScreen, Question, ask
+from natstui.tui.frame.live import LiveScreen, Question, ask, watch_rows
 from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
@@ -194,7 +194,7 @@ class MessagesScreen(LiveScreen):
 
     def on_mount(self) -> None:
         """Give the keys to the list, and have the stream polled first."""
-        self.watch_rows((self.stream,), ())
+        watch_rows(self, (self.stream,), ())
         self.set_focus(self.pages.list)
 
     def refresh_state(self) -> None:

@@ -11,6 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.tui.frame.action_keys import STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
@@ -66,4 +67,4 @@ class BucketsScreen(TableScreen):
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        self.watch_rows(tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())
+        watch_rows(self, tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())

@@ -17,7 +17,7 @@ from natstui.model.records.stores import KeyRow, KeysPage, ReadKeys
 from natstui.tui.frame.action_keys import KEY_ACTIONS, UNDO, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.live import NO_SERVER, watch_rows
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.prompt import Prompt
@@ -112,7 +112,7 @@ class KeysScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Read them again and again, and have the stream polled first."""
-        self.watch_rows((self.stream,), ())
+        watch_rows(self, (self.stream,), ())
         self._asking.begin()
 
     def refresh_state(self) -> None:

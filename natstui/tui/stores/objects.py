@@ -13,7 +13,7 @@ from natstui.model.records.stores import ChangeKey, ObjectRow, ObjectsPage, Read
 from natstui.tui.frame.action_keys import DELETE_OBJECT, PUT_OBJECT, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER
+from natstui.tui.frame.live import NO_SERVER, watch_rows
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.stores.asking import Asking
@@ -53,7 +53,7 @@ class ObjectsScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Read it again and again."""
-        self.watch_rows((self.stream,), ())
+        watch_rows(self, (self.stream,), ())
         self._asking.begin()
 
     def refresh_state(self) -> None:

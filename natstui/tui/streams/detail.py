@@ -15,6 +15,7 @@ from natstui.tui.frame.detail.charts import stream_charts
 from natstui.tui.frame.detail.peek import ANNOUNCED_COUNT, PEEK_WINDOW_S, Brief
 from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.happenings import happenings_section
+from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
@@ -60,7 +61,7 @@ class StreamDetail(DetailScreen):
 
     def on_mount(self) -> None:
         """Have it polled first."""
-        self.watch_rows((self.stream,), ())
+        watch_rows(self, (self.stream,), ())
 
     def action_consumers(self) -> None:
         """Go to the stream's consumers."""

@@ -13,7 +13,8 @@ from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.detail.peek import Brief
 from natstui.tui.frame.messages import Open
-from natstui.tui.frame.selection import SelectionScreen
+from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, watch_shown
+from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import StreamView
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
@@ -37,29 +38,28 @@ class StreamsScreen(SelectionScreen):
         super().__init__()
         self.managing = Managing(self, self.targets)
 
-    def view(self) -> StreamView:
-        """Return the streams of the present state."""
-        return StreamView(self.state, self.late_us)
+    def view(self) -> Any:
+        """Return the streams of the present state, of all systems."""
+        return joined(self.where.shown, lambda one: StreamView(one.state, one.late_us))
 
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumers")
 
-    def brief(self, view: StreamView, row: int) -> Brief:
+    def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""
-        return stream_brief(view, row)
+        return stream_brief(*of_system(view, row))
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""
-        keys = self.table.marks or {self.table.cursor_key}
-        made = sorted((str(key[0]), int(key[1])) for key in keys if isinstance(key, tuple))
+        made = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
         return [Target(stream, None, created_at_us) for stream, created_at_us in made]
 
     def action_open(self, what: str) -> None:
         """Go to what belongs to the stream under the cursor."""
-        if isinstance(key := self.table.cursor_key, tuple):
-            self.app.post_message(Open(what, str(key[0])))
+        if (key := own_key(self.table.cursor_key)) is not None:
+            open_of_row(self, Open(what, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        self.watch_rows(tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())
+        watch_shown(self, message.keys)

@@ -43,13 +43,13 @@ class Polling(Part):
     def action_pause(self) -> None:
         """Stop or resume polling."""
         self.on = not self.on
-        self._engines.send(SetPolling(0, self.on))
+        self._engines.send_all(SetPolling(0, self.on))
         self._show_soon()
         self._app.notify("polling goes on" if self.on else "polling is paused", timeout=2)
 
     def action_now(self) -> None:
         """Poll at once."""
-        self._engines.send(PollNow(0))
+        self._engines.send_all(PollNow(0))
 
     def action_faster(self) -> None:
         """Poll more often."""
@@ -62,5 +62,5 @@ class Polling(Part):
     def poll_every(self, interval_s: float) -> None:
         """Ask the engine for another interval."""
         self.interval_s = interval_s
-        self._engines.send(SetInterval(0, interval_s))
+        self._engines.send_all(SetInterval(0, interval_s))
         self._app.notify(f"polling every {interval_s:g} s", timeout=2)

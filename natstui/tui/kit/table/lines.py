@@ -7,6 +7,7 @@ from functools import partial
 
 from rich.segment import Segment
 from rich.style import Style
+from textual.color import Color
 from textual.geometry import Region, Size
 from textual.scroll_view import ScrollView
 from textual.strip import Strip
@@ -154,6 +155,8 @@ def _style_of(table: Widget, look: str) -> Style:
     """Return the style of a component class of the table."""
     if look == "cursor" and not table.has_focus:
         look = "blurred"
+    if look.startswith(("#", "on ")):
+        return _coloured(look)
     name = f"big-table--{look}"
     if look == "row" or name not in table.COMPONENT_CLASSES:
         return table.rich_style if look == "row" else Style()
@@ -162,3 +165,11 @@ def _style_of(table: Widget, look: str) -> Style:
         return style
     ink = None if look == "strong" else style.color
     return Style(color=ink, bold=style.bold or None, italic=style.italic or None)
+
+
+def _coloured(look: str) -> Style:
+    """Return the style of text in a colour, or of readable text on it."""
+    colour = Color.parse(look.removeprefix("on "))
+    if not look.startswith("on "):
+        return Style(color=colour.rich_color)
+    return Style(color=colour.get_contrast_text(1.0).rich_color, bgcolor=colour.rich_color)

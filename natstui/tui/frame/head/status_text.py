@@ -1,13 +1,12 @@
-"""Two lines at the top of every screen: the connection, then the account and our own cost."""
+"""What the two lines at the top say: the connection, then the account and our own cost. Pure."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from itertools import pairwise
 
 from textual.content import Content
-from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.model.live.age import (
@@ -20,14 +19,13 @@ from natstui.model.live.rates import own_requests_per_s
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.model.records.recording import RecordingChanged
-from natstui.tui.frame.action_keys import Target, made_at_us, replaced_text
 from natstui.tui.frame.view import GLYPHS
 from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 # Only these: an unknown name would end the viewer, and recordings come from anywhere.
-_COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
+COLOUR = re.compile("#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white")
 STRIP_HELP = (
     ("critical, warnings", "Findings that are open now; nothing where nothing is wrong."),
     ("rtt", "How long the first request of the newest poll took to the server and back."),
@@ -86,20 +84,20 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     return parts
 
 
-def open_counts(state: State) -> dict[str, int]:
+def open_counts(states: Sequence[State]) -> dict[str, int]:
     """Return how many findings are open and not silenced, by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
-    findings = state.findings
-    for watched in findings.watched.values():
-        for one in watched:
-            if one.raised and findings.silence_of(one.finding) is None:
-                counts[one.finding.kind.severity] += 1
+    for findings in (state.findings for state in states):
+        for watched in findings.watched.values():
+            for one in watched:
+                if one.raised and findings.silence_of(one.finding) is None:
+                    counts[one.finding.kind.severity] += 1
     return counts
 
 
-def findings_parts(state: State) -> list[Cell]:
+def findings_parts(*states: State) -> list[Cell]:
     """Return how many critical and warning findings are open; nothing where there are none."""
-    counts = open_counts(state)
+    counts = open_counts(states)
     critical, warning = counts["critical"], counts["warning"]
     parts = [Cell(f"{GLYPHS['bad']} {critical} critical", "bad")] if critical else []
     if warning:
@@ -118,7 +116,7 @@ def recording_cell(recording: RecordingChanged) -> Cell:
 def _target_cell(started: EngineStarted) -> Cell:
     """Return where we are, on the colour the user marked it with."""
     target = clean_line(started.target)
-    if started.colour and _COLOUR.fullmatch(started.colour):
+    if started.colour and COLOUR.fullmatch(started.colour):
         return Cell(f" {target} ", f"on {started.colour}")
     return Cell(target, "accent")
 
@@ -213,74 +211,3 @@ def joined(parts: list[Cell], width: int) -> Content:
         line = Content.assemble(line, " " * gap, content)
         used += gap + content.cell_length
     return line
-
-
-class StatusStrip(Static):
-    """Connection and server; account, API and the monitor's own cost."""
-
-    DEFAULT_CSS = """
-    StatusStrip { dock: top; height: 2; padding: 0 1; background: $panel; color: $foreground; }
-    """
-
-    def __init__(self) -> None:
-        super().__init__(markup=False)
-        self._state, self._late_us = State(), 0
-
-    def show(self, state: State, late_us: int) -> None:
-        """Show the strip of a state."""
-        self._state, self._late_us = state, late_us
-        self._draw()
-
-    def on_resize(self) -> None:
-        """Choose again what fits."""
-        self._draw()
-
-    def _draw(self) -> None:
-        width = max(10, self.size.width - 2)
-        first = joined(link_parts(self._state, self._late_us), width)
-        second = joined(account_parts(self._state, self._late_us), width)
-        self.update(Content("\n").join([first, second]))
-
-
-class AssetNote(Static):
-    """A line shown only when what the screen is about was deleted or made again."""
-
-    DEFAULT_CSS = """
-    AssetNote { height: auto; padding: 0 1; background: $error 20%; color: $text-error; }
-    """
-
-    def __init__(self, asset: Callable[[], Target | None], newest: Callable[[], State]) -> None:
-        """`asset` returns what the screen is about now, `newest` the state it shows."""
-        super().__init__(markup=False)
-        self.display = False
-        self._asset, self._newest = asset, newest
-        self._opened_on: Target | None = None
-        """What the screen is about, as it was first seen."""
-        self._shown = ""
-
-    @property
-    def became(self) -> str:
-        """Whether the asset was deleted or made again since it was opened; empty if not."""
-        state = self._newest()
-        # In a recording people also go back in time.
-        if self._opened_on is None or state.replay is not None:
-            return ""
-        return replaced_text(state, self._opened_on)
-
-    def reopen(self) -> None:
-        """Take what has the name now as what the screen is about."""
-        self._opened_on = None
-        self.keep_up()
-
-    def keep_up(self) -> None:
-        """Show what became of the asset until now, or nothing."""
-        asset = self._asset()
-        if asset is not None and (
-            self._opened_on is None or self._opened_on.created_at_us is None
-        ):
-            made_us = asset.created_at_us or made_at_us(self._newest(), asset)
-            self._opened_on = asset._replace(created_at_us=made_us)
-        if (text := self.became) != self._shown:
-            self._shown = text
-            self.update(safe(text))
-            self.display = bool(text)

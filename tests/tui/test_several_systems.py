@@ -1,0 +1,213 @@
+"""Several systems in one viewer: joined tables, keys that act on one, one that hangs or dies."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.cli.open_viewer import named_systems
+from natstui.errors import UsageError
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.state import State
+from natstui.model.records.record import Watch
+from natstui.tui.app.app import NatstuiApp
+from natstui.tui.app.controls.systems import Contexts
+from natstui.tui.app.link import Link
+from natstui.tui.app.live_system import Opened
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.systems import SystemKey
+from natstui.tui.streams.form import StreamForm
+from tests.tui.viewer import NATSTUI, Viewer
+
+WATCH = Watch(0, tuple(f"STREAM-{at}" for at in range(60)), ())
+NAMES = ("east", "west", "north")
+
+
+@pytest.fixture
+def brokers(tmp_path: Path) -> Iterator[dict[str, Broker]]:
+    with ExitStack() as stack:
+        yield {
+            name: stack.enter_context(Broker(store=tmp_path / name, name=name))
+            for name in (*NAMES, "spare")
+        }
+
+
+@asynccontextmanager
+async def viewing_all(brokers: dict[str, Broker]) -> AsyncIterator[Viewer]:
+    """Show the first three, in one viewer; the fourth can be added."""
+
+    def connect(name: str) -> Callable[..., Link]:
+        words = (*NATSTUI, "engine", "--server", brokers[name].url, "--interval", "250ms")
+        return lambda *more: Link((*words, *more))
+
+    opened = []
+    for name in NAMES:
+        link = connect(name)()
+        opened.append(
+            Opened(name, await asyncio.to_thread(link.wait_started), link, connect(name))
+        )
+    first = opened[0]
+    app = NatstuiApp(
+        first.started,
+        first.connect,
+        first.link,
+        others=opened[1:],
+        contexts=Contexts(lambda: list(brokers), connect, first.name),
+    )
+    try:
+        async with app.run_test(size=(160, 50), notifications=True) as pilot:
+            yield Viewer(app, pilot)
+    finally:
+        for link in app.parts.engines.links:
+            link.close()
+
+
+async def streams_of(broker: Broker) -> set[str]:
+    nc = await nats.connect(broker.url)
+    try:
+        return {str(one.config.name) for one in await nc.jetstream().streams_info()}
+    finally:
+        await nc.close()
+
+
+async def add(broker: Broker, *names: str) -> None:
+    nc = await nats.connect(broker.url)
+    for name in names:
+        await nc.jetstream().add_stream(name=name, subjects=[f"{name}.>"])
+    await nc.close()
+
+
+def rows(viewer: Viewer) -> list[tuple[str, str]]:
+    """Return system and name of every row in view."""
+    source = viewer.table.rows
+    keys = [source.key(row) for row in source.order] if source is not None else []
+    return [(key.system, key.key[0]) for key in keys if isinstance(key, SystemKey)]
+
+
+def state_of(viewer: Viewer, system: str) -> State:
+    return viewer.app.parts.engines.systems[system].follower.state
+
+
+async def put_cursor_on(viewer: Viewer, system: str, stream: str) -> None:
+    await viewer.until(lambda: (system, stream) in rows(viewer), f"{stream} of {system}")
+    viewer.table.table.move(rows(viewer).index((system, stream)))
+    await viewer.pilot.pause()
+
+
+async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_other(
+    brokers: dict[str, Broker],
+) -> None:
+    for name in NAMES:
+        await add(brokers[name], "SAME", "OTHER")
+    await add(brokers["spare"], "SPARE")
+    async with viewing_all(brokers) as viewer:
+        await viewer.until(lambda: len(rows(viewer)) == 6, "all rows")
+        await viewer.until(lambda: "3 systems, totals:  streams 6" in viewer.text, "totals")
+        assert "SYSTEM" in viewer.text
+        # A key right after the cursor moved: no message between them has been handled.
+        viewer.table.table.move(rows(viewer).index(("west", "SAME")))
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: viewer.app.screen is not viewer.app.screen_stack[0], "question")
+        await viewer.until(lambda: "[west]" in viewer.text, "whose it is")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: viewer.app.focused is not None and "SAME" in viewer.text)
+        await viewer.press(*"SAME", "enter")
+        await viewer.until(lambda: ("west", "SAME") not in rows(viewer), "SAME of west is gone")
+        assert await streams_of(brokers["west"]) == {"OTHER"}
+        assert await streams_of(brokers["east"]) == {"OTHER", "SAME"}
+        assert await streams_of(brokers["north"]) == {"OTHER", "SAME"}
+        # Rows of two systems are marked: nothing is done, and it is said.
+        for system in ("east", "north"):
+            await put_cursor_on(viewer, system, "SAME")
+            await viewer.press("space")
+        await viewer.press("P")
+        await viewer.until(lambda: "rows of east and north" in viewer.words, "refused")
+        assert len(viewer.app.screen_stack) == 1
+        await viewer.press("ctrl+backslash")
+        # A form stays with the system it was opened on, whichever is the current one.
+        await put_cursor_on(viewer, "north", "OTHER")
+        await viewer.press("a")
+        await viewer.until(lambda: isinstance(viewer.app.screen, StreamForm), "form")
+        screen = viewer.app.screen
+        assert isinstance(screen, LiveScreen)
+        assert screen.where.system == "north"
+        await viewer.press("escape")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "closed")
+        # One more is watched, one is gone to, one is left.
+        await viewer.type_command("ctx spare")
+        await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the fourth")
+        await viewer.type_command("ctx west")
+        await viewer.until(lambda: viewer.table.where.system == "west", "the cursor is there")
+        await viewer.press("4")
+        await viewer.until(lambda: "[west]" in viewer.text, "its servers")
+        await viewer.press("X")
+        await viewer.until(lambda: "[north]" in viewer.text, "the next one's")
+        await viewer.press("5")
+        await viewer.until(lambda: "4 systems, totals" in viewer.text, "findings of all")
+        await viewer.press("1")
+        left = viewer.app.parts.engines.systems["east"].follower.link
+        await viewer.type_command("ctx -east")
+        await viewer.until(
+            lambda: all(system != "east" for system, _ in rows(viewer)), "one fewer"
+        )
+        await viewer.until(lambda: left._process.poll() is not None, "its engine has ended")
+        await viewer.type_command("ctx")
+        await viewer.until(lambda: "add it" in viewer.text and "watched" in viewer.text, "list")
+
+
+async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
+    brokers: dict[str, Broker],
+) -> None:
+    for name in NAMES:
+        await add(brokers[name], f"OF_{name}")
+    async with viewing_all(brokers) as viewer:
+        await viewer.until(lambda: len(rows(viewer)) == 3, "all rows")
+        engines = viewer.app.parts.engines
+        hung = engines.systems["east"].follower.link.pid
+        os.kill(hung, signal.SIGSTOP)
+        try:
+            killed = engines.systems["west"].follower.link.pid
+            os.kill(killed, signal.SIGKILL)
+            await viewer.until(lambda: "west: the engine ended; starting another" in viewer.words)
+            # What is asked of the one that hangs piles up, and holds nothing up.
+            for _ in range(300):
+                engines.systems["east"].follower.link.send(WATCH)
+            # The third one goes on, and keys work.
+            await add(brokers["north"], "NEW")
+            await put_cursor_on(viewer, "north", "NEW")
+            await viewer.press("d")
+            await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
+            await viewer.press("escape")
+            polls = len(state_of(viewer, "north").costs)
+            await viewer.until(lambda: len(state_of(viewer, "north").costs) > polls + 8, "polls")
+            # The one that died is back, and the one that hangs has stale rows and says why.
+            west = state_of(viewer, "west").now_at_us
+            await viewer.until(lambda: state_of(viewer, "west").now_at_us > west, "west is back")
+            assert engines.systems["west"].follower.link.pid != killed
+            await viewer.until(lambda: "east: nothing new for" in viewer.words, "east is late")
+            await viewer.until(lambda: "stale" in viewer.text, "stale rows")
+        finally:
+            os.kill(hung, signal.SIGCONT)
+        await viewer.until(lambda: "east: nothing new" not in viewer.words, "east goes on")
+
+
+def test_the_flag_of_several_systems_is_split() -> None:
+    assert named_systems(["--ascii", "--context", "a,b"]) == (
+        "--context", ["a", "b"], ["--ascii"],
+    )  # fmt: skip
+    assert named_systems(["--profile=a"]) == ("--profile", ["a"], [])
+    assert named_systems(["--server", "x"])[1:] == ([], ["--server", "x"])
+    for wrong in (
+        ["--context", "a,,b"],
+        ["--server", "x", "--context", "a,b"],
+        ["--profile", "p", "--context", "a,b"],
+    ):
+        with pytest.raises(UsageError):
+            named_systems(wrong)

@@ -41,7 +41,7 @@ MAY_CONTAIN = {
     "natstui.engine.process": 2,
     "natstui.engine.replay": 1,
     "natstui.tui.app.app": 1,
-    "natstui.tui.app.engines": 1,
+    "natstui.tui.app.live_system": 1,
     "natstui.tui.app.guarded": 1,
     "natstui.tui.frame.live": 1,
     "natstui.tui.kit.table.lines": 1,

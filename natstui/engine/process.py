@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import signal
 import sys
 import time
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 _STDIN, _STDOUT = 0, 1
 _LAST_WORDS_S = 1.0
+_COLLECTED_EVERY = (20_000, 10, 10)
+"""New objects, and collections of the younger ones, before garbage is looked for."""
 
 
 def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
@@ -40,6 +43,8 @@ def run_engine(settings: Settings, connection: Connection, unfinished: Path | No
     `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
     connection that cannot even be tried.
     """
+    # A big server's rows are hundreds of thousands of objects, and no garbage.
+    gc.set_threshold(*_COLLECTED_EVERY)
     with asyncio.Runner() as runner:
         runner.run(_Engine(settings, connection, unfinished).run())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import urllib.request
+from collections.abc import Callable
 from typing import Any
 
 import nats
@@ -179,3 +180,16 @@ async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
         assert seen.silent[0].startswith(name if source == "system" else place)
         await system.close()
         await client.close()
+
+
+async def test_nobody_else_is_waited_for_where_there_is_one_server(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    accounts = "accounts { SYS: { users: [ { user: sys, password: sys } ] } }\nsystem_account: SYS"
+    server = nats_server_factory(accounts)
+    client = await connect(Connection(servers=(server.url,), user="sys", password=Secret("sys")))
+    async with asyncio.timeout(60):
+        # Else the first question would take two minutes.
+        (answer,) = await Asking(client, 120.0).ask("$SYS.REQ.SERVER.PING.VARZ", {})
+    assert answer.server_id == client.nc.server_info["server_id"]
+    await client.close()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Annotated, TypeVar
 
 import msgspec
@@ -98,10 +97,26 @@ def no_responders(verb: str, prefix: str, server_info: Mapping[str, object]) -> 
     return JetStreamUnavailable(reason, code=503)
 
 
-@contextmanager
-def reading(what: str) -> Iterator[None]:
-    """Turn an error of decoding into RequestFailed: the reply is not as documented."""
-    try:
-        yield
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise RequestFailed(f"the server's answer to {what} cannot be read: {error}") from error
+_UNREADABLE = (msgspec.DecodeError, ValueError, RecursionError)
+
+
+class reading:
+    """Turn an error of decoding into RequestFailed: the reply is not as documented.
+
+    A class, because there is one for each row of a big answer: a generator takes three times as
+    long.
+    """
+
+    __slots__ = ("_what",)
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        """Begin."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        """Raise RequestFailed in the place of an error of decoding."""
+        if error is not None and isinstance(error, _UNREADABLE):
+            sentence = f"the server's answer to {self._what} cannot be read: {error}"
+            raise RequestFailed(sentence) from error

@@ -18,6 +18,9 @@ from natstui.model.records.record import Configured
 _SERVER_METADATA = ("_nats.ver", "_nats.level")
 """Metadata that `INFO` adds and the list of a cluster does not: no part of the configuration."""
 
+_VALUES = msgspec.json.Decoder(dict[str, Any])
+_SORTED = msgspec.json.Encoder(order="sorted")
+
 
 @dataclass(frozen=True, slots=True)
 class _Mark:
@@ -32,14 +35,14 @@ class _Mark:
 def _meaning_hash(config: bytes) -> int:
     """Return a hash of what is set; raise RequestFailed when it cannot be read."""
     with reading("the configuration"):
-        values: dict[str, Any] = msgspec.json.decode(config, type=dict)
+        values = _VALUES.decode(config)
     metadata = values.get("metadata")
     if isinstance(metadata, dict):
         kept = {key: value for key, value in metadata.items() if key not in _SERVER_METADATA}
         values = {**values, "metadata": kept}
         if not kept:
             del values["metadata"]
-    return hash(msgspec.json.encode(values, order="sorted"))
+    return hash(_SORTED.encode(values))
 
 
 def _marked(known: _Mark | None, created: str, config: bytes) -> tuple[_Mark, bool]:

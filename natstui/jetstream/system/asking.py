@@ -13,13 +13,14 @@ from nats.aio.msg import Msg
 
 from natstui.clean import clean_line
 from natstui.clock import steady_us
-from natstui.errors import PermissionDenied, RequestFailed
+from natstui.errors import PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.connection.transport import Arrival
 
 _QUIET_S = 1.0
 """Nobody tells how many servers there are: after so long without an answer, those were all."""
+_OF_ALL = "$SYS.REQ.SERVER.PING."
 _MOST_BYTES = 64 * 1024 * 1024
 """An answer may grow to so much when it is unpacked."""
 _GZIP = 31
@@ -46,6 +47,14 @@ class _Reply(msgspec.Struct):
     error: _Error | None = None
 
 
+class _Stats(msgspec.Struct):
+    active_servers: int = 0
+
+
+class _Statz(msgspec.Struct):
+    statsz: _Stats
+
+
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
     """What one server told; `data` is raw JSON."""
@@ -69,8 +78,9 @@ class ServerAnswer:
 class Servers:
     """All servers of the cluster; it remembers who answered, and waits no longer for the next."""
 
-    def __init__(self, client: Client) -> None:
+    def __init__(self, client: Client, quiet_s: float = _QUIET_S) -> None:
         self._client = client
+        self._quiet_s = quiet_s
         self._known: dict[str, str] = {}
         self.asked_count = 0
         """How many questions were sent."""
@@ -91,23 +101,24 @@ class Servers:
         RequestTimedOut, and ServerGone.
         """
         self.asked_count += 1
+        alone = subject.startswith(_OF_ALL) and await self._is_alone()
         asking = self._client.answers(
             subject,
             json.dumps(body).encode(),
             timeout_s=timeout_s or self._client.connection.request_timeout_s,
-            quiet_s=_QUIET_S,
+            quiet_s=self._quiet_s,
             headers={"Accept-Encoding": "gzip"} if packed else None,
         )
         try:
             async with aclosing(asking) as replies:
-                found = await self._collected(subject, replies, some=some)
+                found = await self._collected(subject, replies, some=some, alone=alone)
         except PermissionDenied as denied:
             raise _opened_by(denied) from denied
         self._known |= {one.server_id: one.name for one in found.values()}
         return list(found.values())
 
     async def _collected(
-        self, subject: str, replies: AsyncIterator[Msg], *, some: bool
+        self, subject: str, replies: AsyncIterator[Msg], *, some: bool, alone: bool
     ) -> dict[str, ServerAnswer]:
         """Read replies until all servers that are known have answered, or no more come."""
         found: dict[str, ServerAnswer] = {}
@@ -124,11 +135,25 @@ class Servers:
                 one = _answer_of(reply, len(message.data), asked_us, came)
                 # Over leafnodes the same server may answer twice.
                 found.setdefault(one.server_id, one)
-            if self._known and found.keys() | refused.keys() >= self._known.keys():
+            told = found.keys() | refused.keys()
+            if alone or (self._known and told >= self._known.keys()):
                 break
         if not found and refused:
             raise next(iter(refused.values()))
         return found
+
+    async def _is_alone(self) -> bool:
+        """Tell whether our server knows of no other now: then nobody else is waited for."""
+        info = self._client.nc.server_info
+        if info.get("cluster"):
+            # Another may have joined a moment ago.
+            return False
+        subject = f"$SYS.REQ.SERVER.{info.get('server_id')}.STATSZ"
+        try:
+            reply = (await self._client.ask(subject, timeout_s=self._quiet_s)).data
+            return read(subject, reply, _Statz).statsz.active_servers == 1
+        except (RequestFailed, ServerGone):
+            return False
 
     def silent(self, answers: list[ServerAnswer]) -> tuple[str, ...]:
         """Return the names of servers that answered before and not now."""

@@ -12,7 +12,7 @@ SERVER_SHARE = 0.05
 """Of one core of the server."""
 LINK_SHARE = 0.5
 """Of the link, once there is a first complete view."""
-FIRST_VIEW_WORK_S = 1.0
+FIRST_VIEW_WORK_S = 2.5
 """What a first view may cost the server at once; it is saved over the minute that follows."""
 _CREDIT_TIME_S = 60.0
 _SAVED_TIME_S = 2.0

@@ -40,6 +40,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "ConnectionsScreen": ("6",),
     "ConnectionDetail": ("6", "home", "enter"),
     "BucketsScreen": ("7",),
+    "BucketForm": ("7", "a"),
     "KeysScreen": (":buckets CONF",),
     "HistoryScreen": (":buckets CONF", "home", "enter"),
     "RevisionScreen": (":buckets CONF", "home", "enter", "enter"),

@@ -157,6 +157,10 @@ KEY_ACTIONS = (
     ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),
 )
 REVERT = ActionSpec("revert-key", "put_key", "R", "Revert", "key.revert", True, "one")
+ADD_BUCKET = ActionSpec(
+    "add-bucket", "create_stream", "a", "Add", "bucket.add", True, "none",
+    "make a key-value bucket or an object store",
+)  # fmt: skip
 PUT_OBJECT = ActionSpec("put-object", "put_object", "a", "Put", "object.put", True, "none")
 LINK_OBJECT = ActionSpec("link-object", "link_object", "L", "Link", "object.link", True, "one")
 SEAL_STORE = ActionSpec(
@@ -175,6 +179,7 @@ SPECS: Mapping[str, ActionSpec] = {
         *MESSAGE_ACTIONS,
         *KEY_ACTIONS,
         REVERT,
+        ADD_BUCKET,
         PUT_OBJECT,
         LINK_OBJECT,
         SEAL_STORE,

@@ -8,13 +8,16 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
-from natstui.tui.frame.action_keys import STREAM_ACTIONS, Target
+from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
+from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
+from natstui.tui.stores.bucket_form import BucketForm
 from natstui.tui.stores.cells import BUCKET_COLUMNS, BucketView
 
 _KEPT = {"edit-stream", "messages", "delete_stream", "undo"}
@@ -25,6 +28,7 @@ class BucketsScreen(TableScreen):
     """The buckets table."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        ADD_BUCKET.binding("add"),
         Binding("d", "open('stream')", "Describe", id="bucket.describe"),
         *(
             one.binding(f"part('managing', 'manage', '{one.name}')")
@@ -48,7 +52,18 @@ class BucketsScreen(TableScreen):
         """Return why there are no rows."""
         if total or not len(self.state.streams):
             return super().empty_text(total)
-        return "no buckets and no object stores: `natstui kv add` makes one"
+        return f"no buckets and no object stores: {key_of(self, ADD_BUCKET.id)} makes one"
+
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Grey what may not be done; in a recording nothing can be made."""
+        if action == "add":
+            live = self.state.replay is None
+            return live if allowed(self.state, ADD_BUCKET.name) else None
+        return super().check_action(action, parameters)
+
+    def action_add(self) -> None:
+        """Make a bucket or an object store."""
+        self.app.push_screen(BucketForm())
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""

@@ -25,6 +25,7 @@ from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe
 from natstui.tui.stores.cells import value_of
 from natstui.tui.stores.changing import KeyChanging
+from natstui.tui.stores.editor import edit_in_terminal
 
 _decoder = msgspec.json.Decoder(KeysPage)
 
@@ -39,6 +40,7 @@ class PutScreen(LiveScreen):
     TYPING = True
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s,f2", "send", "Put", id="put.send", priority=True),
+        Binding("ctrl+o", "editor", "Editor", id="put.editor", priority=True),
         Binding("escape", "back", "Close", id="put.close", priority=True),
     ]
     DEFAULT_CSS = """
@@ -142,6 +144,21 @@ class PutScreen(LiveScreen):
         self._changing.send(
             ChangeKey(0, "put_key", self.bucket, self.key, encoded, if_revision_seq=self._revision)
         )
+
+    def action_editor(self) -> None:
+        """Edit the value in the user's own editor."""
+        before = self.area.text
+        try:
+            text = edit_in_terminal(self.app, before)
+        except UsageError as error:
+            self.answer.update(safe(str(error), "error"))
+            return
+        self.area.load_text(text)
+        if self.area.text != text or clean_text(text) != text:
+            self.area.load_text(before)
+            self.answer.update(safe("that cannot be kept letter by letter here; give a file"))
+        else:
+            self.answer.update(safe("unchanged" if text == before else "edited, not sent yet"))
 
     def _value(self) -> bytes:
         """Return the value; raises UsageError when the file cannot be read."""

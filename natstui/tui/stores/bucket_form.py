@@ -1,0 +1,207 @@
+"""The form of a new bucket or object store: what it keeps, how long, and where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import ClassVar
+
+from textual import getters, on
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.widget import Widget
+from textual.widgets import Static
+
+from natstui.clean import clean_line
+from natstui.model.assets.buckets import (
+    KV,
+    MOST_HISTORY,
+    BucketOptions,
+    bucket_config,
+    is_bucket,
+    store_config,
+)
+from natstui.model.assets.fields import Config, Field
+from natstui.model.assets.text import exact_duration, parsed
+from natstui.model.records.managing import Change
+from natstui.model.records.messages import Answered
+from natstui.tui.frame.live import LiveScreen
+from natstui.tui.frame.messages import Asked, Open, answer_to, next_command_id
+from natstui.tui.kit.fields import FieldRow
+from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.text import safe, safe_copy
+from natstui.units import bytes_text, counted
+
+BUCKET_FIELDS = (
+    Field("name", "Name", "text", "", "Letters, digits, - and _."),
+    Field("holds", "Holds", "choice", "", "Keys with their values, or files.",
+          default="keys", choices=("keys", "files")),
+    Field("history", "History", "count", "",
+          "So many values of each key; with 1 nothing overwritten can be put back."),
+    Field("ttl", "TTL", "duration", "", "How long everything is kept, as 1d; empty is for ever."),
+    Field("bytes", "Most bytes", "bytes", "", "Of all together, as 1GB; empty is no limit."),
+    Field("value_bytes", "Most of a value", "bytes", "", "Of one value, as 64KB; keys only."),
+    Field("replicas", "Replicas", "count", "", "On so many servers, 1 to 5."),
+    Field("compressed", "Compressed", "switch", "", "Whether the server compresses.",
+          default=False),
+    Field("storage", "Storage", "choice", "", "Memory is empty after the servers end.",
+          default="file", choices=("file", "memory")),
+    Field("description", "Description", "text", "", "For people."),
+)  # fmt: skip
+_START = {"history": "5", "replicas": "1"}
+"""History is kept from the start: an undo puts a value back that the bucket still has."""
+
+
+def bucket_of_texts(texts: Mapping[str, str]) -> Config:
+    """Return the stream of what was typed; raises ValueError with a sentence."""
+    values = {one.path: parsed(one, texts.get(one.path, "")) for one in BUCKET_FIELDS}
+    name = str(values["name"] or "")
+    if not is_bucket(name):
+        raise ValueError(f"Name: {name!r} is no name of a bucket: letters, digits, - and _")
+    of_keys = values["holds"] != "files"
+    history, replicas = _number(values["history"], 1), _number(values["replicas"], 1)
+    if of_keys and not 1 <= history <= MOST_HISTORY:
+        raise ValueError(f"History: between 1 and {MOST_HISTORY}, not {history}")
+    if not 1 <= replicas <= 5:
+        raise ValueError(f"Replicas: between 1 and 5, not {replicas}")
+    options = BucketOptions(
+        str(values["description"] or "") or None, history, _number(values["ttl"], 0), 0, replicas,
+        str(values["storage"] or "file"), _number(values["value_bytes"], -1),
+        _number(values["bytes"], -1), values["compressed"] is True,
+    )  # fmt: skip
+    return bucket_config(name, options) if of_keys else store_config(name, options)
+
+
+def _number(value: object, otherwise: int) -> int:
+    return value if isinstance(value, int) and value >= 0 else otherwise
+
+
+def meaning_text(config: Config) -> str:
+    """Return what a new bucket does, in a sentence."""
+    name, age_ns, room = str(config["name"]), _number(config["max_age"], 0), config["max_bytes"]
+    kept = f"for {exact_duration(age_ns)}" if age_ns else "until it is deleted"
+    if name.startswith(KV):
+        history = _number(config["max_msgs_per_subject"], 1)
+        parts = [f"keeps {counted(history, 'value')} of each key, each {kept}"]
+        most = _number(config["max_msg_size"], 0)
+        parts += [f"a value of at most {bytes_text(most)}"] if most else []
+    else:
+        parts = [f"keeps files, each {kept}"]
+    parts.append(f"at most {bytes_text(_number(room, 0))}" if _number(room, 0) else "without a limit")
+    packed = "compressed " if config["compression"] == "s2" else ""
+    where = "in the memory" if config["storage"] == "memory" else "on disk"
+    servers = counted(_number(config["num_replicas"], 1), "server")
+    return f"{name}: {'; '.join(parts)}; {packed}{where} of {servers}"
+
+
+class BucketForm(LiveScreen):
+    """Fields, what they mean together, and the way to the bucket when it is made."""
+
+    TYPING = True
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("ctrl+s,f2", "send", "Make", id="bucket.make", priority=True),
+        Binding("escape", "back", "Close", id="bucket.close", priority=True),
+        Binding("down", "app.focus_next", "Next", show=False, id="bucket.down"),
+        Binding("up", "app.focus_previous", "Previous", show=False, id="bucket.up"),
+    ]
+    DEFAULT_CSS = """
+    BucketForm #means { height: auto; padding: 0 1; margin: 1 0 0 0; }
+    BucketForm #hint { height: 2; padding: 0 1; }
+    BucketForm VerticalScroll { height: 1fr; }
+    """
+
+    caption = getters.query_one("#caption", Static)
+    means = getters.query_one("#means", Static)
+    hint = getters.query_one("#hint", Static)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts = dict(_START)
+        self._sent: Change | None = None
+        self._is_done = False
+
+    def body(self) -> Iterable[Widget]:
+        """The fields, what they mean, and help about the one that has the keys."""
+        yield Static(id="caption", markup=False)
+        with VerticalScroll(can_focus=False):
+            for one in BUCKET_FIELDS:
+                yield FieldRow(one, self.texts.get(one.path, ""))
+            yield Static(id="means", markup=False)
+        yield Static(id="hint", markup=False)
+
+    def on_mount(self) -> None:
+        """Give the keys to the name."""
+        sends = key_of(self, "bucket.make")
+        self.caption.update(safe(f"New bucket or object store  ·  {sends} makes it"))
+        self.set_focus(self.query(FieldRow).first().editor)
+        self._tell()
+
+    @on(FieldRow.Focused)
+    def _focused(self, message: FieldRow.Focused) -> None:
+        field = next(one for one in BUCKET_FIELDS if one.path == message.path)
+        self.hint.update(safe(field.help, "dim"))
+
+    @on(FieldRow.Edited)
+    def _edited(self, message: FieldRow.Edited) -> None:
+        self.texts[message.path] = message.text
+        self._tell()
+
+    def _tell(self, wrong: str = "") -> None:
+        """Say what the fields mean, or what is wrong with them."""
+        try:
+            meaning = meaning_text(bucket_of_texts(self.texts))
+        except ValueError as error:
+            # A form without a name is not wrong yet: nobody came to it.
+            named = bool(self.texts.get("name"))
+            self.means.update(safe(str(error) if named else "Give it a name.", "warn"))
+            return
+        self.means.update(safe(wrong or clean_line(meaning), "error" if wrong else ""))
+
+    def unsent(self) -> str:
+        """Return what was typed and not sent."""
+        typed = {path: text for path, text in self.texts.items() if text}
+        return "" if typed == _START or self._is_done else "the new bucket"
+
+    def action_send(self) -> None:
+        """Make it; in production its stream's name is typed first."""
+        try:
+            config = bucket_of_texts(self.texts)
+        except ValueError as error:
+            self.means.update(safe(str(error), "error"))
+            return
+        name, body = str(config["name"]), json.dumps(config)
+        started = self.state.started
+        if started is None or not started.production:
+            self._send(Change(0, "create_stream", name, None, body))
+            return
+
+        def typed(text: str | None) -> None:
+            if text is not None:
+                self._send(Change(0, "create_stream", name, None, body, confirmed=text))
+
+        question = f"This is production: this makes stream {name}. Type {name} to do it"
+        self.app.push_screen(Prompt(question, word=name), typed)
+
+    def _send(self, change: Change) -> None:
+        if self._sent is None:
+            self._sent = replace(change, command_id=next_command_id())
+            self.means.update(safe("sending …"))
+            self.app.post_message(Asked(self._sent))
+
+    def refresh_state(self) -> None:
+        """Take the answer when it comes."""
+        sent = self._sent
+        if sent is not None and (answer := answer_to(self.state, sent.command_id)) is not None:
+            self._sent = None
+            self._end(sent.stream, answer)
+
+    def _end(self, stream: str, answer: Answered) -> None:
+        if answer.status != "done":
+            self._tell(clean_line(answer.text))
+            return
+        self._is_done = True
+        self.app.notify(safe_copy(answer.text))
+        self.leave()
+        self.app.post_message(Open("bucket", stream))

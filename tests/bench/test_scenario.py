@@ -73,7 +73,7 @@ def test_a_wrong_file_is_refused_with_a_sentence(change: tuple[str, str], senten
 
 
 def test_a_name_that_is_nothing_lists_what_there_is() -> None:
-    with pytest.raises(UsageError, match="ready are deduplication"):
+    with pytest.raises(UsageError, match="ready are core-request-reply"):
         find_scenario("nothing")
 
 

@@ -149,7 +149,7 @@ def _with_fairness(rows: DataFrame, keys: list[str]) -> DataFrame:
 
 
 MEASURED = columns(
-    ("metric", "string", "ack, e2e, store or rtt"),
+    ("metric", "string", "ack, e2e, store, rtt or response"),
     ("corrected", "boolean", "Counted from when the message was due, not from when it went"),
 )
 
@@ -265,7 +265,7 @@ BENCH_KNEE = Table(
     "Latency by load, and the load beyond which it breaks away.",
     RUN
     + columns(
-        ("metric", "string", "ack, e2e, store or rtt, corrected"),
+        ("metric", "string", "ack, e2e, store, rtt or response, corrected"),
         ("level_count", "bigint", "1 for the seconds of the lowest load"),
         ("load_per_s", "double", "Messages sent per second at this level"),
         ("p99_us", "double", "99 % of the latencies of this level are not above"),

@@ -59,7 +59,7 @@ BENCH_LATENCY = Table(
     _RUN
     + _WORKER
     + columns(
-        ("metric", "string", "ack, e2e, store or rtt"),
+        ("metric", "string", "ack, e2e, store, rtt or response"),
         ("corrected", "boolean", "Counted from when the message was due, not from when it went"),
         ("bucket_id", "bigint", "Number of the bucket, 128 per power of two"),
         ("latency_ns", "bigint", "Middle of the bucket, within 0.4 %"),

@@ -40,6 +40,10 @@ class Orders(_Line, frozen=True, tag="orders"):
     last_seq: int = 0
     stored_msgs: int = 0
     """… and how many there are."""
+    responses: str | None = None
+    """The stream of the responses …"""
+    response_subject: str | None = None
+    """… and what its subjects begin with; behind it comes the number of who asked."""
     cleanup: tuple[str, ...] = ()
     """API verbs to send when the controller is gone without a word."""
 

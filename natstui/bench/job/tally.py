@@ -149,6 +149,11 @@ class Tally:
         if steady:
             self.last_received_ns = now_ns
 
+    def response_latency(self, answered_ns: Int64s, now_ns: int, steady_of_ns: Int64s) -> None:
+        """Record response → received latencies of requests due at `steady_of_ns`."""
+        steady = steady_of_ns >= self.steady_ns
+        self._recorders["response"].add((now_ns - answered_ns)[steady])
+
     def store_latency(self, latencies_ns: Int64s) -> None:
         """Record store → deliver latencies."""
         self._recorders["store"].add(latencies_ns)

@@ -15,6 +15,8 @@ from natstui.model.bench.plan import (
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
 _MOST_WORKERS = 256
+LEAST_REQUEST_BYTES = 24
+"""Of a stamp that says who asked, and when it was due and sent."""
 
 
 def check(plan: BenchmarkPlan, where: str) -> None:
@@ -52,6 +54,8 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
         yield f"pattern {pattern} has no call in nats-py: use client wire"
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
+    if traits.needs_responses:
+        yield from _in_conversation(role, plan)
     if traits.has_end and role.total_msgs is None and plan.duration_s is None:
         yield "neither msgs nor a duration says when it ends"
     if traits.consumes and role.acks == "all" and role.nak_ratio + role.never_ack_ratio:
@@ -62,6 +66,20 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
         yield "duplicates need msg-ids, or nobody can tell that they are"
     if role.queue is not None and not traits.has_queue:
         yield f"pattern {pattern} has no queue group"
+
+
+def _in_conversation(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
+    """Yield what is wrong with requests and responses over streams."""
+    if plan.responses is None:
+        yield f"pattern {role.pattern} needs a table [responses], the stream they come back over"
+    elif not plan.responses.create:
+        yield "the stream of the responses is made for the run: what was there is no answer"
+    if role.payload.kind != "json" and role.payload.size_bytes < LEAST_REQUEST_BYTES:
+        yield f"a request of {role.payload.size_bytes} bytes has no room for who asked, and when"
+    if role.traits.responds and (role.acks not in ("explicit", "double") or role.consumer):
+        yield "who responds acknowledges each request, through a consumer made for the run"
+    if role.nak_ratio + role.term_ratio + role.never_ack_ratio:
+        yield "every request gets a response: naks, terms and never-acked do not go with it"
 
 
 def _numbers(role: Role) -> Iterator[str]:

@@ -145,6 +145,9 @@ def _stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
     if name == "storage" and value not in ("file", "memory"):
         raise ValueError(f"{value!r} is not file or memory")
     changes: dict[str, Any] = {name: value}
+    if plan.responses is not None and name != "name":
+        plan = replace(plan, responses=replace(plan.responses, **changes))
+    assert plan.stream is not None
     return replace(plan, stream=replace(plan.stream, **changes))
 
 

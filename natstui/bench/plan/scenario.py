@@ -7,6 +7,7 @@ from __future__ import annotations
 import os
 import re
 import tomllib
+from dataclasses import replace
 from difflib import get_close_matches
 from importlib import resources
 from pathlib import Path
@@ -124,6 +125,8 @@ class ScenarioFile(Table):
     ramp: str = "0s"
     drain: str = "10s"
     stream: StreamTable | None = None
+    responses: StreamTable | None = None
+    """The second stream, of requests that are answered over streams."""
     fault: list[FaultTable] = []
 
 
@@ -184,7 +187,7 @@ def _hint(name: str, known: list[str]) -> str:
 def ready_scenarios() -> dict[str, str]:
     """Return the ready scenarios: name → text of the file."""
     folder = resources.files("natstui.bench.plan") / "scenarios"
-    files = sorted(folder.iterdir(), key=lambda file: file.name)
+    files = sorted(folder.iterdir(), key=lambda file: file.name.removesuffix(".toml"))
     return {f.name[:-5]: f.read_text("utf-8") for f in files if f.name.endswith(".toml")}
 
 
@@ -237,6 +240,7 @@ def _plan(file: ScenarioFile) -> BenchmarkPlan:
         description=file.description,
         roles=tuple(_role(table, ramp_s) for table in file.role),
         stream=None if file.stream is None else _stream(file.stream, file.role),
+        responses=None if file.responses is None else _responses(file.responses, file.role),
         duration_s=None if file.duration is None else _seconds(file.duration),
         warmup_s=_seconds(file.warmup),
         ramp_s=ramp_s,
@@ -331,6 +335,12 @@ def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
         allow_batches=any(traits(role.pattern).has_batches for role in roles),
         history_count=table.history,
     )
+
+
+def _responses(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:
+    """Return the second stream: its subjects follow from those of the requests."""
+    asking = next((one.subject for one in roles if traits(one.pattern).awaits_responses), "bench")
+    return replace(_stream(table, []), subjects=(f"{asking}-responses.*",))
 
 
 def _fault(table: FaultTable) -> Fault:

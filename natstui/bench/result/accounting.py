@@ -273,7 +273,33 @@ def account(
         unsettled_msgs=deliveries.unsettled_msgs,
         retried_msgs=counts.retried_msgs,
         measures=bool(counts.steady_sent_msgs or counts.steady_received_msgs),
+        responses_msgs=_responses(books),
+        unresponded_msgs=_unresponded(books, stored_msgs, consumers),
     )
+
+
+def _asking(books: Sequence[WorkerBook]) -> list[WorkerBook]:
+    return [book for book in books if book.role.traits.awaits_responses]
+
+
+def _responses(books: Sequence[WorkerBook]) -> int | None:
+    asking = _asking(books)
+    return sum(book.reported.received_msgs for book in asking) if asking else None
+
+
+def _unresponded(
+    books: Sequence[WorkerBook], stored: int | None, consumers: Mapping[str, ConsumerSpan]
+) -> int | None:
+    """Return how many stored requests got no response; None when somebody did not say what came.
+
+    What waits in the stream, or with a worker, is late and not forgotten.
+    """
+    asking = _asking(books)
+    if stored is None or not asking or any(book.seen is None for book in asking):
+        return None
+    came = union(book.seen for book in asking if book.seen is not None)
+    held = max((_still_held(span) for span in consumers.values()), default=0)
+    return max(stored - sum(seen.seen_count for seen in came.values()) - held, 0)
 
 
 def _sent(books: Sequence[WorkerBook]) -> int:

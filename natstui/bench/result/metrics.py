@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from statistics import median
 
+from natstui.model.bench.counts import LATENCY_FIELDS
 from natstui.model.bench.latency import PERCENTILES, LatencyCounts
 from natstui.model.bench.result import BenchmarkResult
 
@@ -26,11 +27,15 @@ COUNTS = (
     "out_of_order",
     "redelivered",
     "missed",
+    "responses",
+    "unresponded",
     "publish_rate",
     "receive_rate",
     "fairness",
 )
-LATENCIES = ("ack", "e2e", "store", "rtt")
+LATENCIES = ("ack", "e2e", "store", "rtt", "response")
+_UNSCHEDULED = frozenset(n for n in LATENCIES if f"{n}_uncorrected" not in LATENCY_FIELDS)
+"""What begins with an event, not with a due time."""
 
 
 def metrics(result: BenchmarkResult) -> Metrics:
@@ -50,13 +55,15 @@ def metrics(result: BenchmarkResult) -> Metrics:
         "out_of_order": books.out_of_order_msgs,
         "redelivered": books.redelivered_msgs,
         "missed": books.missed_msgs,
+        "responses": books.responses_msgs,
+        "unresponded": books.unresponded_msgs,
         "publish_rate": result.publish_per_s,
         "receive_rate": result.receive_per_s,
         "fairness": result.fairness_ratio,
     }
     for name in LATENCIES:
         found |= _latency(name, getattr(result.latencies, name))
-        if name != "store":
+        if name not in _UNSCHEDULED:
             uncorrected = getattr(result.latencies, f"{name}_uncorrected")
             found |= _latency(f"{name}.uncorrected", uncorrected)
     return found
@@ -85,5 +92,7 @@ def medians(many: list[Metrics]) -> Metrics:
 def metrics_names() -> tuple[str, ...]:
     """Return the names of all figures."""
     parts = (*PERCENTILES, "max", "mean")
-    kinds = [k for n in LATENCIES for k in ((n,) if n == "store" else (n, f"{n}.uncorrected"))]
+    kinds = [
+        k for n in LATENCIES for k in ((n,) if n in _UNSCHEDULED else (n, f"{n}.uncorrected"))
+    ]
     return (*COUNTS, *(f"{kind}.{part}" for kind in kinds for part in parts))

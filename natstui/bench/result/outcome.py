@@ -108,10 +108,11 @@ def _publish_rate(end: Ending) -> float | None:
 
 
 def _receive_rate(end: Ending) -> float | None:
+    # Of requests over streams, what counts is what came back, not what was taken on the way.
     receivers = [
         worker
         for worker in end.workers
-        if worker.book.role.traits.receives or worker.book.role.traits.has_answers
+        if (does := worker.book.role.traits).has_answers or (does.receives and not does.responds)
     ]
     total = sum(worker.book.reported.steady_received_msgs for worker in receivers)
     last_ns = max((worker.last_received_ns for worker in receivers), default=0)

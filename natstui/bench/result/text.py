@@ -54,7 +54,7 @@ def _rates(result: BenchmarkResult, figures: Metrics) -> str:
 
 
 _ALWAYS = ("sent", "acked", "stored", "received", "lost", "duplicates", "redelivered", "missed")
-_WHERE_ANY = ("repeats_refused", "refused", "unanswered", "retried")
+_WHERE_ANY = ("repeats_refused", "refused", "unanswered", "retried", "responses", "unresponded")
 
 
 def _messages(run: SavedRun) -> str:

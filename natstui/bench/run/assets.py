@@ -39,6 +39,7 @@ class RunAssets:
     """Role → that consumer before the run."""
     own_consumers: list[str] = field(default_factory=list)
     made_stream: bool = False
+    made_responses: bool = False
     _in_memory: bool = True
 
     @property
@@ -47,8 +48,20 @@ class RunAssets:
         stream = self.plan.stream
         return None if stream is None else stream_name(stream)
 
+    @property
+    def responses(self) -> str | None:
+        """The name of the stream for responses."""
+        return None if self.plan.responses is None else self.plan.responses.name
+
     def cleanup(self) -> tuple[str, ...]:
         """Return the API verbs that remove everything the run made."""
+        second = self.made_responses and not (self.plan.responses or _KEPT).keep
+        return (
+            *self._cleanup_of_stream(),
+            *((f"STREAM.DELETE.{self.responses}",) if second else ()),
+        )
+
+    def _cleanup_of_stream(self) -> tuple[str, ...]:
         if self.made_stream and self.plan.stream is not None and not self.plan.stream.keep:
             return (f"STREAM.DELETE.{self.stream}",)
         return tuple(f"CONSUMER.DELETE.{self.stream}.{name}" for name in self.own_consumers)
@@ -60,6 +73,10 @@ class RunAssets:
             return
         if stream.create:
             await self._make_stream(stream)
+        if self.plan.responses is not None:
+            second = stream_config(self.plan.responses)
+            await self.client.request(f"STREAM.CREATE.{self.responses}", second)
+            self.made_responses = True
         info = await self._ask(f"STREAM.INFO.{self.stream}")
         self.first_seq = info["state"]["last_seq"] + 1
         self.oldest_seq = max(info["state"]["first_seq"], 1)

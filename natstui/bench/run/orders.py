@@ -76,8 +76,17 @@ def orders_for(
         first_seq=assets.oldest_seq,
         last_seq=assets.first_seq - 1,
         stored_msgs=assets.waiting_msgs,
+        responses=assets.responses,
+        response_subject=_response_subject(plan) if role.traits.needs_responses else None,
         cleanup=assets.cleanup(),
     )
+
+
+def _response_subject(plan: BenchmarkPlan) -> str | None:
+    """Return the subject of responses without its last token."""
+    if plan.responses is None:
+        return None
+    return plan.responses.subjects[0].rpartition(".")[0]
 
 
 def _shares(plan: BenchmarkPlan, role: Role) -> bool:

@@ -24,8 +24,10 @@ _NO_STREAM = 10059
 class OrderedReceiver(Consumer):
     """Pulls through an ephemeral consumer without acks; a gap makes another from there on."""
 
-    def __init__(self, job: Job, link: WireLink) -> None:
+    def __init__(self, job: Job, link: WireLink, filter_subject: str | None = None) -> None:
+        """`filter_subject`: take this subject only."""
         super().__init__(job, link)
+        self._filter = {} if filter_subject is None else {"filter_subject": filter_subject}
         self._generation = 0
         self._next_consumer_seq = 1
         self._next_stream_seq = 1
@@ -97,6 +99,7 @@ class OrderedReceiver(Consumer):
             "inactive_threshold": _INACTIVE_S * 10**9,
             "mem_storage": True,
             "num_replicas": 1,
+            **self._filter,
         }
         verb, body = consumer_request(orders.stream or "", name, config, "create")
         reply = json.loads(await self.job.client.request(verb, body))

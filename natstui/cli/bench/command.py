@@ -187,7 +187,7 @@ def scenarios(*, name: str | None) -> None:
     ready = ready_scenarios()
     if name is None:
         for one, text in ready.items():
-            click.echo(f"{one:<16}{read_scenario(text, one).title}")
+            click.echo(f"{one:<20}{read_scenario(text, one).title}")
     elif name in ready:
         click.echo(ready[name], nl=False)
     else:

@@ -66,7 +66,7 @@ def total_counts(counts: Iterable[Counts]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """The four latencies, corrected and uncorrected, as histograms."""
+    """The five latencies, corrected and uncorrected, as histograms."""
 
     ack: LatencyCounts = EMPTY
     """Publish → acknowledgement, from when the message was due."""
@@ -75,11 +75,13 @@ class Latencies:
     store: LatencyCounts = EMPTY
     """Store → deliver: from the server's clock to ours, exact only on one machine."""
     rtt: LatencyCounts = EMPTY
-    """Request → reply, from when the request was due."""
+    """Request → reply or response, from when the request was due."""
     ack_uncorrected: LatencyCounts = EMPTY
     """The same three from when the message was really sent."""
     e2e_uncorrected: LatencyCounts = EMPTY
     rtt_uncorrected: LatencyCounts = EMPTY
+    response: LatencyCounts = EMPTY
+    """Response stored → received by who asked: the second leg; the first is `e2e`."""
 
 
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))

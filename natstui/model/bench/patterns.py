@@ -19,10 +19,12 @@ Pattern = Literal[
     "js-publish-async",
     "js-publish-atomic",
     "js-publish-fast",
+    "js-request",
     "js-consume",
     "js-fetch",
     "js-push",
     "js-ordered",
+    "js-respond",
     "js-get",
     "js-get-batch",
     "kv-put",
@@ -53,6 +55,10 @@ class PatternTraits:
     """Is a service: answers what others ask."""
     awaits_reply: bool = False
     """Asks a service and waits for the reply."""
+    awaits_responses: bool = False
+    """Stores requests in one stream, and takes what comes back over another."""
+    responds: bool = False
+    """Takes requests from one stream, and stores the responses in another."""
     needs_stream: bool = False
     """Works on a stream or a KV bucket."""
     feeds_stream: bool = False
@@ -82,7 +88,12 @@ class PatternTraits:
     @property
     def has_answers(self) -> bool:
         """Whether messages or replies come to it that it asked for."""
-        return self.reads_stored or self.awaits_reply
+        return self.reads_stored or self.awaits_reply or self.awaits_responses
+
+    @property
+    def needs_responses(self) -> bool:
+        """Whether it works with a second stream, that of the responses."""
+        return self.awaits_responses or self.responds
 
 
 _TABLE = (
@@ -119,10 +130,27 @@ _TABLE = (
         has_batches=True,
         is_wire_only=True,
     ),
+    PatternTraits(
+        "js-request",
+        sends=True,
+        is_stored=True,
+        awaits_responses=True,
+        needs_stream=True,
+        feeds_stream=True,
+        is_wire_only=True,
+    ),
     PatternTraits("js-consume", receives=True, consumes=True, needs_stream=True),
     PatternTraits("js-fetch", receives=True, consumes=True, needs_stream=True),
     PatternTraits("js-push", receives=True, consumes=True, needs_stream=True, is_push=True),
     PatternTraits("js-ordered", receives=True, consumes=True, needs_stream=True, is_ordered=True),
+    PatternTraits(
+        "js-respond",
+        receives=True,
+        consumes=True,
+        responds=True,
+        needs_stream=True,
+        is_wire_only=True,
+    ),
     PatternTraits("js-get", reads_stored=True, needs_stream=True, is_slow=True),
     PatternTraits("js-get-batch", reads_stored=True, needs_stream=True, is_wire_only=True),
     PatternTraits("kv-put", sends=True, is_stored=True, needs_stream=True),

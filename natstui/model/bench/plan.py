@@ -136,3 +136,5 @@ class BenchmarkPlan:
     drain_s: float = 10.0
     """Longest wait after the last message was sent for the last one to arrive."""
     faults: tuple[Fault, ...] = ()
+    responses: StreamPlan | None = None
+    """The second stream: where responses to stored requests come back."""

@@ -66,12 +66,18 @@ class Accounting:
 
     measures: bool = True
     """Some message was sent or received in the measured part."""
+    responses_msgs: int | None = None
+    """Responses that came back to who asked, every repeat counted; None where nobody asks."""
+    unresponded_msgs: int | None = None
+    """Stored requests without any response, that wait in the stream no more."""
 
     @property
     def complaints(self) -> tuple[str, ...]:
         """What is wrong: lost messages, and sums that are not equal."""
         lost = (f"{self.lost_msgs} messages were lost",) if self.lost_msgs else ()
-        return (*self._unmeasured(), *lost, *self.missing)
+        silent = self.unresponded_msgs
+        unresponded = (f"{silent} requests got no response",) if silent else ()
+        return (*self._unmeasured(), *lost, *unresponded, *self.missing)
 
     def _unmeasured(self) -> tuple[str, ...]:
         if self.measures:

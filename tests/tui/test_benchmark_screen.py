@@ -175,7 +175,7 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
         await viewer.press("b", "b")
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
-        await viewer.press("down", "down")
+        await viewer.press("down", "down", "down")
         await viewer.until(lambda: 'title = "Fan-out' in viewer.text, "its text")
         await viewer.press("tab")
         editor = viewer.app.screen.query_one(TextArea)

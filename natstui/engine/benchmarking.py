@@ -10,6 +10,7 @@ from typing import assert_never
 from natstui.bench.plan.flags import overridden
 from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
 from natstui.bench.result import library
+from natstui.bench.result.assertions import parse_checks
 from natstui.bench.result.compare import compare
 from natstui.bench.result.environment import environment
 from natstui.bench.result.text import comparison_text, summary_text
@@ -96,6 +97,7 @@ class Benchmarking:
             raise Refused("this connection is read-only: a benchmark writes")
         text = command.scenario
         plan = read_scenario(text, "as written") if "\n" in text else find_scenario(text)
+        checks = parse_checks(plan.assertions)
         benchmark = Benchmark(overridden(plan, command.overrides), self._connection, self._sink)
         self._running = benchmark
         try:
@@ -106,6 +108,9 @@ class Benchmarking:
         if benchmark.failure is not None:
             sentence = f"{benchmark.failure}; the partial result is {saved}"
             raise RunFailed(sentence, summary_text(run))
+        failed = filter(None, (check.failure(run.metrics) for check in checks))
+        if sentence := "; ".join(failed):
+            raise RunFailed(f"{sentence}; the result is {saved}", summary_text(run))
         return f"the result is {saved}", summary_text(run)
 
     def _save(self, benchmark: Benchmark, result: BenchmarkResult) -> tuple[library.SavedRun, str]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from natstui.tui.bench.form import new_draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.kit.command_line import CommandLine
 from tests.tui.test_forms import asked, connected
@@ -55,3 +56,4 @@ class Shared:
         for lines in CommandLine.history.values():
             lines.clear()
         ScenariosScreen.drafts.clear()
+        new_draft()

@@ -13,6 +13,7 @@ from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.result import Accounting, BenchmarkResult
 from natstui.model.bench.view import BenchmarkView, WorkerPoint
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkProgress
+from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
@@ -113,6 +114,8 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
         assert isinstance(viewer.app.screen, BenchmarkScreen)
         assert "b picks a scenario" in viewer.text
         await viewer.press("b")
+        assert isinstance(viewer.app.screen, BenchmarkForm)
+        await viewer.press("ctrl+o")
         assert isinstance(viewer.app.screen, ScenariosScreen)
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
         viewer.app.screen.post_message(RunScenario(FAN_OUT))
@@ -173,9 +176,10 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
     nats_server: Broker,
 ) -> None:
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
-        await viewer.press("b", "b")
+        await viewer.press("b", "b", "ctrl+o")
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
-        await viewer.press("down", "down", "down")
+        # The form itself is the first.
+        await viewer.press("down", "down", "down", "down")
         await viewer.until(lambda: 'title = "Fan-out' in viewer.text, "its text")
         await viewer.press("tab")
         editor = viewer.app.screen.query_one(TextArea)

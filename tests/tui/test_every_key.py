@@ -48,7 +48,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     "ObjectsScreen": (":buckets FILES",),
     "FindingDetail": ("5", "home", "d"),
     "BenchmarkScreen": ("b",),
-    "ScenariosScreen": ("b", "b"),
+    "BenchmarkForm": ("b", "b"),
+    "ScenariosScreen": ("b", "b", "ctrl+o"),
     "HelpScreen": ("question_mark",),
     "StreamDetail": ("d",),
     "ConsumerDetail": ("2", "home", "d"),
@@ -74,6 +75,9 @@ IN_A_REPLAY = {"CompareScreen"}
 
 ELSEWHERE = {
     ("ScenariosScreen", "ctrl+s"),  # starts load: test_benchmark_screen.py
+    ("BenchmarkForm", "ctrl+s"),  # starts load: test_benchmark_form.py
+    ("BenchmarkForm", "plus"),  # where a rate is typed: test_benchmark_form.py
+    ("BenchmarkForm", "minus"),
     ("AnalysisScreen", "ctrl+s"),  # starts a JVM: test_analysis.py
 }
 

@@ -135,15 +135,16 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared)
         return viewer.app.screen.query_one(TextArea)
 
     async def opened() -> None:
-        await viewer.press("b")
+        await viewer.press("b", "ctrl+o")
         await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
         await viewer.until(lambda: editor().text, "the scenarios")
+        await viewer.press("j")
 
     async with shared.as_new((120, 40)) as viewer:
         await viewer.press("b")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
         await opened()
-        await viewer.press("j", "tab", *"nonsense")
+        await viewer.press("tab", *"nonsense")
         edited = editor().text
         assert edited.startswith("nonsense")
         viewer.app.screen.query_one("OptionList").focus()

@@ -17,6 +17,7 @@ from textual.pilot import Pilot
 
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
+from natstui.tui.bench.form import new_draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.frame.table_screen import TableScreen
 
@@ -147,6 +148,7 @@ async def replaying(
 async def _running(argv: tuple[str, ...], size: tuple[int, int]) -> AsyncIterator[Viewer]:
     # A viewer is a process of its own; here several share one.
     ScenariosScreen.drafts.clear()
+    new_draft()
     ScenariosScreen.last = ""
     link = Link(argv)
     started = await asyncio.to_thread(link.wait_started)

@@ -128,6 +128,8 @@ class ScenarioFile(Table):
     responses: StreamTable | None = None
     """The second stream, of requests that are answered over streams."""
     fault: list[FaultTable] = []
+    assertions: list[str] = []
+    """What must hold at the end, as for `--assert`."""
 
 
 _MESSAGE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<path>.*)`)?", re.DOTALL)
@@ -246,6 +248,7 @@ def _plan(file: ScenarioFile) -> BenchmarkPlan:
         ramp_s=ramp_s,
         drain_s=_seconds(file.drain),
         faults=tuple(map(_fault, file.fault)),
+        assertions=tuple(file.assertions),
     )
 
 

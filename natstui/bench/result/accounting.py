@@ -273,33 +273,7 @@ def account(
         unsettled_msgs=deliveries.unsettled_msgs,
         retried_msgs=counts.retried_msgs,
         measures=bool(counts.steady_sent_msgs or counts.steady_received_msgs),
-        responses_msgs=_responses(books),
-        unresponded_msgs=_unresponded(books, stored_msgs, consumers),
     )
-
-
-def _asking(books: Sequence[WorkerBook]) -> list[WorkerBook]:
-    return [book for book in books if book.role.traits.awaits_responses]
-
-
-def _responses(books: Sequence[WorkerBook]) -> int | None:
-    asking = _asking(books)
-    return sum(book.reported.received_msgs for book in asking) if asking else None
-
-
-def _unresponded(
-    books: Sequence[WorkerBook], stored: int | None, consumers: Mapping[str, ConsumerSpan]
-) -> int | None:
-    """Return how many stored requests got no response; None when somebody did not say what came.
-
-    What waits in the stream, or with a worker, is late and not forgotten.
-    """
-    asking = _asking(books)
-    if stored is None or not asking or any(book.seen is None for book in asking):
-        return None
-    came = union(book.seen for book in asking if book.seen is not None)
-    held = max((_still_held(span) for span in consumers.values()), default=0)
-    return max(stored - sum(seen.seen_count for seen in came.values()) - held, 0)
 
 
 def _sent(books: Sequence[WorkerBook]) -> int:
@@ -355,7 +329,7 @@ def _receipts(
         g.received_msgs if d is None else d for g, d in zip(groups, distinct, strict=True)
     ]
     lost = [
-        None if e is None or group.is_unsaid else max(e - g - _still_held(span), 0)
+        None if e is None or group.is_unsaid else max(e - g - still_held(span), 0)
         for group, e, g, span in zip(groups, expected, different, spans, strict=True)
     ]
     return _Receipts(
@@ -367,7 +341,7 @@ def _receipts(
     )
 
 
-def _still_held(span: ConsumerSpan | None) -> int:
+def still_held(span: ConsumerSpan | None) -> int:
     """Return what the server is going to deliver, or to deliver again: late is not lost."""
     return 0 if span is None else span.end.pending_msgs + span.end.ack_pending_msgs
 

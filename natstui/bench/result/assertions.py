@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from natstui.bench.result.metrics import Metrics
+from natstui.bench.result.metrics import Metrics, metrics_names
 from natstui.errors import UsageError
 from natstui.units import parse_count, parse_duration_ns
 
@@ -53,6 +53,12 @@ def parse_check(text: str, known: Metrics) -> Check:
     if name not in known:
         raise UsageError(f"{text!r}: there is no metric {name!r}; there are {', '.join(known)}")
     return Check(text.strip(), name, comparison, _limit(text, name, limit))
+
+
+def parse_checks(texts: Iterable[str]) -> list[Check]:
+    """Return assertions from their words; raise UsageError for what is none."""
+    known: Metrics = dict.fromkeys(metrics_names())
+    return [parse_check(text, known) for text in texts]
 
 
 def is_latency(name: str) -> bool:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook, account
+from natstui.bench.result.responses import with_responses
 from natstui.bench.result.server_process import ServerCpu
 from natstui.model.bench.counts import Latencies, total_counts
 from natstui.model.bench.plan import (
@@ -53,12 +54,9 @@ class Ending:
 def conclude(end: Ending) -> BenchmarkResult:
     """Return the result of a run."""
     counts = total_counts(worker.book.reported for worker in end.workers)
-    accounting = account(
-        [worker.book for worker in end.workers],
-        end.stored_msgs,
-        end.waiting_msgs,
-        end.consumers,
-    )
+    books = [worker.book for worker in end.workers]
+    summed = account(books, end.stored_msgs, end.waiting_msgs, end.consumers)
+    accounting = with_responses(summed, books, end.consumers)
     publish_per_s = _publish_rate(end)
     receive_per_s = _receive_rate(end)
     verdict = _verdict(end, accounting)

@@ -14,10 +14,9 @@ import click
 
 from natstui.bench.plan.flags import overridden
 from natstui.bench.result import library
-from natstui.bench.result.assertions import Check, parse_check
+from natstui.bench.result.assertions import Check, parse_checks
 from natstui.bench.result.compare import compare
 from natstui.bench.result.environment import environment
-from natstui.bench.result.metrics import metrics_names
 from natstui.bench.result.text import LABEL_CELLS, comparison_text, summary_text
 from natstui.bench.run.controller import Benchmark
 from natstui.clean import clean_json, clean_line
@@ -95,7 +94,7 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     """Run, print, save and check. Raises what ended a run, after its partial result is saved."""
     if connection.read_only:
         raise Refused("this connection is read-only: a benchmark writes")
-    checks = [parse_check(text, dict.fromkeys(metrics_names())) for text in options.checks]
+    checks = parse_checks((*plan.assertions, *options.checks))
     plan = overridden(plan, options.changes)
     variants = [overridden(plan, {"client": client}) for client in options.clients] or [plan]
     line = ProgressLine()

@@ -138,3 +138,5 @@ class BenchmarkPlan:
     faults: tuple[Fault, ...] = ()
     responses: StreamPlan | None = None
     """The second stream: where responses to stored requests come back."""
+    assertions: tuple[str, ...] = ()
+    """What must hold of the result, as `lost == 0`."""

@@ -60,9 +60,9 @@ def _opened_screen(message: Open) -> LiveScreen:
         case "bucket":
             return _bucket_screen(message.stream)
         case "scenarios":
-            from natstui.tui.bench.scenarios import ScenariosScreen
+            from natstui.tui.bench.form import BenchmarkForm
 
-            return ScenariosScreen()
+            return BenchmarkForm()
         case "runs":
             from natstui.tui.bench.runs import RunsScreen
 

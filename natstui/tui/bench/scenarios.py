@@ -1,10 +1,10 @@
-"""Pick a ready scenario, change its text, run it."""
+"""Pick a ready scenario or change its text; fill the form with it, or run it."""
 
 from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, ClassVar
 
 from textual import getters, on
@@ -23,6 +23,8 @@ from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.text import safe, safe_lines
 
 _TITLE_WIDTH = 30
+FORM = "form"
+"""The entry of the list that is the form itself."""
 
 
 class ScenariosScreen(LiveScreen):
@@ -30,6 +32,7 @@ class ScenariosScreen(LiveScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+s", "run", "Run", id="scenario.run", priority=True),
+        Binding("ctrl+o", "take", "Into the form", id="scenario.take", priority=True),
         Binding("tab", "app.focus_next", "Edit", id="scenario.edit"),
     ]
 
@@ -42,8 +45,10 @@ class ScenariosScreen(LiveScreen):
     options = getters.query_one(OptionList)
     editor = getters.query_one(TextArea)
 
-    def __init__(self) -> None:
+    def __init__(self, own: str = "", take: Callable[[str, str], str] | None = None) -> None:
+        """`own` is the file of the form; `take` takes a name and a text, or says why not."""
         super().__init__()
+        self._own, self._take = own, take
         self._asked_id = -1
         self._texts: dict[str, str] = {}
         self._shown = ""
@@ -73,15 +78,20 @@ class ScenariosScreen(LiveScreen):
                 return
 
     def _fill(self, answer: dict[str, Any]) -> None:
-        self._texts = {one["name"]: one["text"] for one in answer["scenarios"]}
-        for one in answer["scenarios"]:
+        ready = answer["scenarios"]
+        if self._own:
+            # What was edited of an older form is not what this one says.
+            self.drafts.pop(FORM, None)
+            ready = [{"name": FORM, "title": "as it is filled in", "text": self._own}, *ready]
+        self._texts = {one["name"]: one["text"] for one in ready}
+        for one in ready:
             title = textwrap.fill(
                 one["title"], _TITLE_WIDTH, initial_indent="  ", subsequent_indent="  "
             )
             prompt = safe_lines(f"{one['name']}\n{title}")
             self.options.add_option(Option(prompt, id=one["name"]))
         names = list(self._texts)
-        last = ScenariosScreen.last
+        last = FORM if self._own else ScenariosScreen.last
         self.options.highlighted = names.index(last) if last in names else 0
         self.set_focus(self.options)
 
@@ -104,15 +114,27 @@ class ScenariosScreen(LiveScreen):
 
     def _tell(self) -> None:
         key = key_of(self, "scenario.run")
+        fill = key_of(self, "scenario.take")
         if self._shown in self.drafts:
-            words = f"edited: {key} runs your text, enter the ready one, ctrl+z takes it back"
+            words = f"edited: {key} runs your text, {fill} fills the form, ctrl+z takes it back"
         else:
-            words = f"enter runs a scenario as it is, {key} runs the text"
+            words = f"enter fills the form with it, {key} runs the text"
         self.caption.update(safe(words))
 
     @on(OptionList.OptionSelected)
-    def _run_ready(self, message: OptionList.OptionSelected) -> None:
-        self.app.post_message(RunScenario(str(message.option_id)))
+    def _fill_form(self, message: OptionList.OptionSelected) -> None:
+        self.action_take()
+
+    def action_take(self) -> None:
+        """Fill the form with the text, and go back to it."""
+        if self._take is None:
+            return
+        name = "" if self._shown == FORM or self._shown in self.drafts else self._shown
+        if error := self._take(name, self.editor.text):
+            self.caption.update(safe(f"not taken: {error}", "error"))
+        else:
+            self.drafts.pop(self._shown, None)
+            self.dismiss()
 
     def action_run(self) -> None:
         """Run the text in the editor."""

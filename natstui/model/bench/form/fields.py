@@ -1,0 +1,204 @@
+"""The fields of the form, and which of them a pattern has. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+from natstui.model.assets.fields import Field, Kind
+from natstui.model.bench.patterns import Pattern
+from natstui.units import parse_bytes, parse_count, parse_duration_ns
+
+Texts = Mapping[str, str]
+"""What the fields show, by field."""
+
+SENDING: Mapping[Pattern, tuple[str, str]] = {
+    "publish": ("core", ""),
+    "request": ("request", ""),
+    "js-publish-async": ("stream", "async"),
+    "js-publish-sync": ("stream", "sync"),
+    "js-publish-atomic": ("stream", "atomic"),
+    "js-publish-fast": ("stream", "fast"),
+    "js-request": ("respond", ""),
+    "js-get": ("read", "one"),
+    "js-get-batch": ("read", "batch"),
+    "kv-put": ("kv", "put"),
+    "kv-get": ("kv", "get"),
+}
+"""What the first role that sends, or gets, does: its kind of benchmark, and in which way."""
+RECEIVING: Mapping[Pattern, tuple[str, str]] = {
+    "subscribe": ("core", ""),
+    "serve": ("request", ""),
+    "js-consume": ("stream", "consume"),
+    "js-fetch": ("stream", "fetch"),
+    "js-push": ("stream", "push"),
+    "js-ordered": ("stream", "ordered"),
+    "js-respond": ("respond", ""),
+}
+"""The same of the first role that receives."""
+SHAPES = ("core", "request", "stream", "respond", "read", "kv")
+WAYS = {"stream": "publish", "read": "read", "kv": "keys"}
+"""The field that says in which way a kind of benchmark sends."""
+
+
+def _ways(table: Mapping[Pattern, tuple[str, str]], shape: str) -> tuple[str, ...]:
+    return tuple(way for kind, way in table.values() if kind == shape)
+
+
+def _field(
+    path: str, label: str, kind: Kind, help: str, absent: str = "", choices: tuple[str, ...] = ()
+) -> Field:
+    return Field(path, label, kind, "", help, absent=absent, choices=choices)
+
+
+FIELDS = (
+    _field("shape", "Pattern", "choice",
+           "Core messages, a service, a stream, requests over streams, stored messages, keys.",
+           choices=SHAPES),
+    _field("publish", "Publish", "choice", "How messages go into the stream.",
+           choices=_ways(SENDING, "stream")),
+    _field("consume", "Consume", "choice", "How they come out of it.",
+           choices=_ways(RECEIVING, "stream")),
+    _field("read", "Get", "choice", "One stored message after the other, or many at once.",
+           choices=_ways(SENDING, "read")),
+    _field("keys", "Do", "choice", "Put values into a bucket, or get them.",
+           choices=_ways(SENDING, "kv")),
+    _field("publishers", "Publishers", "count", "Worker processes that send; 0: none."),
+    _field("consumers", "Consumers", "count", "Worker processes that receive; 0: none."),
+    _field("size", "Size", "bytes", "Bytes of a payload, as 128 or 64KB."),
+    _field("rate", "Rate", "text",
+           "Messages a second, + and - change it; or burst 150 every 80ms, ramp 0 5k over 30s.",
+           absent="as fast as possible"),
+    _field("msgs", "Messages", "count", "How many in all, as 1M.", absent="until time is up"),
+    _field("duration", "Duration", "duration", "How long, as 10s.", absent="until all is sent"),
+    _field("subject", "Subject", "subject", "Where messages go."),
+    _field("stream", "Stream", "text", "Made for the run and removed after it, unless it exists."),
+    _field("storage", "Storage", "choice", "Of a stream that is made.",
+           choices=("file", "memory")),
+    _field("replicas", "Replicas", "count", "Of a stream that is made."),
+    _field("acks", "Acks", "choice", "How consumers acknowledge.",
+           choices=("explicit", "all", "none", "double")),
+    _field("faults", "Faults", "text",
+           "What goes wrong on purpose, as: kill consumers 4s; add consumers 6s.", absent="none"),
+    _field("checks", "Assertions", "text", "As: lost == 0; e2e.p99 < 20ms.", absent="none"),
+)  # fmt: skip
+
+_STORED = frozenset({"stream", "storage", "replicas"})
+_ABSENT: Mapping[str, frozenset[str]] = {
+    "core": _STORED | {"publish", "consume", "read", "keys", "acks"},
+    "request": _STORED | {"publish", "consume", "read", "keys", "acks"},
+    "stream": frozenset({"read", "keys"}),
+    "respond": frozenset({"publish", "consume", "read", "keys", "acks"}),
+    "read": frozenset({"publish", "consume", "keys", "consumers", "subject", "size", "acks",
+                       "storage", "replicas", "rate"}),
+    "kv": frozenset({"publish", "consume", "read", "consumers", "subject", "acks"}),
+}  # fmt: skip
+
+
+def is_shown(path: str, shape: str) -> bool:
+    """Tell whether a kind of benchmark has a field."""
+    return path not in _ABSENT.get(shape, frozenset())
+
+
+_FAULT = re.compile(r"(kill|add|pause|resume)\s+([\w-]+)\s+(\S+)")
+_SHAPED = re.compile(
+    r"burst\s+(?P<burst>\S+)\s+every\s+(?P<every>\S+)"
+    r"|ramp\s+(?P<low>\S+)\s+(?P<high>\S+)\s+over\s+(?P<over>\S+)"
+    r"|steps\s+(?P<steps>.+?)\s+every\s+(?P<each>\S+)"
+)
+
+
+def rate_value(text: str) -> float | int | dict[str, object] | None:
+    """Return a rate as a scenario has it; raise ValueError for what is none."""
+    if not text.strip():
+        return None
+    found = _SHAPED.fullmatch(text.strip())
+    if found is None:
+        return parse_count(text) or None
+    if found["burst"]:
+        return {"burst": parse_count(found["burst"]), "every": _duration(found["every"])}
+    if found["steps"]:
+        steps = [parse_count(one) for one in found["steps"].split()]
+        return {"steps": steps, "every": _duration(found["each"])}
+    ramp = [parse_count(found["low"]), parse_count(found["high"])]
+    return {"ramp": ramp, "over": _duration(found["over"])}
+
+
+def rate_words(value: object) -> str:
+    """Return a scenario's rate as it is typed."""
+    if not isinstance(value, Mapping):
+        return "" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    every = value.get("every", "5s")
+    if "burst" in value:
+        return f"burst {value['burst']} every {every}"
+    if "steps" in value:
+        return f"steps {' '.join(map(str, value['steps']))} every {every}"
+    low, high = value["ramp"]
+    return f"ramp {low} {high} over {value.get('over', '10s')}"
+
+
+def faults_value(text: str) -> list[dict[str, object]]:
+    """Return the faults of a text; raise ValueError for what is none."""
+    faults: list[dict[str, object]] = []
+    for part in filter(None, map(str.strip, text.split(";"))):
+        found = _FAULT.fullmatch(part)
+        if found is None:
+            raise ValueError(f"write {part!r} as: kill consumers 4s")
+        kind, role, at = found.groups()
+        faults.append({"at": _duration(at), "kind": kind, "role": role})
+    return faults
+
+
+def _duration(text: str) -> str:
+    parse_duration_ns(text)
+    return text
+
+
+def _whole(text: str) -> object:
+    count = parse_count(text)
+    if count < 0:
+        raise ValueError(f"{text} is less than nothing")
+    return count
+
+
+_READ: Mapping[str, Callable[[str], object]] = {
+    "publishers": _whole,
+    "consumers": _whole,
+    "replicas": _whole,
+    "size": parse_bytes,
+    "rate": rate_value,
+    "msgs": lambda text: parse_count(text) if text else None,
+    "duration": lambda text: parse_duration_ns(text) if text else None,
+    "faults": faults_value,
+}
+
+
+def mistakes(texts: Texts) -> dict[str, str]:
+    """Return what is wrong with the fields that are shown, a sentence for each."""
+    found: dict[str, str] = {}
+    for field in FIELDS:
+        read = _READ.get(field.path)
+        if read is None or not is_shown(field.path, texts["shape"]):
+            continue
+        try:
+            read(texts[field.path])
+        except ValueError as error:
+            found[field.path] = f"{field.label}: {error}"
+    return found
+
+
+_STEPS = (1, 2, 5)
+
+
+def slid(text: str, direction: int) -> str:
+    """Return the next round rate above or below: 1, 2, 5, 10, 20 …; below 1 there is no limit."""
+    try:
+        now = parse_count(text) if text.strip() else 0
+    except ValueError:
+        return text
+    scale = [step * 10**power for power in range(8) for step in _STEPS]
+    if direction > 0:
+        return str(next((one for one in scale if one > now), now))
+    if not now:
+        return str(scale[-1])
+    return str(next((one for one in reversed(scale) if one < now), "")) or ""

@@ -1,0 +1,184 @@
+"""The form of a benchmark: read from a scenario, written as one, and said as a command."""
+
+import shlex
+from dataclasses import replace
+
+import pytest
+from click.testing import CliRunner
+
+from natstui.bench.plan.flags import overridden
+from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
+from natstui.model.bench.form.document import parsed, texts_of, with_texts, written
+from natstui.model.bench.form.fields import FIELDS, RECEIVING, SENDING, mistakes, slid
+from natstui.model.bench.form.preview import command_text, preview_lines
+from natstui.model.bench.patterns import patterns_that
+from natstui.model.bench.plan import BenchmarkPlan
+
+FAN_OUT = parsed(ready_scenarios()["fanout"])
+
+
+def changed(document: dict[str, object], **texts: str) -> tuple[BenchmarkPlan, str]:
+    """Return what a form means after changes, and its command."""
+    meant = texts_of(document) | texts
+    assert mistakes(meant) == {}
+    assert set(meant) == {field.path for field in FIELDS}
+    plan = read_scenario(written(with_texts(document, meant)), "form")
+    return plan, command_text(document, meant, None)
+
+
+def test_every_pattern_is_in_the_form() -> None:
+    assert set(SENDING) == patterns_that(lambda row: row.has_end)
+    assert set(RECEIVING) == patterns_that(lambda row: row.receives or row.answers)
+
+
+@pytest.mark.parametrize("name", ready_scenarios())
+def test_a_scenario_passes_through_the_form_unchanged(name: str) -> None:
+    document = parsed(ready_scenarios()[name])
+    again = read_scenario(written(with_texts(document, texts_of(document))), name)
+    before = find_scenario(name)
+    assert {role.name: role for role in again.roles} == {r.name: r for r in before.roles}
+    assert replace(again, roles=()) == replace(before, roles=())
+    command = command_text(document, texts_of(document), (name, document))
+    assert command == f"natstui bench {name}" or command.startswith("natstui bench pubsub bench")
+
+
+def test_fields_change_what_they_say() -> None:
+    plan, _ = changed(
+        FAN_OUT, shape="stream", publish="sync", consume="push", publishers="2", consumers="4",
+        size="64KB", rate="burst 50 every 100ms", msgs="", duration="5s", subject="a.b",
+        stream="MINE", storage="file", replicas="3", acks="all",
+        faults="kill subscribers 2s; add subscribers 3s", checks="lost == 0; e2e.p99 < 20ms",
+    )  # fmt: skip
+    subs, pubs = plan.roles
+    assert (subs.pattern, subs.workers_count, subs.acks) == ("js-push", 4, "all")
+    assert (pubs.pattern, pubs.workers_count, pubs.total_msgs) == ("js-publish-sync", 2, None)
+    assert (pubs.schedule[0].burst_msgs, pubs.payload.size_bytes) == (50, 65536)
+    assert {subs.subject, pubs.subject} == {"a.b"}
+    assert plan.stream is not None
+    assert (plan.stream.name, plan.stream.storage, plan.stream.replicas_count) == (
+        "MINE",
+        "file",
+        3,
+    )
+    assert [(one.kind, one.at_s) for one in plan.faults] == [("kill", 2.0), ("add", 3.0)]
+    assert (plan.duration_s, plan.assertions) == (5.0, ("lost == 0", "e2e.p99 < 20ms"))
+
+
+@pytest.mark.parametrize(
+    ("texts", "pattern"),
+    [
+        ({"shape": "request", "msgs": "10"}, "request"),
+        ({"shape": "respond", "msgs": "10"}, "js-request"),
+        ({"shape": "read", "read": "batch", "msgs": "10", "stream": "S"}, "js-get-batch"),
+        ({"shape": "kv", "keys": "put", "msgs": "10", "stream": "B"}, "kv-put"),
+        ({"shape": "stream", "consumers": "0"}, "js-publish-async"),
+    ],
+)
+def test_every_kind_of_benchmark_is_a_plan_and_comes_back_to_core(
+    texts: dict[str, str], pattern: str
+) -> None:
+    plan, _ = changed(FAN_OUT, **texts)
+    assert pattern in {role.pattern for role in plan.roles}
+    there = with_texts(FAN_OUT, texts_of(FAN_OUT) | texts)
+    back, _ = changed(there, shape="core", consumers="3", publishers="1", msgs="15k", subject="x")
+    assert {role.pattern for role in back.roles} == {"publish", "subscribe"}
+    assert (back.stream, back.responses) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "sentence"),
+    [
+        ("publishers", "two", "Publishers: 'two' is not a number"),
+        ("rate", "fast", "Rate: 'fast' is not a number"),
+        ("rate", "burst 5 every apple", "is not a duration"),
+        ("size", "big", "Size: "),
+        ("duration", "5 apples", "is not a duration"),
+        ("faults", "boom", "Faults: write 'boom' as: kill consumers 4s"),
+    ],
+)
+def test_a_wrong_field_is_one_sentence(path: str, text: str, sentence: str) -> None:
+    (found,) = mistakes(texts_of(FAN_OUT) | {path: text}).values()
+    assert sentence in found
+
+
+def test_a_field_the_pattern_does_not_have_is_never_wrong() -> None:
+    assert mistakes(texts_of(FAN_OUT) | {"replicas": "many"}) == {}
+
+
+def test_the_rate_slides_over_round_numbers() -> None:
+    rates = ["1500"]
+    for _ in range(3):
+        rates.append(slid(rates[-1], 1))
+    assert rates == ["1500", "2000", "5000", "10000"]
+    assert (slid("2000", -1), slid("1", -1), slid("", 1)) == ("1000", "", "1")
+    assert slid("burst 5 every 1s", 1) == "burst 5 every 1s"
+
+
+def test_the_preview_says_what_goes_over_the_wire_and_onto_the_disk() -> None:
+    texts = texts_of(FAN_OUT) | {"rate": "1000", "msgs": "", "duration": "10s"}
+    assert preview_lines(texts) == [
+        "1000/s sent, 3000/s received (500 KiB/s), 10.0k in all", "nothing is stored",
+    ]  # fmt: skip
+    stored = texts | {"shape": "stream", "storage": "file", "replicas": "3", "subject": "bench"}
+    # 10,000 messages of 30 bytes of frame, 5 of subject and 128 of payload.
+    assert preview_lines(stored)[1] == "1.55 MiB on disk, on 3 servers each"
+    assert (
+        preview_lines(stored | {"rate": ""})[1]
+        == "163 B on disk for each message, on 3 servers each"
+    )
+
+
+COMMANDS: list[dict[str, str]] = [
+    {},
+    {"publishers": "2", "consumers": "1", "rate": "5k", "size": "1KB"},
+    {"consumers": "0", "duration": "2s", "msgs": ""},
+    {"publishers": "0", "consumers": "2", "msgs": "50"},
+    {"shape": "request", "consumers": "2", "msgs": "100"},
+    {"shape": "stream", "storage": "file", "stream": "MINE", "acks": "none"},
+    {"shape": "stream", "publish": "fast", "consumers": "0", "checks": "lost == 0"},
+    {"shape": "read", "read": "batch", "stream": "S", "publishers": "3"},
+]
+
+
+@pytest.mark.parametrize("texts", COMMANDS)
+def test_the_command_does_what_the_form_does(
+    texts: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from natstui.cli.bench import run
+    from natstui.cli.bench.command import bench
+
+    plan, command = changed(FAN_OUT, **texts)
+    assert command.startswith("natstui bench ")
+    assert "FILE" not in command
+    seen: list[BenchmarkPlan] = []
+
+    def keep(planned: BenchmarkPlan, _connection: object, options: object) -> None:
+        seen.append(overridden(planned, options.changes))  # type: ignore[attr-defined]
+        assert options.checks == plan.assertions  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(run, "run_benchmark", keep)
+    done = CliRunner().invoke(bench, shlex.split(command)[2:], catch_exceptions=False)
+    assert (done.exit_code, len(seen)) == (0, 1), done.output
+
+    def meant(of: BenchmarkPlan) -> object:
+        # A flag is for every role; only who consumes acknowledges.
+        roles = {
+            replace(role, name="", acks=role.acks if role.traits.consumes else "explicit")
+            for role in of.roles
+        }
+        stream = (
+            None if of.stream is None else replace(of.stream, subjects=(), allow_batches=False)
+        )
+        return roles, stream, of.duration_s, of.faults
+
+    assert meant(seen[0]) == meant(plan)
+
+
+def test_what_no_short_form_says_is_a_change_of_the_scenario_or_a_file() -> None:
+    knee = parsed(ready_scenarios()["soak"])
+    texts = texts_of(knee)
+    assert command_text(knee, texts | {"duration": "5m"}, ("soak", knee)) == (
+        "natstui bench soak --duration 5m"
+    )
+    assert "FILE" in command_text(knee, texts | {"replicas": "3"}, ("soak", knee))
+    assert "FILE" in command_text(knee, texts | {"duration": "5m"}, None)

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, get_args
 
 from natstui.bench.plan.check import check
+from natstui.bench.plan.more_flags import MORE, bucket_plan_stream
 from natstui.bench.plan.scenario import segments
 from natstui.errors import UsageError
 from natstui.model.bench.patterns import patterns_that, traits
@@ -64,6 +65,17 @@ def read_plan(pattern: Pattern, workers: int, stream: StreamPlan) -> BenchmarkPl
     """Return workers that get stored messages."""
     role = Role("readers", pattern, workers, total_msgs=_total(pattern))
     return _plan(f"{pattern} of {stream.name}", [role], stream)
+
+
+def bucket_plan(
+    pattern: Pattern, bucket: str | None, msgs: str | None, *, create: bool
+) -> BenchmarkPlan:
+    """Return workers that put or get values: a key for each message, unless told otherwise."""
+    name = bucket or "NATSTUI_BENCH"
+    total = _total(pattern) if msgs is None else max(parse_count(msgs), 1)
+    role = Role("keys", pattern, subject=f"$KV.{name}.key", subjects_count=total, total_msgs=total)
+    stream = bucket_plan_stream(name, create=create)
+    return _plan(f"{pattern} of {name}", [role], stream)
 
 
 def stream_plan(subject: str, *, pubs: int, subs: int, stream: StreamPlan) -> BenchmarkPlan:
@@ -186,4 +198,5 @@ _CHANGES: dict[str, Callable[[BenchmarkPlan, str], BenchmarkPlan]] = {
     "batch": lambda plan, value: _everybody(plan, "batch_msgs", parse_count(value)),
     "window": lambda plan, value: _everybody(plan, "window_msgs", parse_count(value)),
     "client": _client,
+    **MORE,
 }

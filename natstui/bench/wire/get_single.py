@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+
 from natstui.bench.job.job import Job
 from natstui.bench.wire.link import WireLink
 from natstui.bench.wire.one_in_flight import RoundTripper
@@ -38,12 +40,18 @@ class Getter(RoundTripper):
 
 
 class KvGetter(Getter):
-    """Gets the last value of one key after the other."""
+    """Gets the last value of one key after the other, or of keys by chance."""
+
+    def __init__(self, job: Job, link: WireLink) -> None:
+        super().__init__(job, link)
+        self._random = random.Random(job.orders.publisher_id)
 
     def body(self, number: int) -> bytes:
         """Return what to ask for."""
         role = self.job.orders.role
         subject = role.subject
+        if role.subjects_random:
+            number = self._random.randrange(role.subjects_count)
         if role.subjects_count > 1:
             width = len(str(role.subjects_count - 1))
             subject = f"{subject}.{number % role.subjects_count:0{width}}"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_json
+from natstui.cli.bench.more import kv, oldjs, service
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.cli.bench.versus import versus
 from natstui.errors import UsageError
@@ -53,8 +54,8 @@ def _existing(options: RunOptions) -> StreamPlan:
     return StreamPlan(name=name, create=False)
 
 
-def _publisher(mode: str, text: str) -> None:
-    @js_pub.command(mode, help=text)
+def _publisher(mode: str, text: str, name: str | None = None) -> None:
+    @js_pub.command(name or mode, help=text, hidden=name is not None)
     @click.argument("subject")
     @click.option("--create", is_flag=True, help="Make the stream that --stream names.")
     @click.option("--keep", is_flag=True, help="Leave the stream behind.")
@@ -91,12 +92,25 @@ def _reader(name: str, pattern: Pattern, text: str) -> None:
 _publisher("sync", "Publish and wait for each acknowledgement.")
 _publisher("async", "Publish with many messages in flight.")
 _publisher("atomic", "Publish in batches that are stored whole or not at all.")
+_publisher("atomic", "The same as atomic.", name="batch")
 _publisher("fast", "Publish in one flow-controlled batch.")
 _reader("consume", "js-consume", "Consume a stream by pulling continuously.")
 _reader("fetch", "js-fetch", "Consume a stream fetch by fetch.")
 _reader("ordered", "js-ordered", "Read a stream with ordered consumers.")
-_reader("get", "js-get", "Get stored messages one by one.")
+_reader("push", "js-push", "Consume a stream through a push consumer.")
 _reader("get-batch", "js-get-batch", "Get stored messages in batches.")
+
+
+@js.command("get")
+@click.argument("mode", type=click.Choice(["sync", "batch"]), default="sync")
+@run_options
+def get(*, mode: str, options: RunOptions, connection: Any) -> None:
+    """Get stored messages one by one; `get batch` is get-batch."""
+    from natstui.bench.plan.flags import read_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    pattern: Pattern = "js-get-batch" if mode == "batch" else "js-get"
+    run_benchmark(read_plan(pattern, 1, _existing(options)), connection, options)
 
 
 @js.command("pubsub")
@@ -281,5 +295,5 @@ def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-for _command in (js, compare_runs, runs, scenarios, show, versus):
+for _command in (js, kv, oldjs, service, compare_runs, runs, scenarios, show, versus):
     bench.add_command(_command)

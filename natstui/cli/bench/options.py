@@ -18,6 +18,34 @@ if TYPE_CHECKING:
 
 _CHANGING = ("msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage")
 _CHANGING_TOO = ("acks", "batch", "window")
+_SPREAD = "100000"
+"""Subjects of --multisubject where --multisubjectmax does not say how many."""
+
+_OF_NATS_BENCH = (
+    click.option("--clients", metavar="N", help="As --workers, of who sends where both are run."),
+    click.option("--throughput", metavar="N", help="As --rate."),
+    click.option("--sleep", metavar="TIME", help="Between two messages of a worker."),
+    click.option("-H", "--header", metavar="NAME:VALUE", multiple=True, help="Of each message."),
+    click.option("--payload", metavar="FILE", help="What to send."),
+    click.option("--multisubject", is_flag=True, help="Spread messages over subjects …"),
+    click.option("--multisubjectmax", metavar="N", help="… so many …"),
+    click.option("--multisubjectrandomize", is_flag=True, help="… by chance."),
+    click.option("--randomize", metavar="N", help="Of a bucket: keys below N, by chance."),
+    click.option("--dedup", is_flag=True, help="Send message ids."),
+    click.option("--dedupwindow", metavar="TIME", help="Of a stream made."),
+    click.option("--replicas", metavar="N", help="Of a stream made."),
+    click.option("--maxbytes", metavar="BYTES", help="Of a stream made."),
+    click.option("--history", metavar="N", help="Of a bucket made."),
+    click.option("--consumer", metavar="NAME", help="An existing durable consumer."),
+    click.option("--doubleack", is_flag=True, help="As --acks double."),
+    click.option("--filter", metavar="SUBJECT", hidden=True),
+    click.option("--purge", is_flag=True, hidden=True),
+    click.option("--persistasync", is_flag=True, hidden=True),
+    click.option("--max-outstanding-acks", metavar="N", help="Batches in flight, of pub fast."),
+    click.option("--csv", "csv_file", metavar="FILE", help="Write a row for each worker."),
+    click.option("--progress/--no-progress", default=True, help="The line while it runs."),
+)
+"""What `nats bench` has besides, by its words."""
 
 _FLAGS = (
     click.option("--msgs", metavar="N", help="Messages in all, as 1M."),
@@ -34,7 +62,7 @@ _FLAGS = (
     click.option("--window", metavar="N", help="Messages in flight without acknowledgement."),
     click.option(
         "--client",
-        "clients",
+        "kinds",
         type=click.Choice(["wire", "nats-py"]),
         multiple=True,
         help="Client; give it twice to run both in turns and compare them.",
@@ -53,6 +81,14 @@ _FLAGS = (
 )
 
 
+_NAMES = (
+    *_CHANGING, *_CHANGING_TOO, "clients", "throughput", "sleep", "header", "payload",
+    "multisubject", "multisubjectmax", "multisubjectrandomize", "randomize", "dedup",
+    "dedupwindow", "replicas", "maxbytes", "history", "consumer", "doubleack", "filter", "purge",
+    "persistasync", "max_outstanding_acks", "csv_file", "progress",
+)  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True)
 class RunOptions:
     """How to run a plan, and what to do with its result."""
@@ -69,6 +105,25 @@ class RunOptions:
     record: str | None
     """Name of the session, may be empty; None: nothing is recorded."""
     settings: Settings
+    csv_file: Path | None = None
+    """Where a row for each worker goes."""
+    progress: bool = True
+    """Show a line on stderr while it runs."""
+
+
+def _more(flags: dict[str, Any]) -> dict[str, str]:
+    """Return the flags of `nats bench` as changes of the plan, in the order of their table."""
+    from natstui.bench.plan.more_flags import MORE
+
+    if flags.pop("multisubject") or flags["multisubjectrandomize"]:
+        flags["multisubjectmax"] = flags["multisubjectmax"] or _SPREAD
+    flags["header"] = "\n".join(flags["header"])
+    given = {name: flags.pop(name.replace("-", "_")) for name in MORE}
+    return {
+        name: "" if value is True else str(value)
+        for name, value in given.items()
+        if value is True or value not in (None, "", False)
+    }
 
 
 def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -79,7 +134,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(
         *,
         settings: Settings,
-        clients: tuple[str, ...],
+        kinds: tuple[str, ...],
         repeat_count: int,
         checks: tuple[str, ...],
         as_json: bool,
@@ -87,17 +142,22 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         record: str | None,
         **others: Any,
     ) -> Any:
-        given = {name: others.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
+        flags = {name: others.pop(name) for name in _NAMES}
+        flags["rate"] = flags["rate"] or flags.pop("throughput")
+        given = {name: flags.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
+        csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
         changes = {name: value for name, value in given.items() if value is not None}
+        changes |= _more(flags)
         from natstui.bench.result.library import library_folder
 
         folder = library_folder(settings.benchmark.folder) if save else None
         options = RunOptions(
-            changes, clients, repeat_count, checks, as_json, folder, record, settings
-        )
+            changes, kinds, repeat_count, checks, as_json, folder, record, settings,
+            Path(csv_file) if csv_file else None, progress,
+        )  # fmt: skip
         return command(options=options, **others)
 
     decorated = with_options
-    for flag in reversed(_FLAGS):
+    for flag in reversed((*_FLAGS, *_OF_NATS_BENCH)):
         decorated = flag(decorated)
     return decorated

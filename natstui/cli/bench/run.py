@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import csv
 import signal
 import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -23,9 +25,9 @@ from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
 from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
-from natstui.errors import AssertionFailed, Interrupted, NatstuiError, Refused
+from natstui.errors import AssertionFailed, Interrupted, NatstuiError, Refused, UsageError
 from natstui.model.bench.plan import BenchmarkPlan
-from natstui.model.bench.result import BenchmarkResult
+from natstui.model.bench.result import BenchmarkResult, WorkerResult
 from natstui.model.records.benchmark import (
     BenchmarkLog,
     BenchmarkPhase,
@@ -43,10 +45,11 @@ if TYPE_CHECKING:
 class ProgressLine:
     """A sink that shows the progress on stderr."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, shows: bool = True) -> None:
+        """`shows`: rewrite a line on a terminal while it runs."""
         self.link: LinkChanged | None = None
         """The server it ran against."""
-        self._rewrites = sys.stderr.isatty()
+        self._rewrites = shows and sys.stderr.isatty()
         self._open = False
 
     def add(self, record: Record) -> None:
@@ -97,7 +100,7 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     checks = parse_checks((*plan.assertions, *options.checks))
     plan = overridden(plan, options.changes)
     variants = [overridden(plan, {"client": client}) for client in options.clients] or [plan]
-    line = ProgressLine()
+    line = ProgressLine(shows=options.progress)
     recording = _recording(connection, options, line)
     try:
         results, failure = _repeat(variants, connection, line, options.repeat_count, recording)
@@ -220,7 +223,36 @@ def _titled(plan: BenchmarkPlan) -> BenchmarkPlan:
     return replace(plan, title=f"{plan.title} ({plan.roles[0].client})")
 
 
+_COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "ended")
+
+
+def _write_csv(saved: list[library.SavedRun], path: Path) -> None:
+    """Write a row for each worker of each repetition. Raises UsageError."""
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            table = csv.writer(file)
+            table.writerow(("run", "repetition", *_COLUMNS))
+            for run in saved:
+                for number, result in enumerate(run.results, 1):
+                    table.writerows((run.name, number, *_cells(one)) for one in result.workers)
+    except OSError as error:
+        raise UsageError(f"{path} cannot be written: {error.strerror}") from error
+
+
+def _cells(worker: WorkerResult) -> tuple[object, ...]:
+    counts = worker.counts
+    sends = counts.sent_msgs >= counts.received_msgs
+    msgs = counts.sent_msgs if sends else counts.received_msgs
+    size_bytes = counts.sent_bytes if sends else counts.received_bytes
+    return (
+        worker.role, worker.worker_id, worker.pattern, msgs, size_bytes,
+        worker.rate_per_s, worker.cpu_ratio, worker.ended,
+    )  # fmt: skip
+
+
 def _print_results(saved: list[library.SavedRun], options: RunOptions) -> None:
+    if options.csv_file is not None:
+        _write_csv(saved, options.csv_file)
     if options.json and saved:
         texts = [clean_json(library.encode(run).decode()) for run in saved]
         click.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")

@@ -53,7 +53,7 @@ def _field(
 
 FIELDS = (
     _field("shape", "Pattern", "choice",
-           "Core messages, a service, a stream, requests over streams, stored messages, keys.",
+           "Core messages, a service, a stream, requests over streams, gets, keys.",
            choices=SHAPES),
     _field("publish", "Publish", "choice", "How messages go into the stream.",
            choices=_ways(SENDING, "stream")),

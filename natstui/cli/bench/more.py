@@ -1,0 +1,82 @@
+"""The forms of `nats bench` that are groups of their own: `kv`, `service`, and the old API."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from natstui.cli.bench.options import RunOptions, run_options
+from natstui.errors import UsageError
+
+if TYPE_CHECKING:
+    from natstui.model.bench.patterns import Pattern
+
+
+@click.group()
+def kv() -> None:
+    """Put values into a bucket, or get them."""
+
+
+def _bucket(name: str, pattern: Pattern, text: str) -> None:
+    @kv.command(name, help=text)
+    @click.option("--bucket", metavar="NAME", help="Without it one is made for the run.")
+    @run_options
+    def keys(*, bucket: str | None, options: RunOptions, connection: Any) -> None:
+        from natstui.bench.plan.flags import bucket_plan
+        from natstui.cli.bench.run import run_benchmark
+        from natstui.model.bench.patterns import traits
+
+        if bucket is None and traits(pattern).reads_stored:
+            raise UsageError("--bucket NAME says which bucket to read")
+        plan = bucket_plan(pattern, bucket, options.changes.get("msgs"), create=bucket is None)
+        run_benchmark(plan, connection, options)
+
+
+_bucket("put", "kv-put", "Put values; every message has a key of its own unless --randomize.")
+_bucket("get", "kv-get", "Get values that `kv put` left in a bucket.")
+
+
+@click.group()
+def service() -> None:
+    """Ask a service, or be one."""
+
+
+@service.command("request")
+@click.argument("subject")
+@run_options
+def ask(*, subject: str, options: RunOptions, connection: Any) -> None:
+    """Send requests that others answer."""
+    from natstui.bench.plan.flags import service_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(service_plan(subject, clients=1), connection, options)
+
+
+@service.command("serve")
+@click.argument("subject")
+@run_options
+def answer(*, subject: str, options: RunOptions, connection: Any) -> None:
+    """Answer requests of others, until --duration or Ctrl-C."""
+    from natstui.bench.plan.flags import service_plan
+    from natstui.cli.bench.run import run_benchmark
+
+    run_benchmark(service_plan(subject, servers=1), connection, options)
+
+
+_SAME = {"ordered": "js ordered", "push": "js push", "pull": "js fetch"}
+
+
+@click.command(
+    "oldjs",
+    hidden=True,
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.argument("words", nargs=-1, type=click.UNPROCESSED)
+def oldjs(*, words: tuple[str, ...]) -> None:
+    """Say what does the same: there is one API here."""
+    same = next((_SAME[word] for word in words if word in _SAME), "js consume")
+    raise UsageError(
+        "oldjs is the older API of the Go client, and the server sees no difference:"
+        f" say natstui bench {same} --stream NAME"
+    )

@@ -8,11 +8,11 @@ from click.testing import CliRunner
 
 from natstui.bench.plan.flags import overridden
 from natstui.bench.plan.scenario import find_scenario, read_scenario, ready_scenarios
-from natstui.model.bench.form.document import parsed, texts_of, with_texts, written
-from natstui.model.bench.form.fields import FIELDS, RECEIVING, SENDING, mistakes, slid
-from natstui.model.bench.form.preview import command_text, preview_lines
 from natstui.model.bench.patterns import patterns_that
 from natstui.model.bench.plan import BenchmarkPlan
+from natstui.tui.bench.setup.document import parsed, texts_of, with_texts, written
+from natstui.tui.bench.setup.fields import FIELDS, RECEIVING, SENDING, mistakes, slid
+from natstui.tui.bench.setup.preview import command_text, preview_lines
 
 FAN_OUT = parsed(ready_scenarios()["fanout"])
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import string
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -24,11 +25,13 @@ _SCALE = 2654435761
 _JSON_HEAD = b'{"stamp":"'
 
 
-def stamp_place(payload: Payload) -> StampPlace:
-    """Return where messages of this payload carry their stamp."""
+def stamp_place(orders: Orders) -> StampPlace:
+    """Return where messages of a role carry their stamp, and how it is read with our clock."""
+    payload = orders.role.payload
+    place = place_for(payload.size_bytes)
     if payload.kind == "json":
-        return StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
-    return place_for(payload.size_bytes)
+        place = StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
+    return replace(place, shift_ns=orders.clock_shift_ns) if place.length else place
 
 
 def payload_texts(payload: Payload) -> list[bytes]:
@@ -98,7 +101,7 @@ class Content:
         headers: tuple[tuple[Part, ...], ...] = (),
     ) -> None:
         role = orders.role
-        place = stamp_place(role.payload)
+        place = stamp_place(orders)
         texts = payload_texts(role.payload)
         frames = [
             Frame(subject_parts(orders), text, place, reply, (*headers, *header_parts(orders)))

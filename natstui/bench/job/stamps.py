@@ -1,8 +1,8 @@
 """The stamp in a message: when it was due, who sent it, which one it is, when it was sent.
 
-24 bytes, little-endian: due time in ns of CLOCK_MONOTONIC (8), publisher × 2⁴⁸ + sequence (8),
-time of sending (8). 16 bytes hold the first two; less hold no stamp, and such messages are only
-counted. In a text payload the stamp is 48 hexadecimal digits.
+24 bytes, little-endian: due time in ns of the run's CLOCK_MONOTONIC (8), publisher × 2⁴⁸ plus
+sequence (8), time of sending (8). 16 bytes hold the first two; less hold no stamp, and such
+messages are only counted. In a text payload the stamp is 48 hexadecimal digits.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class StampPlace:
     length: int
     """Bytes of the stamp proper: 24, 16 or 0."""
     as_hex: bool = False
+    shift_ns: int = 0
+    """What our clock lacks to that of the run, which stamps are written in."""
 
     @property
     def width(self) -> int:
@@ -50,7 +52,7 @@ NO_STAMP = StampPlace(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Stamps read from many messages, as columns."""
+    """Stamps read from many messages, as columns; times are those of our clock."""
 
     due_ns: Int64s
     publisher: Int64s
@@ -79,10 +81,10 @@ def write_stamps(
     if not words:
         return
     stamps = np.empty((len(payloads), words), np.int64)
-    stamps[:, 0] = due_ns
+    stamps[:, 0] = due_ns + place.shift_ns
     stamps[:, 1] = seqs + (publisher << _SEQ_BITS)
     if words == 3:
-        stamps[:, 2] = sent_ns
+        stamps[:, 2] = sent_ns + place.shift_ns
     raw = stamps.view(np.uint8)
     if place.as_hex:
         raw = _TO_HEX[raw].reshape(len(payloads), place.width)
@@ -99,8 +101,8 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     words: Int64s = np.ascontiguousarray(raw).view(np.int64)
     return Stamps(
-        due_ns=words[:, 0],
+        due_ns=words[:, 0] - place.shift_ns,
         publisher=words[:, 1] >> _SEQ_BITS,
         seq=words[:, 1] & _SEQ_MASK,
-        sent_ns=words[:, 2] if place.length == STAMP_BYTES else None,
+        sent_ns=words[:, 2] - place.shift_ns if place.length == STAMP_BYTES else None,
     )

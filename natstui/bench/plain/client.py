@@ -84,7 +84,7 @@ class PlainMessages:
     def __init__(self, job: Job) -> None:
         self._orders = job.orders
         role = job.orders.role
-        self._place = stamp_place(role.payload)
+        self._place = stamp_place(job.orders)
         self._texts = [bytearray(text) for text in payload_texts(role.payload)]
         self._logical = repeats(role.payload.duplicate_ratio)
         self._width = len(str(role.subjects_count - 1))
@@ -95,7 +95,9 @@ class PlainMessages:
         seq = int(self._logical(np.array([number]))[0])
         text = self._texts[which_size(number, self._texts)]
         identity = seq + (self._orders.publisher_id << 48)
-        stamp = struct.pack("<qqq", due_ns, identity, now_ns)[: self._place.length]
+        shift_ns = self._place.shift_ns
+        times = (due_ns + shift_ns, identity, now_ns + shift_ns)
+        stamp = struct.pack("<qqq", *times)[: self._place.length]
         stamp = stamp.hex().encode() if self._place.as_hex else stamp
         text[self._place.offset : self._place.offset + self._place.width] = stamp
         return self._subject(seq), bytes(text), self._headers(seq)

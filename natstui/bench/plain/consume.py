@@ -26,10 +26,8 @@ class PlainConsumer:
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
         self.role = job.orders.role
-        self._stamped = job.orders.stamped and stamp_place(self.role.payload).length > 0
-        self._inbox = PlainInbox(
-            job, link, stamp_place(self.role.payload) if self._stamped else NO_STAMP
-        )
+        self._stamped = job.orders.stamped and stamp_place(job.orders).length > 0
+        self._inbox = PlainInbox(job, link, stamp_place(job.orders) if self._stamped else NO_STAMP)
 
     async def begin(self) -> None:
         """Nothing to subscribe to yet."""

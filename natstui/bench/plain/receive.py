@@ -16,9 +16,8 @@ class Subscriber:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
-        role = job.orders.role
         self._inbox = PlainInbox(
-            job, link, stamp_place(role.payload) if job.orders.stamped else NO_STAMP
+            job, link, stamp_place(job.orders) if job.orders.stamped else NO_STAMP
         )
 
     async def begin(self) -> None:

@@ -10,7 +10,7 @@ from natstui.bench.result.library import SavedRun
 from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
 from natstui.clean import clean_line
 from natstui.model.bench.latency import SHOWN_PERCENTILES
-from natstui.model.bench.result import BenchmarkResult, WorkerResult
+from natstui.model.bench.result import ONE_MACHINE, BenchmarkResult, WorkerResult
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
 _PARTS = (*SHOWN_PERCENTILES, "max")
@@ -37,6 +37,8 @@ def _summary(run: SavedRun) -> Iterator[str]:
     yield f"  messages   {_messages(run)}"
     yield from _latencies(figures)
     yield f"  server     {_server(last)}"
+    if last.clock != ONE_MACHINE:
+        yield f"  clock      {clean_line(last.clock)}"
     for worker in last.workers:
         yield f"  worker     {_worker(worker)}"
     for note in dict.fromkeys(note for result in run.results for note in result.notes):

@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-
-import msgspec
 
 from natstui.bench.job import protocol
 from natstui.bench.job.protocol import Die, Done, Down, Failed, Go, Orders, Ready, Report, Up
-from natstui.children import own_program
+from natstui.bench.run.channels import Channel, Pipes
 from natstui.model.bench.counts import Counts
 
-_LINE_BYTES = 1 << 28
-"""What a worker has seen comes in one line."""
 _END_S = 4.0
 
 
@@ -23,7 +19,7 @@ class WorkerProcess:
     """One worker process, and what it said so far."""
 
     orders: Orders
-    process: asyncio.subprocess.Process
+    channel: Channel
     ready_ns: int = 0
     """When it was connected and subscribed; 0: it is not yet."""
     go_ns: int = 0
@@ -76,9 +72,8 @@ class WorkerProcess:
 
     def send(self, line: Down) -> None:
         """Send a line; one to a dead process is dropped."""
-        stdin = self.process.stdin
-        if stdin is not None and not stdin.is_closing() and not self.gone:
-            stdin.write(protocol.encode(line))
+        if not self.gone:
+            self.channel.send(line)
 
     def kill(self) -> None:
         """Let it die as in a crash, but not before its last report."""
@@ -86,6 +81,8 @@ class WorkerProcess:
         self.send(Die())
 
 
+Place = Callable[[Orders], Awaitable[Channel]]
+"""Starts a worker somewhere."""
 Heard = Callable[[WorkerProcess, Up | None], None]
 """Called for every line of a worker, and with None when its process has ended."""
 
@@ -95,21 +92,15 @@ class WorkerPool:
 
     def __init__(self, on_heard: Heard) -> None:
         self.members: list[WorkerProcess] = []
+        self.place: Place = Pipes.start
+        """Where the next worker is started: here, unless machines have joined."""
         self._on_heard = on_heard
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, orders: Orders) -> WorkerProcess:
         """Start a worker and give it its orders."""
-        process = await asyncio.create_subprocess_exec(
-            *own_program("natstui.bench.worker.process"),
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-            limit=_LINE_BYTES,
-        )
-        member = WorkerProcess(orders, process)
+        member = WorkerProcess(orders, await self.place(orders))
         self.members.append(member)
-        member.send(orders)
         task = asyncio.create_task(self._hear(member))
         self._tasks.add(task)
         task.add_done_callback(lambda ended: self._heard(member, ended))
@@ -120,8 +111,8 @@ class WorkerPool:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            if member.process.returncode is None:
-                member.process.kill()
+            if not member.channel.is_over:
+                member.channel.kill()
             text = f"worker {member.name} was not understood: {error!r}"
             member.failed, member.done, member.gone = (
                 Failed(sentence=text, exit_code=1),
@@ -142,33 +133,20 @@ class WorkerPool:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_END_S)
         for member in self.members:
-            if member.process.returncode is None:
-                member.process.kill()
+            if not member.channel.is_over:
+                member.channel.kill()
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _hear(self, member: WorkerProcess) -> None:
         """Read everything a worker says until it ends."""
-        stdout, stderr = member.process.stdout, member.process.stderr
-        assert stdout is not None
-        assert stderr is not None
-        complaints = asyncio.create_task(stderr.read())
-        while line := await stdout.readline():
-            try:
-                said = protocol.decode_up(line)
-            except msgspec.DecodeError:
-                # Half a line: it was killed while it wrote.
-                break
+        async for said in member.channel.heard():
             _remember(member, said)
             self._on_heard(member, said)
-        text = (await complaints).decode("utf-8", "replace").strip()
-        await member.process.wait()
-        if member.process.stdin is not None:
-            member.process.stdin.close()
+        how = await member.channel.how()
         member.gone = True
         if member.done is None and member.failed is None:
-            last = text.splitlines()[-1] if text else f"exit code {member.process.returncode}"
-            member.failed = Failed(sentence=f"worker {member.name} ended: {last}", exit_code=1)
+            member.failed = Failed(sentence=f"worker {member.name} ended: {how}", exit_code=1)
         self._on_heard(member, None)
 
 

@@ -48,7 +48,7 @@ class Consumer:
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
         self.role = job.orders.role
-        self._place = stamp_place(self.role.payload) if job.orders.stamped else NO_STAMP
+        self._place = stamp_place(job.orders) if job.orders.stamped else NO_STAMP
         self._confirm_inbox = link.nc.new_inbox().encode()
         self._confirms = 0
         self._thinking: asyncio.Queue[Deliveries] = asyncio.Queue()

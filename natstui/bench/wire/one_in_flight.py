@@ -36,7 +36,7 @@ class SingleFrame:
 
     def __init__(self, orders: Orders, inbox: bytes) -> None:
         role = orders.role
-        self._place = stamp_place(role.payload)
+        self._place = stamp_place(orders)
         reply = (inbox + b".", ("reply", SEQ_DIGITS))
         frames = [
             Template(
@@ -57,7 +57,9 @@ class SingleFrame:
         seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
         place = self._place
         if place.length:
-            stamp = _STAMP.pack(due_ns, self._identity + seq, now_ns)[: place.length]
+            shift_ns = place.shift_ns
+            times = (due_ns + shift_ns, self._identity + seq, now_ns + shift_ns)
+            stamp = _STAMP.pack(*times)[: place.length]
             start = payload.start + place.offset
             frame[start : start + place.width] = stamp.hex().encode() if place.as_hex else stamp
         for name, where in fields.items():

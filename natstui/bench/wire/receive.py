@@ -16,8 +16,7 @@ class Subscriber:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
-        role = job.orders.role
-        self._place = stamp_place(role.payload) if job.orders.stamped else NO_STAMP
+        self._place = stamp_place(job.orders) if job.orders.stamped else NO_STAMP
 
     async def begin(self) -> None:
         """Subscribe."""

@@ -28,7 +28,6 @@ from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream, re
 from natstui.bench.wire.pull import Puller
 from natstui.errors import NatstuiError, Refused
 
-_PLACE = StampPlace(0, STAMP_BYTES)
 _RESPONSE = struct.Struct("<qqqq")
 """The stamp of the request, and when the response was written."""
 _ASKER_DIGITS = 6
@@ -43,6 +42,7 @@ class _ResponseReader(OrderedReceiver):
         second = msgspec.structs.replace(orders, stream=orders.responses, first_seq=1)
         subject = f"{orders.response_subject}.{orders.publisher_id:0{_ASKER_DIGITS}}"
         super().__init__(replace(job, orders=second), link, subject)
+        self._place = StampPlace(0, STAMP_BYTES, shift_ns=orders.clock_shift_ns)
         self.came_ns = 0
         """When the last response came."""
 
@@ -54,13 +54,13 @@ class _ResponseReader(OrderedReceiver):
     def take(self, run: Run, now_ns: int) -> Deliveries:
         """Count and time responses: the whole way, and the second leg."""
         tally, payloads = self.job.tally, run.payloads
-        stamps = read_stamps(payloads, _PLACE)
+        stamps = read_stamps(payloads, self._place)
         assert stamps is not None
         answered: Int64s = np.ascontiguousarray(payloads[:, STAMP_BYTES : _RESPONSE.size]).view(
             np.int64
         )
         steady = tally.timed("rtt", stamps.due_ns, stamps.sent_ns, now_ns)
-        tally.response_latency(answered[:, 0], now_ns, stamps.due_ns)
+        tally.response_latency(answered[:, 0] - self._place.shift_ns, now_ns, stamps.due_ns)
         tally.replied(len(run), payloads.size, steady, now_ns)
         fresh, _ = tally.seen.add(stamps.publisher, stamps.seq)
         tally.add("duplicate_msgs", len(run) - fresh)
@@ -139,11 +139,13 @@ class Responder(Puller):
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
         """Store the responses; the acknowledgements of their requests follow."""
-        now_ns, frames = time.monotonic_ns(), []
+        now_ns, frames, shift_ns = time.monotonic_ns(), [], self._place.shift_ns
         for row in deliveries.replies:
             reply = row.tobytes()
             stamp = self._requests.pop(reply)
-            payload = _RESPONSE.pack(*stamp, now_ns) + self._filler
+            due_ns, identity, sent_ns = stamp
+            times = (due_ns + shift_ns, identity, sent_ns + shift_ns, now_ns + shift_ns)
+            payload = _RESPONSE.pack(*times) + self._filler
             asker = b"%s.%0*d" % (self._subject, _ASKER_DIGITS, stamp[1] >> 48)
             number = self._next_number
             self._next_number += 1

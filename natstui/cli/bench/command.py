@@ -13,6 +13,7 @@ from natstui.clean import clean_json
 from natstui.cli.bench.more import kv, oldjs, service
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.cli.bench.versus import versus
+from natstui.cli.bench.worker import worker
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -295,5 +296,5 @@ def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-for _command in (js, kv, oldjs, service, compare_runs, runs, scenarios, show, versus):
+for _command in (js, kv, oldjs, service, compare_runs, runs, scenarios, show, versus, worker):
     bench.add_command(_command)

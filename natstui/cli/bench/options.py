@@ -67,6 +67,13 @@ _FLAGS = (
         multiple=True,
         help="Client; give it twice to run both in turns and compare them.",
     ),
+    click.option(
+        "--machines",
+        "machines_count",
+        type=click.IntRange(0, 1000),
+        default=0,
+        help="Let so many machines work that joined: natstui bench worker --join URL.",
+    ),
     click.option("--repeat", "repeat_count", type=click.IntRange(1, 100), default=1),
     click.option("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
     click.option("--json", "as_json", is_flag=True, help="One result object on stdout."),
@@ -86,6 +93,7 @@ _NAMES = (
     "multisubject", "multisubjectmax", "multisubjectrandomize", "randomize", "dedup",
     "dedupwindow", "replicas", "maxbytes", "history", "consumer", "doubleack", "filter", "purge",
     "persistasync", "max_outstanding_acks", "csv_file", "progress",
+    "repeat_count", "machines_count",
 )  # fmt: skip
 
 
@@ -109,6 +117,8 @@ class RunOptions:
     """Where a row for each worker goes."""
     progress: bool = True
     """Show a line on stderr while it runs."""
+    machines_count: int = 0
+    """Machines that joined and do the work; 0: this one does."""
 
 
 def _more(flags: dict[str, Any]) -> dict[str, str]:
@@ -135,7 +145,6 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         *,
         settings: Settings,
         kinds: tuple[str, ...],
-        repeat_count: int,
         checks: tuple[str, ...],
         as_json: bool,
         save: bool,
@@ -146,6 +155,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         flags["rate"] = flags["rate"] or flags.pop("throughput")
         given = {name: flags.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
         csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
+        repeat_count, machines_count = flags.pop("repeat_count"), flags.pop("machines_count")
         changes = {name: value for name, value in given.items() if value is not None}
         changes |= _more(flags)
         from natstui.bench.result.library import library_folder
@@ -153,7 +163,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         folder = library_folder(settings.benchmark.folder) if save else None
         options = RunOptions(
             changes, kinds, repeat_count, checks, as_json, folder, record, settings,
-            Path(csv_file) if csv_file else None, progress,
+            Path(csv_file) if csv_file else None, progress, machines_count,
         )  # fmt: skip
         return command(options=options, **others)
 

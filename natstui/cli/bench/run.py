@@ -103,7 +103,7 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     line = ProgressLine(shows=options.progress)
     recording = _recording(connection, options, line)
     try:
-        results, failure = _repeat(variants, connection, line, options.repeat_count, recording)
+        results, failure = _repeat(variants, connection, line, options, recording)
         saved = _save(variants, results, line, options, cut_short=failure is not None)
         if recording is not None:
             recording.feed.add(_summed(saved, failure))
@@ -144,15 +144,15 @@ def _repeat(
     variants: list[BenchmarkPlan],
     connection: Connection,
     line: ProgressLine,
-    repeat_count: int,
+    options: RunOptions,
     recording: RecordedRuns | None,
 ) -> tuple[list[list[BenchmarkResult]], NatstuiError | None]:
     """Run every variant in turns, until all is done or one ends before its time."""
     results: list[list[BenchmarkResult]] = [[] for _ in variants]
     failure = None
-    for _ in range(repeat_count):
+    for _ in range(options.repeat_count):
         for number, variant in enumerate(variants):
-            result, failure = _once(variant, connection, line, recording)
+            result, failure = _once(variant, connection, line, options, recording)
             if result is not None:
                 results[number].append(result)
             if failure is not None:
@@ -164,6 +164,7 @@ def _once(
     plan: BenchmarkPlan,
     connection: Connection,
     line: ProgressLine,
+    options: RunOptions,
     recording: RecordedRuns | None,
 ) -> tuple[BenchmarkResult | None, NatstuiError | None]:
     """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
@@ -172,7 +173,8 @@ def _once(
     """
 
     async def run() -> tuple[BenchmarkResult | None, NatstuiError | None]:
-        benchmark = Benchmark(plan, connection, recording.feed if recording else line)
+        sink = recording.feed if recording else line
+        benchmark = Benchmark(plan, connection, sink, options.machines_count)
         loop, came = asyncio.get_running_loop(), list[int]()
 
         def stop(number: int) -> None:

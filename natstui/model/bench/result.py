@@ -7,6 +7,8 @@ from typing import Literal
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.values import dataclass
 
+ONE_MACHINE = "CLOCK_MONOTONIC of one machine"
+"""What latencies stand on where no other machine joined."""
 EndedHow = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 
@@ -112,7 +114,7 @@ class BenchmarkResult:
     workers: tuple[WorkerResult, ...]
     server_cpu_ratio: float | None = None
     """Of one core, from GO to the last message; above 1 the server used several."""
-    clock: str = "CLOCK_MONOTONIC of one machine"
+    clock: str = ONE_MACHINE
     """What the latencies between processes stand on."""
     server_cpu_unknown: str | None = None
     """Why `server_cpu_ratio` is None: it is elsewhere, or not to be seen."""

@@ -12,10 +12,10 @@ from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Static
 
-from natstui.model.bench.form.document import Document, parsed, texts_of, with_texts, written
-from natstui.model.bench.form.fields import FIELDS, is_shown, mistakes, slid
-from natstui.model.bench.form.preview import command_text, preview_lines
 from natstui.tui.bench.scenarios import ScenariosScreen
+from natstui.tui.bench.setup.document import Document, parsed, texts_of, with_texts, written
+from natstui.tui.bench.setup.fields import FIELDS, is_shown, mistakes, slid
+from natstui.tui.bench.setup.preview import command_text, preview_lines
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import RunScenario
 from natstui.tui.kit.fields import FieldRow

@@ -11,7 +11,8 @@ from collections.abc import Mapping
 from copy import deepcopy
 from typing import Any
 
-from natstui.model.bench.form.fields import (
+from natstui.model.bench.patterns import Pattern, patterns_that
+from natstui.tui.bench.setup.fields import (
     RECEIVING,
     SENDING,
     SHAPES,
@@ -22,7 +23,6 @@ from natstui.model.bench.form.fields import (
     rate_value,
     rate_words,
 )
-from natstui.model.bench.patterns import Pattern, patterns_that
 from natstui.units import parse_count
 
 Document = dict[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from natstui.model.assets.meaning.store_size import stored_bytes
-from natstui.model.bench.form.document import Document, texts_of, with_texts
-from natstui.model.bench.form.fields import Texts, is_shown, rate_value
+from natstui.tui.bench.setup.document import Document, texts_of, with_texts
+from natstui.tui.bench.setup.fields import Texts, is_shown, rate_value
 from natstui.units import (
     bytes_text,
     count_text,

@@ -68,7 +68,14 @@ TOPICS: dict[str, dict[str, Listed]] = {
             "natstui.cli.servers.balance:balance",
             "Let every server lead as many streams and consumers as the others",
         ),
-        "meta": Listed("natstui.cli.servers.meta:meta", "Change who leads the meta group."),
+        "meta": Listed(
+            "natstui.cli.servers.meta:meta",
+            "Change who leads the meta group, and who belongs to it.",
+        ),
+        "kick": Listed(
+            "natstui.cli.clients.kick:kick",
+            "Close the connection NUMBER of SERVER, its name or id",
+        ),
         "journal": Listed(
             "natstui.cli.manage.journal:journal", "Show every change made from here"
         ),

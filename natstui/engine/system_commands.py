@@ -5,15 +5,21 @@ from __future__ import annotations
 from typing import assert_never
 
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import read_connection, read_connections
+from natstui.jetstream.system.kicking import kick
+from natstui.jetstream.system.meta import remove_server
 from natstui.jetstream.system.servers import read_servers
 from natstui.jetstream.system.source import System
 from natstui.model.clients.connection import busiest
 from natstui.model.records.system import (
+    KickConnection,
     ReadConnection,
     ReadConnections,
     ReadServers,
+    RemoveServer,
     SystemCommand,
 )
 
@@ -46,8 +52,15 @@ class SystemCommands:
                 return "the connection", await read_connection(client, Servers(client), *place)
             case ReadServers():
                 return "the servers", await read_servers(servers, system)
+            case KickConnection():
+                return await kick(await self._writer(system), client, command), None
+            case RemoveServer():
+                return await remove_server(await self._writer(system), system, command), None
             case _:
                 assert_never(command)
+
+    async def _writer(self, system: System) -> Writer:
+        return Writer(await system.client(), Journal())
 
     async def close(self) -> None:
         """End what was opened beside the connection."""

@@ -43,6 +43,12 @@ def test_every_change_is_said_as_a_nats_command() -> None:
     reset = entry("reset_consumer", {"seq": 9})
     assert entry_command(reset) == "nats consumer reset S C --sequence=9 --force"
     assert entry_command(entry("delete_message", {"seq": 7})) == "nats stream rmm S 7 --force"
+    peer = entry("remove_peer_stream", {"peer": "n2"})
+    assert entry_command(peer) == "nats stream cluster peer-remove S n2 --force"
+    kicked = entry("kick_connection", {"connection_id": 7, "server_id": "NID"}, stream="web")
+    assert entry_command(kicked) == "nats server request kick 7 NID"
+    removed = entry("remove_server", {"peer": "n3"}, stream="n3")
+    assert entry_command(removed) == "nats server cluster peer-remove n3 --force"
     unpin = entry("unpin_consumer", {"group": "A"})
     assert entry_command(unpin) == "nats consumer unpin S C A --force"
 

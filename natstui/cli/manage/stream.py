@@ -25,6 +25,7 @@ from natstui.cli.manage.options import (
     file_options,
     given_subject,
 )
+from natstui.cli.manage.replicas import move, peer_remove, scale
 from natstui.cli.manage.shaping import copy, gaps, seal
 from natstui.cli.manage.switches import WithSwitches
 from natstui.cli.manage.viewing import subjects, view
@@ -275,7 +276,7 @@ def stream() -> None:
 
 
 for _command in (
-    add, copy, edit, find_streams, gaps, get, info, ls, publishers, purge, report_streams, rm,
-    rmm, seal, step_down, stream_backup, stream_restore, subjects, view,
+    add, copy, edit, find_streams, gaps, get, info, ls, move, peer_remove, publishers, purge,
+    report_streams, rm, rmm, scale, seal, step_down, stream_backup, stream_restore, subjects, view,
 ):  # fmt: skip
     stream.add_command(_command)

@@ -14,13 +14,15 @@ from natstui.cli.options import connection_options
 from natstui.config import Connection
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.system.meta import Stepping, read_meta, step_down_meta
+from natstui.jetstream.system.meta import Stepping, read_meta, remove_server, step_down_meta
 from natstui.jetstream.system.source import System
+from natstui.model.records.system import RemoveServer
+from natstui.model.servers.words import removal_question
 
 
 @click.group()
 def meta() -> None:
-    """Change who leads the meta group."""
+    """Change who leads the meta group, and who belongs to it."""
 
 
 @meta.command("step-down")
@@ -53,5 +55,33 @@ async def _step_down(connection: Connection, preferred: str | None, words: dict[
             )  # fmt: skip
         writer = Writer(await system.client(), Journal())
         return await step_down_meta(writer, system, Stepping(found, preferred, confirmed))
+    finally:
+        await system.close()
+
+
+@meta.command("peer-remove")
+@click.argument("node", metavar="SERVER")
+@change_flags
+@connection_options
+def peer_remove(connection: Connection, node: str, **words: Any) -> None:
+    """Take SERVER, which is gone for good, out of the meta group; only the system account may.
+
+    What had a copy there gets another one elsewhere, as far as there are servers. One that
+    answers is not removed. SERVER may come back only with an empty store.
+    """
+    refuse_read_only(connection, words["read_only"])
+    click.echo(clean_line(asyncio.run(_peer_remove(connection, node, words))))
+
+
+async def _peer_remove(connection: Connection, server: str, words: dict[str, Any]) -> str:
+    system = System(connection)
+    try:
+        await system.client()
+        question = clean_line(removal_question(await read_meta(system), server))
+        confirmed = await asyncio.to_thread(
+            confirmation, connection, server, question, yes=words["yes"], confirm=words["confirm"]
+        )
+        writer = Writer(await system.client(), Journal())
+        return await remove_server(writer, system, RemoveServer(0, server, confirmed))
     finally:
         await system.close()

@@ -24,6 +24,7 @@ from natstui.jetstream.managing.configure import (
     read_config,
     target_with_loss,
 )
+from natstui.jetstream.managing.replicas import remove_peer_stream
 from natstui.model.assets.differences import AssetKind, differences
 from natstui.model.assets.fields import SERVER_OF_LEVEL
 from natstui.model.assets.loss import NOTHING
@@ -243,6 +244,7 @@ _FINAL: dict[Action, Callable[[Writer, Change], Awaitable[Changed]]] = {
     "reset_consumer": reset_consumer,
     "unpin_consumer": unpin_consumer,
     "step_down_consumer": step_down_consumer,
+    "remove_peer_stream": remove_peer_stream,
 }
 
 

@@ -6,7 +6,7 @@ import json
 import time
 from typing import Any
 
-from natstui.errors import NotFound, PermissionDenied
+from natstui.errors import NotFound, PermissionDenied, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, Config
@@ -23,7 +23,7 @@ from natstui.model.assets.loss import (
     thins,
 )
 from natstui.model.records.managing import Change
-from natstui.units import count_text, counted
+from natstui.units import bytes_text, count_text, counted
 
 _MOST_SUBJECTS = 50_000
 
@@ -50,6 +50,8 @@ async def loss_of(client: Client, change: Change, asset: Asset) -> Loss:
             return await _one_message(client, change.stream, asked.get("seq"))
         case "delete_consumer":
             return await _consumer(client, change, asset)
+        case "remove_peer_stream":
+            return _copy_of_it(change.stream, asset, str(asked.get("peer") or ""))
         case "reset_consumer":
             return Loss((_forgotten(change.consumer or "", asset),))
         case _:
@@ -63,6 +65,40 @@ def _all_of_it(asset: Asset) -> Loss:
     if state["consumer_count"]:
         lines.append(f"{counted(state['consumer_count'], 'consumer')} with it")
     return Loss(tuple(lines), held.held_msgs)
+
+
+def members_of(asset: Asset) -> list[str]:
+    """Return the servers that have a copy of a stream, its leader first."""
+    cluster = asset.info.get("cluster") or {}
+    leader = cluster.get("leader")
+    peers = [str(one["name"]) for one in cluster.get("replicas") or ()]
+    return [*([str(leader)] if leader else []), *(one for one in peers if one != leader)]
+
+
+def _copy_of_it(stream: str, asset: Asset, peer: str) -> Loss:
+    """Return the risk of giving up one copy, in words: no message goes while others have it.
+
+    Raises UsageError for a server without a copy, and for the only copy.
+    """
+    state, members = asset.info["state"], members_of(asset)
+    if peer not in members:
+        named = ", ".join(members) or "no server that tells its name"
+        raise UsageError(f"{peer or 'no server'} has no copy of {stream}: it is on {named}")
+    if len(members) < 2:
+        raise UsageError(
+            f"{peer} has the only copy of {stream}: all messages would be lost; scale it first, "
+            "or move it"
+        )
+    held = f"{counted(state['messages'], 'message')}, {bytes_text(state['bytes'])}"
+    lines = [f"the copy on {peer} ({held}) is given up"]
+    if members[0] == peer:
+        lines.append(f"{peer} leads it: publishers wait until another one does")
+    left = len(members) - 1
+    lines.append(
+        f"until another server has copied all of it, there {'is' if left == 1 else 'are'} "
+        f"{counted(left, 'copy')}"
+    )
+    return Loss(tuple(lines))
 
 
 async def _one_message(client: Client, stream: str, seq: object) -> Loss:

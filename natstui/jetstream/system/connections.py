@@ -126,6 +126,30 @@ async def read_connection(
     return replace(seen, rows=())
 
 
+async def read_connection_there(
+    servers: Servers, server_id: str, connection_id: int
+) -> ClientConnection | None:
+    """Return one connection of any account, as the system account sees it; None: forgotten.
+
+    Raises RequestFailed when its server does not answer, and the other request errors.
+    """
+    subject = f"$SYS.REQ.SERVER.{server_id}.CONNZ"
+    for state in (_OPEN, _CLOSED):
+        body = {"cid": connection_id, "state": state, "auth": True}
+        try:
+            answers = await servers.ask(subject, body)
+        except RequestFailed as error:
+            if error.code != 503:
+                raise
+            raise RequestFailed(f"server {server_id} does not answer", code=503) from error
+        for answer in answers:
+            page = read(subject, answer.data, _Page)
+            with reading(subject):
+                for row in page.connections or ():
+                    return _row(answer, page, row)
+    return None
+
+
 def _busiest_subscriptions(one: ClientConnection) -> ClientConnection:
     by_use = sorted(one.listening, key=lambda it: -it.delivered_msgs)
     return replace(one, listening=tuple(by_use[:_MOST_SUBSCRIPTIONS]))

@@ -1,4 +1,4 @@
-"""Letting another server lead the meta group; only the system account may."""
+"""Who leads the meta group, and who belongs to it; only the system account may change that."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
-from natstui.errors import RequestFailed
+from natstui.errors import Refused, RequestFailed
 from natstui.jetstream.connection.writer import JournalDraft, Writer
+from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.servers import read_metas
 from natstui.jetstream.system.source import System
+from natstui.model.records.system import RemoveServer
 from natstui.model.servers.server import Meta
+from natstui.model.servers.words import cluster_text, removal_loss
 
 _LEADS_WITHIN_S = 15.0
 _LOOKED_AGAIN_S = 0.2
@@ -68,3 +71,37 @@ async def _led_after(system: System, before: str | None) -> str | None:
         if now not in (None, before) or monotonic() > end:
             return now
         await asyncio.sleep(_LOOKED_AGAIN_S)
+
+
+async def remove_server(writer: Writer, system: System, asked: RemoveServer) -> str:
+    """Take a server that is gone out of the meta group, and wait until it is out.
+
+    Raises Refused for one that still answers or is not in the group, and the request errors.
+    """
+    meta, servers = await read_meta(system), Servers(writer.client)
+    answering = {one.name for one in await servers.ask("$SYS.REQ.SERVER.PING.STATSZ", {})}
+    if asked.server in answering:
+        raise Refused(
+            f"{asked.server} answers: stop it first; a server that runs is emptied and moved away "
+            "from, not removed"
+        )
+    if meta.peer(asked.server) is None:
+        members = ", ".join(one.name for one in meta.peers) or "none but the leader"
+        raise Refused(f"{asked.server} is no member of {cluster_text(meta)}: there are {members}")
+
+    async def ask() -> dict[str, Any]:
+        reply: dict[str, Any] = json.loads(
+            await writer.client.request("SERVER.REMOVE", {"peer": asked.server})
+        )
+        return reply
+
+    draft = JournalDraft("remove_server", asked.server, None, {"peer": asked.server})
+    loses = removal_loss(meta, asked.server)
+    confirmed = asked.server, asked.confirmed
+    await writer.send(draft, confirmed, ask, lambda reply: reply, loses=loses)
+    end = monotonic() + _LEADS_WITHIN_S
+    while any(one.peer(asked.server) is not None for one in await read_metas(system)):
+        if monotonic() > end:
+            return f"{asked.server} is being removed, and is still listed as a member"
+        await asyncio.sleep(_LOOKED_AGAIN_S)
+    return f"{asked.server} is no member of {cluster_text(meta)} any more"

@@ -73,6 +73,11 @@ class ClientConnection:
         return self.server_id, self.connection_id
 
     @property
+    def called(self) -> str:
+        """Return what people call it: its own name, else where it comes from."""
+        return self.name or self.address
+
+    @property
     def library(self) -> str | None:
         """Return language and version, as `go 1.48.0`."""
         return " ".join(word for word in (self.language, self.version) if word) or None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from natstui.model.clients.connection import Connections
+from natstui.model.clients.connection import ClientConnection, Connections
 from natstui.units import counted
 
 _NAMED_COUNT = 12
@@ -24,3 +24,20 @@ def summary(seen: Connections, *, closed: bool) -> str:
     if seen.silent:
         text += f"; not complete, no further answer from {', '.join(seen.silent)}"
     return text
+
+
+def kick_loss(one: ClientConnection) -> str:
+    """Return what becomes of a client that is kicked."""
+    ends = counted(one.subscriptions_count, "subscription")
+    return (
+        f"its {ends} end, messages it has not acknowledged are delivered again, and a client that "
+        "reconnects comes back by itself"
+    )
+
+
+def kick_question(one: ClientConnection) -> str:
+    """Return what is asked before a connection is closed: which one, and what becomes of it."""
+    known = (one.user, one.address, one.library)
+    who = ", ".join(word for word in known if word and word != one.called)
+    named = f"{one.called} ({who})" if who else one.called
+    return f"this will kick {named} from {one.server_name}: {kick_loss(one)}"

@@ -48,6 +48,10 @@ _PREFERRED = Field(
     "preferred", "To server", "text", "", "Who shall lead; empty lets the others elect somebody.",
     flag="preferred",
 )  # fmt: skip
+_PEER = Field(
+    "peer", "Server", "text", "", "Whose copy is given up; another server takes its place.",
+    flag="peer",
+)  # fmt: skip
 _GROUP = Field("group", "Group", "text", "", "The priority group to unpin.")
 
 CATALOGUE: Mapping[JournalAction, ActionTraits] = {
@@ -65,7 +69,7 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "STREAM.UPDATE.*",
         "sometimes",
         "stream edit",
-        ("stream seal", "object seal"),
+        ("stream seal", "stream scale", "stream move", "object seal"),
     ),
     "delete_stream": ActionTraits(
         "delete",
@@ -99,6 +103,14 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "stream step-down",
         ("balance",),
         arguments=(_PREFERRED,),
+    ),
+    "remove_peer_stream": ActionTraits(
+        "remove peer",
+        "give up the copy on one server, and have another one make a new one",
+        "STREAM.PEER.REMOVE.*",
+        "always",
+        "stream peer-remove",
+        arguments=(_PEER,),
     ),
     "restore_stream": ActionTraits(
         "restore",
@@ -178,6 +190,16 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         "meta step-down",
         arguments=(_PREFERRED,),
     ),
+    "kick_connection": ActionTraits(
+        "kick", "close the connection of a client, which may come back", "", "always", "kick"
+    ),
+    "remove_server": ActionTraits(
+        "remove server",
+        "take a server that is gone for good out of the meta group",
+        "SERVER.REMOVE",
+        "always",
+        "meta peer-remove",
+    ),
     "publish": ActionTraits(
         "publish",
         "store a message, or roll up those before it",
@@ -209,6 +231,8 @@ def change_text(action: JournalAction, stream: str, consumer: str | None) -> str
     if what in ("key", "object"):
         bucket = stream.removeprefix(KV if what == "key" else OBJECTS)
         return f"{verb} {what} {consumer} of {bucket}"
+    if action == "remove_peer_stream":
+        return f"remove a peer of stream {stream}"
     if action.startswith("step_down"):
         verb, what = "step down", action.removeprefix("step_down_")
     return f"{verb} {what} {f'{consumer} on {stream}' if consumer else stream}"

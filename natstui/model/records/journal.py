@@ -286,6 +286,17 @@ def _step_down(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
     return ["server" if kind == "meta" else kind, "cluster", "step-down", *names, *flags]
 
 
+def _system_words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
+    """Return the words of what is done to servers and their connections."""
+    if entry.action == "kick_connection":
+        number = str(number_at(request, "connection_id"))
+        return ["server", "request", "kick", number, text_at(request, "server_id")]
+    remove = ["cluster", "peer-remove"]
+    if entry.action == "remove_server":
+        return ["server", *remove, entry.stream, "--force"]
+    return ["stream", *remove, entry.stream, text_at(request, "peer"), "--force"]
+
+
 def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
     stream, consumer = entry.stream, entry.consumer or ""
     match entry.action:
@@ -297,6 +308,8 @@ def _words(entry: JournalEntry, request: Mapping[str, object]) -> list[str]:
             return ["stream", "rmm", stream, str(number_at(request, "seq")), "--force"]
         case "step_down_stream" | "step_down_consumer" | "step_down_meta":
             return _step_down(entry, request)
+        case "remove_peer_stream" | "remove_server" | "kick_connection":
+            return _system_words(entry, request)
         case "delete_consumer":
             return ["consumer", "rm", stream, consumer, "--force"]
         case "pause_consumer":

@@ -28,13 +28,15 @@ Action = Literal[
     "create_stream", "edit_stream", "delete_stream", "purge_stream", "delete_message",
     "step_down_stream", "create_consumer", "edit_consumer", "delete_consumer", "pause_consumer",
     "resume_consumer", "reset_consumer", "unpin_consumer", "step_down_consumer",
+    "remove_peer_stream",
 ]  # fmt: skip
 
 SilenceAction = Literal["silence", "lift_silence"]
 """Noted here, and nothing is sent to the server."""
 JournalAction = Literal[
     Action, KeyAction, ObjectAction, SilenceAction,
-    "restore_stream", "step_down_meta", "publish", "request", "reply", "pull", "answer",
+    "restore_stream", "step_down_meta", "kick_connection", "remove_server",
+    "publish", "request", "reply", "pull", "answer",
 ]  # fmt: skip
 """What the journal keeps: changes, messages sent and answered, and findings silenced."""
 

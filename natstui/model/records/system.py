@@ -32,4 +32,27 @@ class ReadServers:
     command_id: int
 
 
-SystemCommand = ReadConnections | ReadConnection | ReadServers
+@dataclass(frozen=True, slots=True)
+class KickConnection:
+    """Close one connection; only the system account may."""
+
+    command_id: int
+    server_id: str
+    connection_id: int
+    started_at_us: int
+    """When the one that was seen began: the number alone may be another one's by then."""
+    confirmed: str | None
+    """What it is called, as the user typed it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveServer:
+    """Take a server out of the meta group for good; only the system account may."""
+
+    command_id: int
+    server: str
+    confirmed: str | None
+    """Its name, as the user typed it."""
+
+
+SystemCommand = ReadConnections | ReadConnection | ReadServers | KickConnection | RemoveServer

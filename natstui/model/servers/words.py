@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from natstui.model.servers.server import AccountSeen, Meta, MetaPeer, Servers, Source, Storage
 from natstui.units import bytes_text, counted, duration_text, moment_text
@@ -88,3 +88,30 @@ def shares(led: Iterable[tuple[str, int]], cells: int = 20) -> list[tuple[str, s
         (name, f"{'█' * round(cells * count / most) if most else ''} {count}".strip())
         for name, count in rows
     ]
+
+
+def removal_loss(meta: Meta, name: str) -> str:
+    """Return the risks of taking a server out of the meta group, in words."""
+    left = max(1, meta.size_count - 1)
+    quorum = left // 2 + 1
+    return (
+        f"its copies of streams and consumers are given up, and made anew on other servers where "
+        f"there are some; {cluster_text(meta)} has {counted(left, 'member')} then, of which "
+        f"{quorum} must be there; {name} may come back only with an empty store"
+    )
+
+
+def cluster_text(meta: Meta) -> str:
+    """Return what the meta group is called."""
+    return meta.cluster or "the meta group"
+
+
+def removal_question(meta: Meta, name: str) -> str:
+    """Return what is asked before a server is taken out of the meta group."""
+    return f"this will remove server {name} from {cluster_text(meta)}: {removal_loss(meta, name)}"
+
+
+def removable(meta: Meta, answering: Collection[str]) -> list[str]:
+    """Return the members of the meta group that are gone: nobody heard of them, none answers."""
+    gone = (one for one in meta.peers if one.offline or not one.current)
+    return sorted(one.name for one in gone if one.name not in answering)

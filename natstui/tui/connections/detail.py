@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Mapping, Sequence
 from time import monotonic
+from typing import ClassVar
 
 import msgspec
+from textual.binding import BindingType
 
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration
@@ -19,7 +21,9 @@ from natstui.model.clients.connection import (
 from natstui.model.clients.holding import Held, push_consumers_of
 from natstui.model.live.history import WINDOWS_S
 from natstui.model.records.system import ReadConnection
+from natstui.tui.connections.kicking import Kicking
 from natstui.tui.connections.text import Sampled, connection_charts, connection_sections
+from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.detail.screen import ChartedScreen
 from natstui.tui.frame.live import Renewing
 
@@ -33,9 +37,12 @@ _SAMPLES_KEPT = round(WINDOWS_S[-1] / _RENEWED_AFTER_S)
 class ConnectionDetail(ChartedScreen):
     """Who it is, what it does, what it holds and subscribes to; why it ended."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [KICK.binding("part('kicking', 'kick')")]
+
     def __init__(self, one: ClientConnection) -> None:
         super().__init__()
         self._one = one
+        self.kicking = Kicking(self, lambda: self._one)
         self._seen: Connections | None = None
         self._traffic: Traffic | None = None
         self._problem = "asking …"

@@ -10,12 +10,19 @@ from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
-from natstui.model.clients.connection import Connections, Traffic, traffic_between
+from natstui.model.clients.connection import (
+    ClientConnection,
+    Connections,
+    Traffic,
+    traffic_between,
+)
 from natstui.model.clients.words import summary
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadConnections
 from natstui.tui.connections.cells import CONNECTION_COLUMNS, ConnectionView
 from natstui.tui.connections.detail import ConnectionDetail
+from natstui.tui.connections.kicking import Kicking
+from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, Renewing
 from natstui.tui.frame.table_screen import TableScreen
@@ -32,6 +39,7 @@ class ConnectionsScreen(TableScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("x", "closed", "Closed", id="connections.closed"),
+        KICK.binding("part('kicking', 'kick')"),
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = CONNECTION_COLUMNS
     NOUN = "connections"
@@ -45,7 +53,17 @@ class ConnectionsScreen(TableScreen):
             lambda number: ReadConnections(number, self._of_closed, SHOWN_ROWS),
             _RENEWED_AFTER_S,
         )
+        self.kicking = Kicking(self, self.chosen)
         self._forget()
+
+    def chosen(self) -> ClientConnection | None:
+        """Return the connection under the cursor."""
+        rows, at = self.rows, self.table.cursor
+        if rows is None or at >= len(rows.order):
+            return None
+        found = rows.view.things[rows.order[at]]
+        assert isinstance(found, ClientConnection)
+        return found
 
     def _forget(self) -> None:
         """Know nothing of what was shown."""
@@ -113,9 +131,8 @@ class ConnectionsScreen(TableScreen):
     @on(RowSelected)
     def _open(self) -> None:
         """Show everything about the connection under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is not None and at < len(rows.order):
-            self.app.push_screen(ConnectionDetail(rows.view.things[rows.order[at]]))
+        if (one := self.chosen()) is not None:
+            self.app.push_screen(ConnectionDetail(one))
 
     def action_closed(self) -> None:
         """Show those that ended, or those that are there again."""

@@ -105,6 +105,7 @@ STREAM_ACTIONS = (
     ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge"),
     ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
     ActionSpec("step_down_stream", "step_down_stream"),
+    ActionSpec("remove_peer_stream", "remove_peer_stream"),
     _PULL,
     UNDO,
 )  # fmt: skip
@@ -171,6 +172,13 @@ DELETE_OBJECT = ActionSpec(
     "delete_object", "delete_object", "ctrl+d", "Delete", "object.delete", True, "one"
 )
 
+KICK = ActionSpec(
+    "kick_connection", "kick_connection", "K", "Kick", "connection.kick", True, "one"
+)
+REMOVE_SERVER = ActionSpec(
+    "remove_server", "remove_server", "ctrl+d", "Remove", "server.remove", True, "none"
+)
+
 SPECS: Mapping[str, ActionSpec] = {
     spec.name: spec
     for spec in (
@@ -184,6 +192,8 @@ SPECS: Mapping[str, ActionSpec] = {
         LINK_OBJECT,
         SEAL_STORE,
         DELETE_OBJECT,
+        KICK,
+        REMOVE_SERVER,
     )
 }
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 from textual import getters, on
+from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
@@ -16,6 +17,7 @@ from natstui.model.records.system import ReadServers
 from natstui.model.servers.leaders import Leaders, leaders_of
 from natstui.model.servers.server import ServerRates, Servers, ServerSeen, rates_between
 from natstui.model.servers.words import summary
+from natstui.tui.frame.action_keys import REMOVE_SERVER
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER, Renewing
 from natstui.tui.frame.table_screen import TableScreen
@@ -23,6 +25,7 @@ from natstui.tui.kit.sections import SectionText
 from natstui.tui.kit.table.view import RowHighlighted
 from natstui.tui.servers.around import around_sections
 from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
+from natstui.tui.servers.removing import Removing
 from natstui.tui.servers.text import monitor_sections, server_sections
 
 _decoder = msgspec.json.Decoder(Servers)
@@ -33,6 +36,7 @@ _MOST_ROWS = 12
 class ServerScreen(TableScreen):
     """A table of servers above; the one under the cursor, our connection and our cost below."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [REMOVE_SERVER.binding("part('removing', 'remove')")]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SERVER_COLUMNS
     NOUN = "servers"
     START = Order("name")
@@ -45,6 +49,7 @@ class ServerScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self._seen: Servers | None = None
+        self.removing = Removing(self, lambda: self._seen)
         self._rates: Mapping[str, ServerRates] = {}
         self._leaders = Leaders()
         self._problem = ""

@@ -1,0 +1,68 @@
+"""`natstui kick`: the connection of a client is closed."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.manage.writing import change_flags, confirmation, refuse_read_only
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.errors import NotFound, UsageError
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.connections import read_connection_there
+from natstui.jetstream.system.kicking import kick as kick_seen
+from natstui.jetstream.system.source import System
+from natstui.model.clients.connection import ClientConnection
+from natstui.model.clients.words import kick_question
+from natstui.model.records.system import KickConnection
+
+
+@click.command()
+@click.argument("node", metavar="SERVER")
+@click.argument("number", type=click.IntRange(min=1))
+@change_flags
+@connection_options
+def kick(connection: Connection, node: str, number: int, **words: Any) -> None:
+    """Close the connection NUMBER of SERVER, its name or id; only the system account may.
+
+    `natstui connections --json` tells both. A client that reconnects comes back by itself.
+    """
+    refuse_read_only(connection, words["read_only"])
+    click.echo(clean_line(asyncio.run(_kick(connection, node, number, words))))
+
+
+async def _kick(connection: Connection, server: str, number: int, words: dict[str, Any]) -> str:
+    system = System(connection)
+    try:
+        client = await system.client()
+        one = await _found(client, server, number)
+        question = clean_line(kick_question(one))
+        confirmed = await asyncio.to_thread(
+            confirmation, connection, one.called, question,
+            yes=words["yes"], confirm=words["confirm"],
+        )  # fmt: skip
+        asked = KickConnection(0, one.server_id, number, one.started_at_us, confirmed)
+        return await kick_seen(Writer(client, Journal()), None, asked)
+    finally:
+        await system.close()
+
+
+async def _found(client: Client, server: str, number: int) -> ClientConnection:
+    """Return the connection that is meant; raises UsageError for an unknown server."""
+    answers = await Servers(client).ask("$SYS.REQ.SERVER.PING.STATSZ", {})
+    named = [one for one in answers if server in (one.name, one.server_id)]
+    if len(named) != 1:
+        known = ", ".join(sorted(one.name for one in answers))
+        why = "is the name of several servers: give the id" if named else f"is none of {known}"
+        raise UsageError(f"{server} {why}")
+    one = await read_connection_there(Servers(client), named[0].server_id, number)
+    if one is None or one.stopped_at_us is not None:
+        raise NotFound(f"{server} has no connection {number}")
+    return one

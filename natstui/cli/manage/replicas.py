@@ -1,0 +1,97 @@
+"""`natstui stream scale|move|peer-remove`: on how many servers a stream is, and on which."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import click
+
+from natstui.cli.complete import stream_name
+from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.options import argument_options
+from natstui.cli.manage.writing import (
+    change_flags,
+    done_when_confirmed,
+    print_changed,
+    run_with_writer,
+)
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.errors import UsageError
+from natstui.jetstream.connection.writer import Config
+from natstui.jetstream.managing.configure import Changed, read_config
+from natstui.jetstream.managing.replicas import settled
+from natstui.model.records.managing import PreviewChange
+
+_MOST_REPLICAS = 5
+
+
+@click.command()
+@stream_name
+@click.argument("replicas", type=click.IntRange(1, _MOST_REPLICAS))
+@change_flags
+@connection_options
+def scale(connection: Connection, name: str, replicas: int, **words: Any) -> None:
+    """Keep the stream NAME on so many servers, and wait until all of them have all of it."""
+
+    def with_replicas(config: Config) -> Config:
+        return {**config, "num_replicas": replicas}
+
+    _place(connection, name, with_replicas, lambda now: len(now) == replicas, words)
+
+
+@click.command()
+@stream_name
+@click.option("--cluster", metavar="NAME", help="To servers of this cluster.")
+@click.option("--tag", "tags", metavar="TAG", multiple=True, help="To servers with this tag.")
+@change_flags
+@connection_options
+def move(
+    connection: Connection, name: str, cluster: str | None, tags: tuple[str, ...], **words: Any
+) -> None:
+    """Move the stream NAME to other servers, and wait until they have all of it.
+
+    It is served meanwhile. Give --tag again for servers that have all of several tags.
+    """
+    if cluster is None and not tags:
+        raise UsageError("say where to: --cluster NAME, or --tag TAG")
+    wanted = {"cluster": cluster, "tags": list(tags)}
+
+    def placed(config: Config) -> Config:
+        return {**config, "placement": {key: value for key, value in wanted.items() if value}}
+
+    _place(connection, name, placed, bool, words)
+
+
+def _place(
+    connection: Connection,
+    name: str,
+    change_to: Callable[[Config], Config],
+    holds: Callable[[list[str]], bool],
+    words: dict[str, Any],
+) -> None:
+    """Change a configuration, and tell on which servers the stream is then."""
+    stream = given_name(name)
+    config = run_with_writer(connection, True, lambda w: read_config(w, "stream", stream))
+    body = json.dumps(change_to(config))
+    asked = PreviewChange(0, "edit_stream", stream, None, body)
+    changed = done_when_confirmed(connection, asked, words)
+    now = run_with_writer(connection, True, lambda w: settled(w, stream, holds))
+    print_changed(replace(changed, text=f"{changed.text}; {now}"), words["as_json"])
+
+
+@click.command("peer-remove")
+@stream_name
+@argument_options("remove_peer_stream")
+@change_flags
+@connection_options
+def peer_remove(connection: Connection, name: str, asked: dict[str, Any], **words: Any) -> None:
+    """Give up the copy of the stream NAME on one server, and have another one make a new one."""
+    if "peer" not in asked:
+        raise UsageError("say which copy is given up: --peer SERVER")
+    change = PreviewChange(0, "remove_peer_stream", given_name(name), None, json.dumps(asked))
+    changed: Changed = done_when_confirmed(connection, change, words)
+    print_changed(changed, words["as_json"])

@@ -1,0 +1,67 @@
+"""On which servers a stream has its copies: giving one up, and waiting for new ones."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from time import monotonic
+
+from natstui.errors import JetStreamUnavailable, RequestTimedOut
+from natstui.jetstream.connection.writer import Asset, Request, Writer
+from natstui.jetstream.managing.configure import Changed, read_asset, target_with_loss
+from natstui.jetstream.managing.losses import members_of
+from natstui.model.records.managing import Change
+
+SETTLES_WITHIN_S = 30.0
+_LOOKED_AGAIN_S = 0.2
+
+
+async def remove_peer_stream(writer: Writer, change: Change) -> Changed:
+    """Give up the copy on the server `peer`; wait until another one has it all, or too long.
+
+    Raises UsageError for a server without a copy and for the only copy, Refused and the request
+    errors; the server refuses it where no other server is left.
+    """
+    peer = str(json.loads(change.body_json).get("peer") or "")
+    found = await target_with_loss(writer, change)
+    count = len(members_of(found))
+    verb = f"STREAM.PEER.REMOVE.{change.stream}"
+    await writer.write(change, Request(verb, {"peer": peer}, {"peer": peer}, found))
+    now = await settled(writer, change.stream, lambda now: peer not in now and len(now) >= count)
+    return Changed(f"{change.stream}: {peer} has no copy any more; {now}", None, None)
+
+
+async def settled(writer: Writer, stream: str, holds: Callable[[list[str]], bool]) -> str:
+    """Wait until the copies are where they should be and have everything; return how it is."""
+    end = monotonic() + SETTLES_WITHIN_S
+    while True:
+        try:
+            asset = await read_asset(writer, "stream", stream)
+        except (RequestTimedOut, JetStreamUnavailable):
+            # While another one is elected nobody answers.
+            asset = None
+        if asset is not None and holds(members_of(asset)) and not _changes(asset):
+            return f"it is whole on {', '.join(sorted(members_of(asset)))}"
+        if monotonic() > end:
+            return _unsettled(asset)
+        await asyncio.sleep(_LOOKED_AGAIN_S)
+
+
+def _changes(asset: Asset) -> bool:
+    """Tell whether copies are still being made or given up; servers before 2.15 tell less."""
+    return bool((asset.info.get("cluster") or {}).get("desired") or _behind(asset))
+
+
+def _behind(asset: Asset) -> list[str]:
+    """Return the servers whose copy is not whole yet."""
+    replicas = (asset.info.get("cluster") or {}).get("replicas") or ()
+    return [str(one["name"]) for one in replicas if not one.get("current") or one.get("pending")]
+
+
+def _unsettled(asset: Asset | None) -> str:
+    if asset is None:
+        return "nobody tells yet where it is now"
+    where = ", ".join(sorted(members_of(asset))) or "no server that tells its name"
+    late = ", ".join(_behind(asset))
+    return f"it is on {where} so far" + (f", not whole on {late}" if late else "")

@@ -1,0 +1,180 @@
+"""Kick, scale, move and both kinds of peer-remove, headless and on the screen, on one cluster."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client as NatsClient
+from textual.widgets import Static
+
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.records.actions import CATALOGUE, IRREVERSIBLE
+from tests.cli.test_connections import run
+from tests.jetstream.test_connections import as_user
+from tests.tui.test_servers_screen import SYSTEM
+from tests.tui.viewer import Viewer, viewing
+
+
+def test_what_cannot_be_taken_back_is_asked_for_by_name() -> None:
+    wanted = {"kick_connection", "remove_server", "remove_peer_stream"}
+    assert wanted <= IRREVERSIBLE
+    assert [CATALOGUE[name].headless for name in sorted(wanted)] == [  # type: ignore[index]
+        "kick", "stream peer-remove", "meta peer-remove",
+    ]  # fmt: skip
+
+
+async def members(nc: NatsClient, stream: str) -> list[str]:
+    """Return the servers that have a whole copy of a stream."""
+    reply = json.loads((await nc.request(f"$JS.API.STREAM.INFO.{stream}", b"", 30)).data)
+    cluster = reply.get("cluster") or {}
+    whole = [one["name"] for one in cluster.get("replicas") or () if one.get("current")]
+    return sorted({*whole, *filter(None, [cluster.get("leader")])})
+
+
+async def connection(url: str, folder: Path, name: str) -> dict[str, Any] | None:
+    """Return what `natstui connections` tells of a client."""
+    told = json.loads((await run(url, folder, "connections", "--json")).stdout)
+    return next((row for row in told["connections"] if row["name"] == name), None)
+
+
+async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_removed(
+    nats_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = ",".join(as_user(one, "app") for one in nats_cluster.urls)
+    urls = [as_user(one, "app") for one in nats_cluster.urls]
+    nc = await nats.connect(urls[0], name="watcher")
+    js = nc.jetstream(timeout=30)
+    await js.add_stream(name="S", subjects=["s"])
+    for _ in range(20):
+        await js.publish("s", b"x")
+    await _replicas(nc, url, tmp_path)
+    refused = await run(url, tmp_path, "kick", "n1", "1", "--yes")
+    assert refused.returncode == 2 and "[system]" in refused.stderr
+    for name, value in SYSTEM.items():
+        monkeypatch.setenv(name, value)
+    await _kick(url, urls[1], tmp_path)
+    leader = await _meta_leader(url, tmp_path)
+    lost = "n3" if leader == "n2" else "n2"
+    async with viewing(urls[0], environ=SYSTEM, size=(160, 50)) as viewer:
+        await _kick_on_the_screen(viewer, urls[1])
+        running = await run(url, tmp_path, "meta", "peer-remove", lost, "--yes")
+        assert running.returncode == 5 and f"{lost} answers" in running.stderr
+        nats_cluster.node(lost).kill()
+        await _remove_on_the_screen(viewer, lost)
+    journal = (await run(urls[0], tmp_path, "journal")).stdout
+    for said in (
+        "remove a peer of stream S",
+        "kick connection victim",
+        "kick connection prey",
+        f"remove server {lost}",
+    ):
+        assert said in journal
+    await nc.close()
+
+
+async def _replicas(nc: NatsClient, url: str, folder: Path) -> None:
+    """Scale a stream, give up a copy, move it: nothing is lost."""
+    done = await run(url, folder, "stream", "scale", "S", "2")
+    assert done.returncode == 0 and "it is whole on" in done.stdout, done.stderr
+    before = await members(nc, "S")
+    assert len(before) == 2
+    nobody = await run(url, folder, "stream", "peer-remove", "S", "--peer", "nope", "--yes")
+    assert nobody.returncode == 2 and "has no copy of S" in nobody.stderr
+    asked = await run(url, folder, "stream", "peer-remove", "S", "--peer", before[0])
+    assert asked.returncode == 5
+    assert f"the copy on {before[0]} (20 messages" in asked.stderr
+    assert await members(nc, "S") == before
+    done = await run(url, folder, "stream", "peer-remove", "S", "--peer", before[0], "--yes")
+    assert done.returncode == 0, done.stderr
+    assert f"{before[0]} has no copy any more; it is whole on" in done.stdout
+    after = await members(nc, "S")
+    assert len(after) == 2 and before[0] not in after
+    done = await run(url, folder, "stream", "scale", "S", "1", "--yes")
+    assert done.returncode == 0, done.stderr
+    only = await run(
+        url, folder, "stream", "peer-remove", "S", "--peer", (await members(nc, "S"))[0]
+    )
+    assert only.returncode == 2 and "the only copy of S" in only.stderr
+    # Each node's name is its tag.
+    done = await run(url, folder, "stream", "move", "S", "--tag", before[0])
+    assert done.returncode == 0, done.stderr
+    async with asyncio.timeout(60):
+        while await members(nc, "S") != [before[0]]:
+            await asyncio.sleep(0.2)
+    state = json.loads((await nc.request("$JS.API.STREAM.INFO.S", b"", 30)).data)["state"]
+    assert state["messages"] == 20
+
+
+async def _kick(url: str, home: str, folder: Path) -> None:
+    """Kick a client by its number, and nobody else who has that number later."""
+    victim = await nats.connect(home, name="victim", allow_reconnect=False)
+    row = None
+    while row is None:
+        row = await connection(url, folder, "victim")
+    words = ("kick", row["server_name"], str(row["connection_id"]))
+    asked = await run(url, folder, *words)
+    assert asked.returncode == 5 and "this will kick victim (app, " in asked.stderr
+    assert (await run(url, folder, *words, "--yes", "--read-only")).returncode == 5
+    assert victim.is_connected
+    done = await run(url, folder, *words, "--yes")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith(f"victim is not connected to {row['server_name']} any more")
+    async with asyncio.timeout(60):
+        while not victim.is_closed:
+            await asyncio.sleep(0.05)
+    gone = await run(url, folder, *words, "--yes")
+    assert gone.returncode != 0 and "has no connection" in gone.stderr
+
+
+def question(viewer: Viewer) -> str:
+    """Return what is asked; empty where nothing is."""
+    found = viewer.app.screen.query("#question").results(Static)
+    return " ".join(str(one.render()) for one in found)
+
+
+async def _kick_on_the_screen(viewer: Viewer, home: str) -> None:
+    """Kick the client under the cursor, after its name was typed."""
+    victim = await nats.connect(home, name="prey", allow_reconnect=False)
+    await viewer.press("6")
+    await viewer.until(lambda: "prey" in viewer.rows(), "its connection")
+    order = list(viewer.rows())
+    viewer.table.table.move(order.index("prey"))
+    await viewer.press("K")
+    await viewer.until(lambda: "this will kick prey" in question(viewer), "the question")
+    assert "a client that reconnects comes back by itself" in question(viewer)
+    await viewer.press(*"pray", "enter")
+    await viewer.until(lambda: "That is not prey" in question(viewer), "another name")
+    assert victim.is_connected
+    await viewer.press("backspace", "backspace", *"ey", "enter")
+    await viewer.until(lambda: victim.is_closed, "kicked")
+    await viewer.until(lambda: "prey is not connected to" in viewer.words, "it is said")
+
+
+async def _meta_leader(url: str, folder: Path) -> str:
+    found = json.loads((await run(url, folder, "servers", "--json")).stdout)
+    return str(found["metas"][0]["leader"])
+
+
+async def _remove_on_the_screen(viewer: Viewer, lost: str) -> None:
+    """Remove the server that was killed: only such a one is offered."""
+    await viewer.press("4")
+    await viewer.until(lambda: "META GROUP" in viewer.text, "the servers")
+
+    async def is_offered() -> bool:
+        await viewer.press("ctrl+d")
+        return "Which server is gone for good?" in viewer.words
+
+    async with asyncio.timeout(90):
+        while not await is_offered():
+            await viewer.pilot.pause(1.0)
+    assert lost in viewer.text
+    await viewer.press("enter")
+    await viewer.until(lambda: f"this will remove server {lost}" in question(viewer), "question")
+    assert "LAB has 2 members then, of which 2 must be there" in question(viewer)
+    await viewer.press(*lost, "enter")
+    await viewer.until(lambda: f"{lost} is no member of LAB any more" in viewer.words, "it is out")

@@ -152,7 +152,7 @@ def test_a_row_of_watch_is_declared_filled_and_drawn_in_one_module() -> None:
 
 def test_what_an_action_asks_for_is_written_in_one_module() -> None:
     arguments = {field.path for it in ACTIONS.values() for field in it.arguments}
-    assert arguments == {"filter", "seq", "keep", "pause_until", "group", "preferred"}
+    assert arguments == {"filter", "seq", "keep", "pause_until", "group", "preferred", "peer"}
     words = {field.help for it in ACTIONS.values() for field in it.arguments}
     again = {module.name for module in modules() if strings(module) & words}
     assert again == {"natstui.model.records.actions"}

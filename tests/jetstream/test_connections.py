@@ -19,7 +19,7 @@ from natstui.config.connection import Secret
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.connections import read_connections
+from natstui.jetstream.system.connections import read_connection, read_connections
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.connection import Connections, traffic_between
@@ -212,6 +212,61 @@ async def test_with_jwts_the_user_has_a_name_and_no_jwt_is_kept(
     hers = next(row for row in seen.rows if row.name == "hers")
     assert hers.user == "alice"
     assert jwt not in repr(seen) and "eyJ" not in repr(seen)
+
+
+async def test_with_jwts_a_plain_user_sees_what_each_node_of_a_cluster_tells(
+    tmp_path: Path,
+) -> None:
+    operator = Operator()
+    creds = write_creds(tmp_path / "alice.creds", *operator.user(name="alice"))
+    account = operator.account.public
+    with Cluster(accounts=operator.server_config) as cluster:
+        clients = []
+        for place, url in enumerate(cluster.urls):
+            for number in range(2):
+                nc = await nats.connect(url, user_credentials=str(creds), name=f"c{place}{number}")
+                for count in range(place + number):
+                    await nc.subscribe(f"work.{place}.{count}", "group" if count else "")
+                await nc.publish("elsewhere", b"x" * 10)
+                await flushed(nc)
+                clients.append(nc)
+        gone = await nats.connect(cluster.urls[1], user_credentials=str(creds), name="gone")
+        await gone.close()
+        words = {"creds": Secret(creds.read_text())}
+        async with asking(*cluster.urls, **words) as (client, servers):
+            seen = await read_connections(client, servers, closed=False)
+            ended = await read_connections(client, servers, closed=True)
+            full = [
+                (await read_connection(client, servers, *row.key)).rows[0]
+                for row in seen.rows
+                if (row.name or "").startswith("c")
+            ]
+        told = {
+            (node.name, row["cid"]): row
+            for node in cluster.nodes
+            for state in ("open", "closed")
+            for row in connz(node, f"acc={account}&auth=1&subs=detail&state={state}")
+        }
+        for nc in clients:
+            await nc.close()
+    assert {one.name for one in seen.servers} == {"n1", "n2", "n3"} and not seen.silent
+    assert sorted(row.name or "" for row in full) == ["c00", "c01", "c10", "c11", "c20", "c21"]
+    for row in full:
+        wanted = told[row.server_name, row.connection_id]
+        assert (row.name, row.user) == (wanted["name"], "alice")
+        assert row.subscriptions_count == wanted["subscriptions"]
+        assert (row.in_msgs, row.in_bytes) == (wanted["in_msgs"], wanted["in_bytes"])
+        listed = wanted.get("subscriptions_list_detail") or ()
+        assert {(it.subject, it.queue) for it in row.listening} == {
+            (it["subject"], it.get("qgroup")) for it in listed
+        }
+        assert sum(it.subject.startswith("work.") for it in row.listening) == sum(
+            int(letter) for letter in (row.name or "")[1:]
+        )
+    [stopped] = [row for row in ended.rows if row.name == "gone"]
+    wanted = told[stopped.server_name, stopped.connection_id]
+    assert stopped.server_name == "n2"
+    assert stopped.reason == wanted["reason"] == "Client Closed"
 
 
 async def test_a_token_is_not_told_as_a_user(nats_server_factory: Callable[..., Broker]) -> None:

@@ -13,10 +13,13 @@ _ELECTION_S = 30.0
 _CONFIG = """
 server_tags: ["{name}"]
 cluster {{ name: LAB, listen: "127.0.0.1:{own}", routes: [{routes}] }}
-accounts {{
-  $SYS: {{ users: [{{ user: sys, password: sys }}] }}
-  APP: {{ jetstream: enabled, users: [{{ user: app, password: app }}] }}
-}}
+{accounts}
+"""
+_ACCOUNTS = """
+accounts {
+  $SYS: { users: [{ user: sys, password: sys }] }
+  APP: { jetstream: enabled, users: [{ user: app, password: app }] }
+}
 """
 
 
@@ -26,12 +29,18 @@ class Cluster:
     Each node's name is its tag too, so that a stream can be placed on it.
     """
 
-    def __init__(self, size_count: int = 3) -> None:
+    def __init__(self, size_count: int = 3, accounts: str = _ACCOUNTS) -> None:
+        """`accounts` says in the servers' own words who may connect."""
         ports = free_ports(size_count)
         self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
         routes = ", ".join(f'"{route}"' for route in self.routes)
         self.nodes = [
-            Broker(name=f"n{i}", config_text=_CONFIG.format(name=f"n{i}", own=port, routes=routes))
+            Broker(
+                name=f"n{i}",
+                config_text=_CONFIG.format(
+                    name=f"n{i}", own=port, routes=routes, accounts=accounts
+                ),
+            )
             for i, port in enumerate(ports, start=1)
         ]
 

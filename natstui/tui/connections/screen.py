@@ -53,17 +53,8 @@ class ConnectionsScreen(TableScreen):
             lambda number: ReadConnections(number, self._of_closed, SHOWN_ROWS),
             _RENEWED_AFTER_S,
         )
-        self.kicking = Kicking(self, self.chosen)
+        self.kicking = Kicking(self, lambda: _chosen(self))
         self._forget()
-
-    def chosen(self) -> ClientConnection | None:
-        """Return the connection under the cursor."""
-        rows, at = self.rows, self.table.cursor
-        if rows is None or at >= len(rows.order):
-            return None
-        found = rows.view.things[rows.order[at]]
-        assert isinstance(found, ClientConnection)
-        return found
 
     def _forget(self) -> None:
         """Know nothing of what was shown."""
@@ -131,7 +122,7 @@ class ConnectionsScreen(TableScreen):
     @on(RowSelected)
     def _open(self) -> None:
         """Show everything about the connection under the cursor."""
-        if (one := self.chosen()) is not None:
+        if (one := _chosen(self)) is not None:
             self.app.push_screen(ConnectionDetail(one))
 
     def action_closed(self) -> None:
@@ -140,3 +131,13 @@ class ConnectionsScreen(TableScreen):
         self._forget()
         self._renewing.ask()
         self.refresh_state()
+
+
+def _chosen(screen: ConnectionsScreen) -> ClientConnection | None:
+    """Return the connection under the cursor."""
+    rows, at = screen.rows, screen.table.cursor
+    if rows is None or at >= len(rows.order):
+        return None
+    found = rows.view.things[rows.order[at]]
+    assert isinstance(found, ClientConnection)
+    return found

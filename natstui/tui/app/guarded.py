@@ -28,11 +28,13 @@ from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.geometry import Region
+from textual.message_pump import MessagePump
 from textual.notifications import SeverityLevel
 from textual.screen import Screen
 from textual.strip import Strip
 from textual.style import Style
 from textual.theme import ThemeProvider
+from textual.timer import Timer
 from textual.widget import Widget
 
 from natstui.clean import clean_line, clean_text
@@ -55,6 +57,20 @@ def _grounds(base: Color, ground: Color) -> tuple[Style, Style]:
 # Textual (8.2) remembers these per widget: a thousand closed widgets stay in memory with every
 # line that was drawn of them (its issue 6665).
 StylesCache.get_inner_outer = staticmethod(_grounds)  # type: ignore[method-assign,assignment]
+
+
+_make_timer = Timer.__init__
+
+
+def _make_certain(timer: Timer, target: MessagePump, interval: float, **words: Any) -> None:
+    """Make a timer that rings though it is due already."""
+    _make_timer(timer, target, interval, **words | {"skip": words.get("repeat") != 0})
+
+
+# Textual (8.2) skips what is overdue: a timer that rings once never does where the machine is busy
+# at that moment, and the one of a toast that ran out while it was made turns round for ever, with
+# everything else standing still.
+Timer.__init__ = _make_certain  # type: ignore[method-assign,assignment]
 
 
 _NOTHING: dict[Any, Any] = {}

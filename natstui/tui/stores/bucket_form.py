@@ -89,7 +89,9 @@ def meaning_text(config: Config) -> str:
         parts += [f"a value of at most {bytes_text(most)}"] if most else []
     else:
         parts = [f"keeps files, each {kept}"]
-    parts.append(f"at most {bytes_text(_number(room, 0))}" if _number(room, 0) else "without a limit")
+    parts.append(
+        f"at most {bytes_text(_number(room, 0))}" if _number(room, 0) else "without a limit"
+    )
     packed = "compressed " if config["compression"] == "s2" else ""
     where = "in the memory" if config["storage"] == "memory" else "on disk"
     servers = counted(_number(config["num_replicas"], 1), "server")

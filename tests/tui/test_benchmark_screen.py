@@ -10,9 +10,10 @@ from textual.widgets import TextArea
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult
 from natstui.model.bench.view import BenchmarkView, WorkerPoint
-from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkProgress
+from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkProgress
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
@@ -76,6 +77,23 @@ def test_when_a_run_is_over_its_result_says_what_was_stored_not_the_last_poll_be
     )
     over = replace(running, finished=BenchmarkFinished(200_000, "x", result, None))
     assert held(over) == {"stored": "10", "lost": "1"}
+
+
+def test_responses_of_workers_are_not_taken_for_requests() -> None:
+    roles = (Role("w", "js-respond"), Role("a", "js-request"))
+    plan = BenchmarkPlan("t", "", roles, None, None)
+    view = BenchmarkView(
+        run_id="x",
+        planned=BenchmarkPlanned(0, "x", plan),
+        series={("w", 0): (point(100_000, 9),), ("a", 0): (point(100_000, 10),)},
+        totals={
+            ("w", 0): Counts(sent_msgs=9, received_msgs=9),
+            ("a", 0): Counts(sent_msgs=10, acked_msgs=10, received_msgs=8),
+        },
+    )
+    shown = {line.label: line.text for line in flow_section(view).lines}
+    assert (shown["sent"], shown["received"], shown["responses"]) == ("10", "9", "8")
+    assert added_up(view, "sent_msgs")[-1] == 10
 
 
 def test_reports_that_come_unevenly_make_an_even_rate() -> None:

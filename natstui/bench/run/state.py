@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from natstui.bench.job.protocol import Failed, Log, Report, Up
 from natstui.bench.run.assets import RunAssets
@@ -194,7 +195,7 @@ class RunState:
         )
 
     def _hand_on(self, member: WorkerProcess, report: Report) -> None:
-        self._told = self._told.plus(report.counts)
+        self._told = self._told.plus(_summed(member, report.counts))
         self.sink.add(
             BenchmarkReport(
                 at_us=now_us(),
@@ -207,6 +208,16 @@ class RunState:
                 cpu_ratio=report.cpu_s / max(report.interval_s, 1e-6),
             )
         )
+
+
+def _summed(member: WorkerProcess, counts: Counts) -> Counts:
+    """Return what counts for the progress of the run."""
+    traits = member.orders.role.traits
+    if traits.responds:
+        return replace(counts, sent_msgs=0, sent_bytes=0)
+    if traits.awaits_responses:
+        return replace(counts, received_msgs=0, received_bytes=0)
+    return counts
 
 
 def now_us() -> int:

@@ -90,6 +90,15 @@ class PatternTraits:
         """Whether messages or replies come to it that it asked for."""
         return self.reads_stored or self.awaits_reply or self.awaits_responses
 
+    def is_summed(self, count: str) -> bool:
+        """Return whether a count of its workers belongs to the sum over all roles.
+
+        Answers are no load that was asked for, and what comes back is told by itself.
+        """
+        if count == "sent_msgs":
+            return self.sends
+        return count != "received_msgs" or not self.awaits_responses
+
     @property
     def needs_responses(self) -> bool:
         """Whether it works with a second stream, that of the responses."""

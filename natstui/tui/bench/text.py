@@ -104,6 +104,14 @@ def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], spark_cells: in
     return Section(f"{clean_line(role).upper()} ({len(keys)})", tuple(lines))
 
 
+def summed_workers(view: BenchmarkView, name: str) -> list[WorkerKey]:
+    """Return the workers whose counts are added up: of a plan with senders, not who answers."""
+    plan = view.planned.plan if view.planned is not None else None
+    roles = plan.roles if plan is not None else ()
+    left_out = {role.name for role in roles if not role.traits.is_summed(name)}
+    return [key for key in view.totals if key[0] not in left_out] or [*view.totals]
+
+
 def added_up(view: BenchmarkView, name: str) -> list[float]:
     """Return messages of all workers so far, a value per slot, oldest first.
 
@@ -119,7 +127,8 @@ def added_up(view: BenchmarkView, name: str) -> list[float]:
         return []
     first_us, slots = min(starts), (max(ends) - min(starts)) // SLOT_US + 2
     total = [0.0] * slots
-    for key, points in view.series.items():
+    for key in summed_workers(view, name):
+        points = view.series[key]
         grown = _grown(points, name, getattr(view.totals[key], name), first_us, slots)
         total = [a + b for a, b in zip(total, grown, strict=True)]
     return total
@@ -279,15 +288,18 @@ _NOT_STORED = (
 def flow_section(view: BenchmarkView) -> Section:
     """Return the sums so far and what the server holds; at the end, what the result says of it."""
     counts = total_counts(view.totals.values())
+    sent, received = _sum(view, "sent_msgs"), _sum(view, "received_msgs")
+    responses = counts.received_msgs - received
     lines = [
-        line("sent", f"{counts.sent_msgs:,}"),
+        line("sent", f"{sent:,}"),
         line("acked", f"{counts.acked_msgs:,}"),
         *(
             line(label, f"{count:,}", "warn")
             for label, name in _NOT_STORED
             if (count := getattr(counts, name))
         ),
-        line("received", f"{counts.received_msgs:,}"),
+        line("received", f"{received:,}"),
+        *((line("responses", f"{responses:,}"),) if responses else ()),
         line(
             "redelivered",
             f"{counts.redelivered_msgs:,}",
@@ -297,6 +309,10 @@ def flow_section(view: BenchmarkView) -> Section:
     held = _held_msgs(view).items()
     lines += [line(label, UNKNOWN if n is None else f"{n:,}") for label, n in held]
     return Section("MESSAGES", tuple(lines))
+
+
+def _sum(view: BenchmarkView, name: str) -> int:
+    return sum(getattr(view.totals[key], name) for key in summed_workers(view, name))
 
 
 def _held_msgs(view: BenchmarkView) -> dict[str, int | None]:

@@ -21,6 +21,7 @@ from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.controls.systems import Contexts
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import Opened
+from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.systems import SystemKey
 from natstui.tui.streams.form import StreamForm
@@ -95,6 +96,15 @@ def state_of(viewer: Viewer, system: str) -> State:
     return viewer.app.parts.engines.systems[system].follower.state
 
 
+def told(viewer: Viewer) -> tuple[str, set[str]]:
+    """Return whose servers or connections are shown, and of which servers they are."""
+    screen = viewer.table
+    column = "server" if isinstance(screen, ConnectionsScreen) else "name"
+    of = {row[column] for row in viewer.rows().values()}
+    assert not of or screen.where.acting.name == viewer.app.parts.engines.acting.name
+    return screen.where.acting.name, of
+
+
 async def put_cursor_on(viewer: Viewer, system: str, stream: str) -> None:
     await viewer.until(lambda: (system, stream) in rows(viewer), f"{stream} of {system}")
     viewer.table.table.move(rows(viewer).index((system, stream)))
@@ -145,10 +155,13 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the fourth")
         await viewer.type_command("ctx west")
         await viewer.until(lambda: viewer.table.where.system == "west", "the cursor is there")
-        await viewer.press("4")
-        await viewer.until(lambda: "[west]" in viewer.text, "its servers")
-        await viewer.press("X")
-        await viewer.until(lambda: "[north]" in viewer.text, "the next one's")
+        for key in ("4", "6"):
+            await viewer.press(key)
+            await viewer.until(lambda: told(viewer) == ("west", {"west"}), "its servers")
+            # At once, and what was asked of the one before is not shown under its name.
+            for system in ("north", "spare", "east", "west"):
+                await viewer.press("X")
+                await viewer.until(lambda name=system: told(viewer) == (name, {name}), system)
         await viewer.press("5")
         await viewer.until(lambda: "4 systems, totals" in viewer.text, "findings of all")
         await viewer.press("1")

@@ -167,7 +167,7 @@ class NatstuiApp(GuardedApp):
     def post_message(self, message: Message) -> bool:
         """Take a message; what a screen wants is wanted of the system that it acts on now."""
         if isinstance(message, ToApp) and message.system is None:
-            message.system = system_in_view(self)
+            message.system = self.parts.engines.acting.name
         return super().post_message(message)
 
     def on_mount(self) -> None:

@@ -59,15 +59,16 @@ class Parts:
         """Return the parts of an app on engines that have started."""
         announcements = Announcements(app)
         engines = Engines(app, opened, open_replay, show_soon, announcements, in_view)
+        polling = Polling(app, engines, opened[0].started.interval_s, show_soon)
         return cls(
             engines,
             announcements,
             Exporter(app, engines),
             Guide(app, lambda: engines.state, show_soon, is_on=guided),
-            Polling(app, engines, opened[0].started.interval_s, show_soon),
+            polling,
             Recording(app, engines, announcements),
             ReplayControls(app, engines),
-            Systems(app, engines, contexts),
+            Systems(app, engines, contexts, polling),
         )
 
     def newest(self) -> StateChanged:

@@ -52,6 +52,7 @@ class ConnectionsScreen(TableScreen):
             self,
             lambda number: ReadConnections(number, self._of_closed, SHOWN_ROWS),
             _RENEWED_AFTER_S,
+            self._forget,
         )
         self.kicking = Kicking(self, lambda: _chosen(self))
         self._forget()

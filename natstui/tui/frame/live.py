@@ -250,10 +250,18 @@ class Renewing:
     """A question that a screen asks again and again while it is in view and polling goes on."""
 
     def __init__(
-        self, screen: LiveScreen, question: Callable[[int], Command], every_s: float
+        self,
+        screen: LiveScreen,
+        question: Callable[[int], Command],
+        every_s: float,
+        forget: Callable[[], None] = lambda: None,
     ) -> None:
-        """`question` makes the command from its number."""
+        """`question` makes the command from its number.
+
+        `forget` drops what is known: from then on it is asked of another system.
+        """
         self._screen, self._question, self._every_s = screen, question, every_s
+        self._forget, self._asked_of = forget, ""
         self._asked_id = -1
         self._asked_s = self._answered_s = float("-inf")
 
@@ -280,6 +288,11 @@ class Renewing:
 
     def answer(self) -> Answered | None:
         """Return the answer once, when it has come."""
+        now_of = self._screen.where.acting.name
+        if now_of != self._asked_of and self._asked_of:
+            self._asked_id, self._answered_s = -1, float("-inf")
+            self._forget()
+        self._asked_of = now_of
         found = answer_to(self._screen.state, self._asked_id)
         if found is not None:
             self._asked_id, self._answered_s = -1, monotonic()

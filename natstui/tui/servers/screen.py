@@ -48,12 +48,16 @@ class ServerScreen(TableScreen):
 
     def __init__(self) -> None:
         super().__init__()
-        self._seen: Servers | None = None
+        self._forget()
         self.removing = Removing(self, lambda: self._seen)
+        self._renewing = Renewing(self, ReadServers, _RENEWED_AFTER_S, self._forget)
+
+    def _forget(self) -> None:
+        """Know nothing of what was shown."""
+        self._seen: Servers | None = None
         self._rates: Mapping[str, ServerRates] = {}
         self._leaders = Leaders()
         self._problem = ""
-        self._renewing = Renewing(self, ReadServers, _RENEWED_AFTER_S)
 
     def body(self) -> Iterable[Widget]:
         """The table, and three texts side by side, one under the other where it is narrow."""

@@ -73,4 +73,5 @@ class Exporter(Part):
 
         screen = self._app.screen
         assert isinstance(screen, LiveScreen)
-        ask(screen, Question(question, command, title="export", text=folder))
+        system = message.system
+        ask(screen, Question(question, command, title="export", text=folder, system=system))

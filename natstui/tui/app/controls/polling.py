@@ -51,6 +51,12 @@ class Polling(Part):
         """Poll at once."""
         self._engines.send_all(PollNow(0))
 
+    def tell(self, system: str) -> None:
+        """Let a system that was added be polled as the others are."""
+        self._engines.send(SetInterval(0, self.interval_s), system)
+        if not self.on:
+            self._engines.send(SetPolling(0, False), system)
+
     def action_faster(self) -> None:
         """Poll more often."""
         self.poll_every(max((s for s in INTERVALS_S if s < self.interval_s), default=0.25))

@@ -13,6 +13,7 @@ from textual.screen import Screen
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, UsageError
 from natstui.tui.app.controls.part import Part
+from natstui.tui.app.controls.polling import Polling
 from natstui.tui.app.engines import Engines
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
@@ -54,8 +55,11 @@ class Systems(Part):
         Binding("X", "part('systems', 'next')", "System", show=True, id="system.next"),
     ]
 
-    def __init__(self, app: GuardedApp, engines: Engines, contexts: Contexts) -> None:
+    def __init__(
+        self, app: GuardedApp, engines: Engines, contexts: Contexts, polling: Polling
+    ) -> None:
         self._app, self._engines, self._contexts = app, engines, contexts
+        self._polling = polling
 
     def may(self, action: str, *, typing: bool) -> bool:
         """Offer the key where one of several systems is shown, and others could be."""
@@ -116,6 +120,7 @@ class Systems(Part):
             self._app.notify(safe_copy(str(error)), severity="error", timeout=10)
             return
         self._engines.add(Opened(name, started, link, connect))
+        self._polling.tell(name)
         self._app.refresh_bindings()
 
     def remove(self, name: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -18,10 +19,13 @@ from natstui.bench.result.environment import environment
 from natstui.bench.result.library import saved_run
 from natstui.bench.result.text import summary_text
 from natstui.bench.run import joined
+from natstui.bench.run.assets import stream_config
 from natstui.bench.run.controller import Benchmark
+from natstui.bench.worker.agent import remove_own
 from natstui.children import own_program
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, Refused
+from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
@@ -152,6 +156,25 @@ async def test_too_few_machines_and_a_file_of_another_machine_are_refused(
         filed = Role("pubs", "publish", total_msgs=10, payload=Payload("file", file=__file__))
         with pytest.raises(Refused, match="payload file is on another machine"):
             await ran(broker, far(filed), 1)
+
+
+async def test_a_machine_deletes_in_nobodys_name_what_no_benchmark_made(broker: Broker) -> None:
+    own = await connect(Connection(servers=(broker.url,)))
+    for name, made in (
+        ("MINE", stream_config(StreamPlan("MINE"))),
+        ("THEIRS", {"name": "THEIRS"}),
+    ):
+        await own.request(f"STREAM.CREATE.{name}", {**made, "subjects": [name]})
+    for name in ("natstui-r1-subs", "worker"):
+        body = {"stream_name": "THEIRS", "config": {"durable_name": name, "name": name}}
+        await own.request(f"CONSUMER.CREATE.THEIRS.{name}", body)
+    verbs = ["STREAM.DELETE.MINE", "STREAM.DELETE.THEIRS", "STREAM.PURGE.THEIRS"]
+    verbs += ["CONSUMER.DELETE.THEIRS.worker", "CONSUMER.DELETE.THEIRS.natstui-r1-subs"]
+    await remove_own(own, verbs, "r1")
+    assert json.loads(await own.request("STREAM.NAMES"))["streams"] == ["THEIRS"]
+    assert json.loads(await own.request("CONSUMER.NAMES.THEIRS"))["consumers"] == ["worker"]
+    await own.request("STREAM.DELETE.THEIRS")
+    await own.close()
 
 
 def test_a_line_longer_than_a_message_goes_in_pieces() -> None:

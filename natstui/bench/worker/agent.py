@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import secrets
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 from nats.aio.msg import Msg
@@ -32,6 +33,7 @@ from natstui.children import own_program
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.client import Client, connect
+from natstui.model.bench.plan import BENCHMARK_STREAM
 
 _LINE_BYTES = 1 << 28
 _END_S = 20.0
@@ -89,7 +91,7 @@ class Agent:
         if orders.role.payload.kind == "file":
             return Started(refused="the payload file is on another machine than the worker")
         line = protocol.encode(
-            msgspec.structs.replace(orders, connection=self._connection.to_line())
+            msgspec.structs.replace(orders, connection=self._connection.to_line(), cleanup=())
         )
         worker = _Worker(client, start)
         try:
@@ -107,6 +109,26 @@ def _program(skew_ns: int) -> list[str]:
     if skew_ns:
         return own_program("natstui.bench.worker.skewed", str(skew_ns))
     return own_program("natstui.bench.worker.process")
+
+
+async def remove_own(client: Client, verbs: Sequence[str], run_id: str) -> None:
+    """Delete what was made for a run; whoever asks us gets nothing else deleted in our name."""
+    for verb in verbs:
+        # Another machine may have been faster.
+        with contextlib.suppress(NatstuiError):
+            if await _is_own(client, verb, run_id):
+                await client.request(verb, timeout_s=_CLEANUP_S)
+
+
+async def _is_own(client: Client, verb: str, run_id: str) -> bool:
+    kind, _, names = verb.partition(".DELETE.")
+    if kind == "CONSUMER":
+        return names.rpartition(".")[2].startswith(f"natstui-{run_id}-")
+    if kind != "STREAM":
+        return False
+    info = json.loads(await client.request(f"STREAM.INFO.{names}", timeout_s=_CLEANUP_S))
+    made: bool = info["config"].get("description") == BENCHMARK_STREAM
+    return made
 
 
 class _Worker:
@@ -181,9 +203,7 @@ class _Worker:
             await asyncio.sleep(ALIVE_EVERY_S)
         if process.stdin is not None:
             process.stdin.close()
-        for verb in self._about.cleanup:
-            with contextlib.suppress(NatstuiError):
-                await self._client.request(verb, timeout_s=_CLEANUP_S)
+        await remove_own(self._client, self._about.cleanup, self._about.orders.run_id)
         await asyncio.sleep(_END_S)
         if process.returncode is None:
             os.kill(process.pid, 9)

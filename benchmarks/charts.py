@@ -14,7 +14,7 @@ from dataclasses import asdict
 
 from natstui.tui.kit.chart.frame import ChartData, Series, plot_frame
 from natstui.tui.kit.chart.plotter import Plotter, parse_line
-from natstui.tui.kit.sparkline import braille_strip, sparkline
+from natstui.tui.kit.sparkline import sparkline
 
 ROUNDS = 20
 
@@ -86,13 +86,11 @@ def built_ms(frame: object) -> float:
 
 
 def main() -> None:
-    """Print charts of usual sizes, strips and sparklines."""
+    """Print charts of usual sizes, and sparklines."""
     for width, height, points, lines in ((53, 14, 120, 2), (80, 20, 300, 2), (120, 30, 900, 4)):
         for noisy in (False, True):
             asyncio.run(one(width, height, points, lines, noisy=noisy))
     values = [random.random() * 100 for _ in range(1200)]
-    strip_ms = cpu_ms(lambda: braille_strip(values, 120, 3))
-    print(f"braille strip 120×3 of 1200 values: {strip_ms:.2f} ms")
     spark_ms = cpu_ms(lambda: sparkline(values[:16], 12))
     print(f"sparkline of 16 values in 12 cells: {spark_ms * 1000:.0f} µs")
     line = "\x1b[38;5;1m⠤⠤\x1b[0m   " * 30

@@ -11,16 +11,17 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from textual.app import App, ComposeResult
 
 from natstui.model.live.state import State
 from natstui.model.records.record import Advisory
 from natstui.tui.frame.detail.charts import announced_at_us
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
+from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
 from natstui.tui.kit.chart.frame import plot_frame, runs
 from natstui.tui.kit.chart.plotter import parse_line
 from natstui.tui.kit.looks import register_themes
-from natstui.tui.kit.strip_chart import StripChart
 
 AT_S = [float(second) for second in range(-99, 1)]
 
@@ -40,7 +41,6 @@ class ChartApp(App[None]):
 
     def compose(self) -> ComposeResult:
         yield Chart(self.plotter)
-        yield StripChart("publish", "msgs/s")
 
     async def on_unmount(self) -> None:
         await self.plotter.close()
@@ -221,17 +221,6 @@ def is_running(pid: int) -> bool:
         return False
 
 
-async def test_a_strip_shows_its_newest_and_greatest_value() -> None:
-    app = ChartApp()
-    async with app.run_test(size=(80, 24)) as pilot:
-        strip = app.query_one(StripChart)
-        strip.show([1.0, 500.0, None])
-        strip.add(20.0)
-        await pilot.pause()
-        assert "publish" in app.text()
-        assert "20.0  max 500" in app.text()
-
-
 def test_announcements_of_a_storm_and_rare_ones_are_marked_by_the_second() -> None:
     state = State()
     at_us = 1_700_000_000_000_000
@@ -245,3 +234,59 @@ def test_announcements_of_a_storm_and_rare_ones_are_marked_by_the_second() -> No
     found = [one - at_us for one in announced_at_us(state, "S", "C")]
     assert found == [0, 1_000_000, 2_000_000, 9_000_000]
     assert announced_at_us(state, "S", "") == []
+
+
+def test_the_column_of_a_moment_is_the_moment_of_a_column() -> None:
+    frame = plot_frame(data(), 80, 20)
+    for column in range(frame.left, frame.left + frame.columns):
+        at_s = moment_of(frame, column)
+        assert at_s is not None and column_of(frame, at_s) == column
+    assert moment_of(frame, frame.left - 1) is None
+    assert moment_of(frame, frame.left + frame.columns) is None
+    assert column_of(frame, -101.0) is None
+    assert moved(frame, None, -1) == 0
+    assert moved(frame, -99.9, -5) == -100
+
+
+def test_a_cross_hair_reads_what_was_measured_nearest_and_makes_nothing_up() -> None:
+    series = (Series("a", [1.0, None, 3.0]), Series("b", [4.0, 5.0]))
+    three = ChartData("x", "msgs", [-10.0, -5.0, 0.0], series, 10)
+    assert values_at(three, -9.0) == [1.0, 4.0]
+    assert values_at(three, -6.0) == [None, 5.0]
+    assert values_at(three, 0.0) == [3.0, None]
+    assert values_at(replace(three, at_s=[]), -1.0) == [None, None]
+
+
+def test_a_cross_hair_hides_no_line() -> None:
+    assert crossed([("a  b", 3)], 1, 9) == [("a", 3), ("│", 9), (" b", 3)]
+    assert crossed([("a  b", 3)], 3, 9) == [("a  b", 3)]
+    assert crossed([("ab", 3)], 4, 9) == [("ab", 3), ("  ", 0), ("│", 9)]
+
+
+def test_a_log_scale_has_powers_of_ten_and_no_place_for_nothing() -> None:
+    series = (Series("a", [0.0, 0.002, 0.3, 9.0]),)
+    chart = ChartData("x", "s", [-3.0, -2.0, -1.0, 0.0], series, 3, logarithmic=True)
+    frame = plot_frame(chart, 60, 16)
+    assert [label for _, label in frame.y_ticks] == ["1ms", "10ms", "100ms", "1s", "10s"]
+    assert [at for at, _ in frame.y_ticks] == pytest.approx([-3, -2, -1, 0, 1])
+    ((xs, ys),) = frame.lines[0]
+    assert xs == [-2.0, -1.0, 0.0]
+    assert ys == pytest.approx([math.log10(value) for value in (0.002, 0.3, 9.0)])
+    nothing = replace(chart, series=(Series("a", [0.0] * 4),))
+    assert plot_frame(nothing, 60, 16).lines == ((),)
+
+
+async def test_the_mouse_reads_values_off_a_chart_and_a_log_scale_is_named() -> None:
+    app = ChartApp()
+    async with app.run_test(size=(80, 24)) as pilot:
+        app.chart.show(replace(data(), logarithmic=True))
+        text = await until(app, pilot, "now")
+        assert "Ingest (msgs/s, log scale)" in text
+        assert "1000" in text and "10.0" in text
+        await pilot.hover(Chart, offset=(40, 8))
+        await pilot.pause()
+        assert app.chart._cross_at_s is not None and -60 < app.chart._cross_at_s < -40
+        text = app.text()
+        assert "  at -" in text.splitlines()[0]
+        assert "removed –" in text, "a gap has no value"
+        assert any(line[40] == "│" for line in text.splitlines()[2:15])

@@ -18,7 +18,6 @@ from textual.widgets import Label, Static
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.kit.chart.chart import Chart, ChartData, Plotter, Series
 from natstui.tui.kit.raw.view import RawView
-from natstui.tui.kit.strip_chart import StripChart
 from natstui.tui.kit.table.big_table import BigTable, Cell, Column
 from natstui.tui.kit.text import safe, safe_lines
 
@@ -117,7 +116,6 @@ class HostileApp(GuardedApp):
     def compose(self) -> ComposeResult:
         yield BigTable((Column(self.text, self.text, 20), *COLUMNS), empty=self.text)
         yield Chart(self.plotter)
-        yield StripChart(self.text, "msgs")
         yield RawView()
         yield Static(safe(self.text), id="safe")
         yield Static(safe_lines(self.text))

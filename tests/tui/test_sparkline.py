@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from natstui.tui.kit.sparkline import braille_strip, sparkline
+from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 
 values = st.lists(st.one_of(st.none(), st.floats()), max_size=60)
 
@@ -26,19 +26,7 @@ def test_a_sparkline_is_as_wide_as_asked(
     assert len(sparkline(series, width, high)) == width
 
 
-@given(values, st.integers(0, 20), st.integers(0, 5))
-def test_a_strip_has_the_size_that_was_asked_for(
-    series: list[float | None], width: int, height: int
-) -> None:
-    lines = braille_strip(series, width, height)
-    assert len(lines) == height
-    assert all(len(line) == width for line in lines)
-
-
-def test_a_strip_loses_no_spike_and_draws_nothing_in_a_gap() -> None:
-    series: list[float | None] = [0.0] * 1000
-    series[333] = 50.0
-    top = braille_strip(series, 20, 3)[0]
-    assert [i for i, char in enumerate(top) if char != "\u2800"] == [6]
-    series = [*[1.0] * 20, *[None] * 20]
-    assert braille_strip(series, 20, 1)[0][10:] == "\u2800" * 10
+def test_a_scale_is_that_of_the_marks_not_of_single_values() -> None:
+    text = scaled_sparkline([0.0, 10.0, 4.0, 4.0], 2, lambda value: f"{value:g}")
+    assert text == f"{sparkline([0.0, 10.0, 4.0, 4.0], 2)} 0–5"
+    assert scaled_sparkline([None, None], 2, str) == "–"

@@ -6,10 +6,11 @@ from collections.abc import Iterable
 from time import monotonic
 from typing import ClassVar
 
-from textual import getters
+from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
 from textual.content import Content
+from textual.message import Message
 from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
@@ -26,14 +27,16 @@ from natstui.model.records.benchmark import (
     StopBenchmark,
 )
 from natstui.tui.bench import text
+from natstui.tui.bench.charts import cumulative_chart, latency_chart, throughput_chart
 from natstui.tui.bench.text import hanging, steered_role
+from natstui.tui.frame.detail.charts import plotter_of
+from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, Open, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
-from natstui.tui.kit.chart.chart import Chart, Plotter
+from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.sections import SectionText
-from natstui.tui.kit.strip_chart import StripChart
 from natstui.tui.kit.text import safe, safe_lines
 
 FASTER, SLOWER = 1.25, 0.8
@@ -143,6 +146,8 @@ class RunSummary(Static):
     def on_resize(self) -> None:
         """Wrap for the new width, which is another as soon as the run is over."""
         self.show(*self._shown[:2])
+        # A text that changes while sizes are told keeps the height it had before.
+        self.call_after_refresh(self.refresh, layout=True)
 
 
 def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
@@ -153,73 +158,73 @@ def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
     return Content.assemble(safe(sentence, "error" if summed.failed else ""), body)
 
 
-STRIPS_EVERY_S, TEXTS_EVERY_S = 0.095, 0.5
+TEXTS_EVERY_S = 0.5
+
+
+class FittedText(SectionText):
+    """Text that the screen makes for the width it has."""
+
+    class Fitted(Message):
+        """It has another width now."""
+
+    def on_resize(self) -> None:
+        """Wrap what there is, and have it made again."""
+        super().on_resize()
+        self.post_message(self.Fitted())
 
 
 class BenchmarkScreen(LiveScreen):
-    """Workers at the left; throughput, latencies, messages and the log at the right."""
+    """Charts above; workers, latencies and messages below them, at the bottom the log.
 
-    BINDINGS: ClassVar[list[BindingType]] = Steering.BINDINGS
+    When a run is over, what came of it stands in the place of its workers.
+    """
+
+    BINDINGS: ClassVar[list[BindingType]] = [*Steering.BINDINGS, LOG_KEY]
 
     caption = getters.query_one("#caption", Static)
-    workers_text = getters.query_one("#workers", SectionText)
-    figures = getters.query_one("#figures", SectionText)
+    workers_text = getters.query_one("#workers", FittedText)
+    figures = getters.query_one("#figures", FittedText)
     flow = getters.query_one("#flow", SectionText)
     log_text = getters.query_one("#log", SectionText)
-    sent = getters.query_one("#sent", StripChart)
-    received = getters.query_one("#received", StripChart)
-    cumulative = getters.query_one("#cumulative", Chart)
-    latency = getters.query_one("#latency", Chart)
     summary = getters.query_one("#summary", RunSummary)
 
     def __init__(self) -> None:
         super().__init__()
         self.steering = Steering(self)
-        self._strips_at_s = self._texts_at_s = 0.0
+        self.reading = ChartReading(self, self._show_charts)
+        self._texts_at_s = 0.0
         self._log: tuple[BenchmarkLog, ...] = ()
         self._later: Timer | None = None
 
     def body(self) -> Iterable[Widget]:
-        """Caption; workers and the log beside charts, latencies and messages."""
-        plotter = getattr(self.app, "plotter", None)
-        assert isinstance(plotter, Plotter)
+        """Caption; charts; workers or the summary beside latencies and messages; the log."""
+        plotter = plotter_of(self)
         yield Static(id="caption", markup=False)
-        with Horizontal(id="bench"):
-            with Vertical(id="bench-left"):
-                yield VerticalScroll(
-                    RunSummary(id="summary"), SectionText(id="workers"), id="bench-workers"
-                )
-                yield VerticalScroll(SectionText(id="log"), id="bench-log")
-            with Vertical(id="bench-right"):
-                yield StripChart("Sent per second", "msgs/s", id="sent")
-                yield StripChart("Received per second", "msgs/s", id="received")
-                with Horizontal(id="bench-charts"):
-                    yield Chart(plotter, id="cumulative")
-                    yield Chart(plotter, id="latency")
-                with Horizontal(id="bench-texts"):
-                    yield VerticalScroll(SectionText(id="figures"))
-                    yield VerticalScroll(SectionText(id="flow", value_cells=10), id="bench-flow")
+        with Vertical(id="bench"):
+            with Horizontal(id="bench-charts"):
+                for name in ("throughput", "latency", "cumulative"):
+                    yield Chart(plotter, id=name)
+            with Horizontal(id="bench-below"):
+                yield VerticalScroll(RunSummary(id="summary"), id="bench-summary")
+                yield VerticalScroll(FittedText(id="workers"), id="bench-workers")
+                yield VerticalScroll(FittedText(id="figures"), id="bench-figures")
+                yield VerticalScroll(SectionText(id="flow", value_cells=10), id="bench-flow")
+            yield VerticalScroll(SectionText(id="log"), id="bench-log")
 
     def refresh_state(self) -> None:
-        """Show the newer state of the benchmark."""
+        """Show the newer state of the benchmark: every half second is as fast as anybody reads."""
         view, now_s = self.state.benchmark or BenchmarkView(), monotonic()
-        if self.has_class("-finished") != (view.finished is not None):
-            self.set_class(view.finished is not None, "-finished")
-            # What fits depends on the widths that the screen has then.
-            self.call_after_refresh(self.refresh_state)
+        phases = {"-idle": view.planned is None, "-finished": view.finished is not None}
+        if any(self.has_class(name) != on for name, on in phases.items()):
+            for name, on in phases.items():
+                self.set_class(on, name)
         # In a replay a moment may stay: nothing newer comes that would show the rest of it.
         over = view.planned is None or view.finished is not None or self.state.replay is not None
-        strips_due = over or now_s - self._strips_at_s >= STRIPS_EVERY_S
-        if strips_due:
-            self._strips_at_s = now_s
-            self.sent.show(text.throughput(view, "sent_msgs"))
-            self.received.show(text.throughput(view, "received_msgs"))
-        # New texts lay the screen out again: every half second is as fast as anybody reads.
-        due = over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S
-        if due:
+        if over or view.log is not self._log or now_s - self._texts_at_s >= TEXTS_EVERY_S:
             self._texts_at_s, self._log = now_s, view.log
             self._show_texts(view)
-        if not (due and strips_due) and self._later is None:
+            self._show_charts()
+        elif self._later is None:
             # The last report of all shall be seen too.
             self._later = self.set_timer(TEXTS_EVERY_S, self._catch_up)
 
@@ -227,27 +232,38 @@ class BenchmarkScreen(LiveScreen):
         self._later = None
         self.refresh_state()
 
+    def _show_charts(self) -> None:
+        """Show the charts; also when there is nothing: a replay goes back to before a run."""
+        view = self.state.benchmark or BenchmarkView()
+        shown = (throughput_chart(view), latency_chart(view), cumulative_chart(view))
+        charts = list(self.query(Chart))
+        for chart, data in zip(charts, shown, strict=True):
+            # The others have its room: of a run of a second there is no latency over time.
+            chart.set_class(data is None and shown[0] is not None, "-nothing")
+        self.reading.show(charts, shown)
+
     def _show_texts(self, view: BenchmarkView) -> None:
-        """Show everything that is read, and the charts."""
+        """Show everything that is read."""
         self.caption.update(safe(text.title_text(view, self.size.width)), layout=False)
         none = f"no benchmark has run{_pick_hint(self)}" if view.planned is None else ""
         self.summary.show(view.summed, none)
-        self.workers_text.show(text.worker_sections(view, self.workers_text.content_size.width))
-        # Also when there is nothing: a replay goes back to before the first run.
-        self.cumulative.show(text.cumulative_chart(view))
-        self.latency.show(text.latency_chart(view))
         if view.planned is None:
-            for texts in (self.figures, self.flow, self.log_text):
+            for texts in (self.workers_text, self.figures, self.flow, self.log_text):
                 texts.show([])
             return
-        latency, flow = text.latency_section(view), text.flow_section(view)
-        narrow = self.has_class("-narrow")
-        figures = [latency, flow if narrow else text.histogram_section(view)]
+        self.workers_text.show(text.worker_sections(view, self.workers_text.content_size.width))
+        flow = text.flow_section(view)
+        # The summary has the latencies, in more figures.
+        figures = [] if view.finished else [text.latency_section(view)]
+        # Where there is no column of their own for them.
+        figures += [flow] if self.has_class("-narrow") else []
+        figures.append(text.distribution_section(view, self.figures.content_size.width))
         self.figures.show([section for section in figures if section.lines])
         self.flow.show([flow])
         self.log_text.show([text.log_section(view)])
 
-    def on_resize(self) -> None:
-        """Wrap the summary and the workers for the new width, without waiting for their turn."""
+    @on(FittedText.Fitted)
+    def _fit(self) -> None:
+        """Make texts for their new width, without waiting for their turn."""
         self._texts_at_s = 0.0
-        self.call_after_refresh(self.refresh_state)
+        self.refresh_state()

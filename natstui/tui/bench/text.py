@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import Sequence
-from itertools import pairwise
 
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCY_FIELDS, total_counts
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES, bucket_low_ns
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
-from natstui.tui.kit.chart.frame import ChartData, Series
-from natstui.tui.kit.sections import Line, Section, line
+from natstui.tui.bench.charts import main_latency, summed_workers
+from natstui.tui.kit.sections import Section, line
 from natstui.tui.kit.sparkline import sparkline
 from natstui.units import UNKNOWN, count_text, duration_text, local_text, rate_text
 
-SLOT_US = 100_000
-"""Width of a slot of the throughput lines; reports come a little more often."""
 NOW_S = 1.0
 """A rate of now is the mean of the last second."""
 SPARK_WIDTH = 20
-_BESIDE_SPARK = 25
-"""Cells of an act beside its sparkline: label, rate and total."""
 _NARROW = 100
 _SUMMARY_LABEL = 13
 """Where values of a summary begin."""
@@ -74,129 +70,65 @@ _ACTS = (
     ("received", "received_msgs"),
     ("acks", "acks_sent_msgs"),
 )
+_RATE_CELLS = 11
+"""Cells of an act of a worker: its name with `/s` stands above it."""
+_BETWEEN = 3
+_BUSY_RATIO = 0.9
+"""Of a core; a worker above it measures itself."""
 
 
 def worker_sections(view: BenchmarkView, width: int) -> list[Section]:
-    """Return a panel per role: its workers, each act with a sparkline, the rate and the total.
+    """Return a panel per role: its workers in as many columns as `width` has room for.
 
-    In panels of little `width` the sparklines are shorter, so that each act is one line.
+    Of each: what it does a second now, after a picture of the last seconds, and how much of a
+    core it takes. In panels of little width the pictures are shorter.
     """
-    spark_cells = max(4, min(SPARK_WIDTH, width - _BESIDE_SPARK))
     roles: dict[str, list[WorkerKey]] = {}
     for key in view.series:
         roles.setdefault(key[0], []).append(key)
-    return [_role(view, role, sorted(keys), spark_cells) for role, keys in roles.items()]
+    return [_role(view, role, sorted(keys), width) for role, keys in roles.items()]
 
 
-def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], spark_cells: int) -> Section:
-    lines: list[Line] = []
-    for key in keys:
-        points, counts = view.series[key], view.totals[key]
-        cpu = points[-1].cpu_ratio
-        busy = f"worker {key[1]}  CPU {cpu:.0%}"
-        lines.append(line("", busy, "warn" if cpu > 0.9 else "dim"))
-        for act, name in _ACTS:
-            total = getattr(counts, name)
-            if total:
-                text = sparkline(_rates(points[-10 * SPARK_WIDTH :], name), spark_cells)
-                rate = rate_text(_now_per_s(points, name))
-                lines.append(line(act, f"{text} {rate:>5}/s {count_text(total):>5}"))
-    return Section(f"{clean_line(role).upper()} ({len(keys)})", tuple(lines))
-
-
-def summed_workers(view: BenchmarkView, name: str) -> list[WorkerKey]:
-    """Return the workers whose counts are added up: of a plan with senders, not who answers."""
-    plan = view.planned.plan if view.planned is not None else None
-    roles = plan.roles if plan is not None else ()
-    left_out = {role.name for role in roles if not role.traits.is_summed(name)}
-    return [key for key in view.totals if key[0] not in left_out] or [*view.totals]
-
-
-def added_up(view: BenchmarkView, name: str) -> list[float]:
-    """Return messages of all workers so far, a value per slot, oldest first.
-
-    Between two reports a worker's count grows evenly; the last value is the sum of all reports.
-    """
-    ends = [points[-1].at_us for points in view.series.values() if points]
-    starts = [
-        points[0].at_us - round(points[0].interval_s * 1e6)
-        for points in view.series.values()
-        if points
+def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], width: int) -> Section:
+    acts = [
+        (act, name) for act, name in _ACTS if any(getattr(view.totals[key], name) for key in keys)
     ]
-    if not ends:
-        return []
-    first_us, slots = min(starts), (max(ends) - min(starts)) // SLOT_US + 2
-    total = [0.0] * slots
-    for key in summed_workers(view, name):
-        points = view.series[key]
-        grown = _grown(points, name, getattr(view.totals[key], name), first_us, slots)
-        total = [a + b for a, b in zip(total, grown, strict=True)]
-    return total
+    beside = len(str(keys[-1][1])) + 5 + _RATE_CELLS * len(acts)
+    columns = max(1, min(len(keys), (width + _BETWEEN) // (beside + SPARK_WIDTH // 2 + _BETWEEN)))
+    room = (width + _BETWEEN) // columns - _BETWEEN
+    spark_cells = max(0, min(SPARK_WIDTH, room - beside - 1))
+    heads = "".join(f"{act}/s".rjust(_RATE_CELLS) for act, _ in acts)
+    head = " " * (beside + spark_cells - len(heads) - 4) + " CPU" + heads
+    title = f"{clean_line(role).upper()} ({len(keys)})"
+    texts = [_worker(view, key, acts, spark_cells, len(str(keys[-1][1]))) for key in keys]
+    rows = -(-len(texts) // columns)
+    lines = [line("", (" " * _BETWEEN).join([head] * columns), "dim")]
+    for row in range(rows):
+        busy = any(_is_busy(view, key) for key in keys[row::rows])
+        lines.append(line("", (" " * _BETWEEN).join(texts[row::rows]), "warn" if busy else ""))
+    return Section(title, tuple(lines))
 
 
-def _grown(
-    points: Sequence[WorkerPoint], name: str, whole: int, first_us: int, slots: int
-) -> list[float]:
-    """Return one worker's count at the end of each slot, by interpolation between reports."""
-    # What points no longer kept counted stands at the beginning.
-    at_us = points[0].at_us - round(points[0].interval_s * 1e6)
-    count = float(whole - sum(getattr(point, name) for point in points))
-    values: list[float] = []
-    for point in points:
-        more, span_us = getattr(point, name), max(1, point.at_us - at_us)
-        while len(values) < slots and (slot_us := first_us + len(values) * SLOT_US) <= point.at_us:
-            values.append(count + more * max(0, slot_us - at_us) / span_us)
-        at_us, count = max(at_us, point.at_us), count + more
-    return values + [count] * (slots - len(values))
+def _is_busy(view: BenchmarkView, key: WorkerKey) -> bool:
+    points = view.series[key]
+    return bool(points) and points[-1].cpu_ratio > _BUSY_RATIO
 
 
-def throughput(view: BenchmarkView, name: str) -> list[float | None]:
-    """Return messages per second of all workers together, a value per slot, oldest first."""
-    counts = added_up(view, name)
-    if not any(counts):
-        return []
-    # The newest slots are not full while a worker has yet to report.
-    return [(b - a) * 1e6 / SLOT_US for a, b in pairwise(counts[:-2])]
-
-
-def cumulative_chart(view: BenchmarkView) -> ChartData | None:
-    """Return sent against received, added up over time."""
-    sent, received = added_up(view, "sent_msgs"), added_up(view, "received_msgs")
-    if len(sent) < 2:
-        return None
-    step_s = SLOT_US / 1e6
-    return ChartData(
-        title="Sent and received",
-        unit="msgs",
-        at_s=[(at - len(sent) + 1) * step_s for at in range(len(sent))],
-        series=(Series("sent", sent), Series("received", received)),
-        window_s=max(5.0, len(sent) * step_s),
-    )
-
-
-def latency_chart(view: BenchmarkView) -> ChartData | None:
-    """Return p50 and p99 over time of the latency that matters most, corrected."""
-    latencies = view.latencies
-    name = next(
-        (n for n in ("e2e", "rtt", "ack", "store") if getattr(latencies, n).total_count), None
-    )
-    if name is None or len(view.seconds) < 2:
-        return None
-    newest_us = view.seconds[-1].at_us
-    return ChartData(
-        title=f"Latency {name}",
-        unit="s",
-        at_s=[(point.at_us - newest_us) / 1e6 for point in view.seconds],
-        series=(
-            Series("p50", [_s(point.p50_ns.get(name)) for point in view.seconds]),
-            Series("p99", [_s(point.p99_ns.get(name)) for point in view.seconds]),
-        ),
-        window_s=max(5.0, (newest_us - view.seconds[0].at_us) / 1e6),
-    )
-
-
-def _s(latency_ns: int | None) -> float | None:
-    return None if latency_ns is None else latency_ns / 1e9
+def _worker(
+    view: BenchmarkView,
+    key: WorkerKey,
+    acts: Sequence[tuple[str, str]],
+    spark_cells: int,
+    number_cells: int,
+) -> str:
+    """Return one worker: number, picture of the first act, share of a core, rates of now."""
+    points = view.series[key]
+    rates = "".join(rate_text(_now_per_s(points, name)).rjust(_RATE_CELLS) for _, name in acts)
+    spark = ""
+    if acts and spark_cells:
+        spark = sparkline(_rates(points[-10 * SPARK_WIDTH :], acts[0][1]), spark_cells)
+    cpu = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
+    return f"{key[1]:>{number_cells}} {spark.rjust(spark_cells)}{cpu:>4}{rates}"
 
 
 def hanging(text: str, width: int) -> str:
@@ -251,29 +183,48 @@ def _ms(latency_ns: int | None) -> str:
     return f"{ms:.0f}" if ms >= 99.95 else f"{ms:.1f}" if ms >= 9.995 else f"{ms:.2f}"
 
 
-def histogram_section(view: BenchmarkView, width: int = 28) -> Section:
-    """Return the distribution of the latency that matters most, in powers of two."""
-    latencies = view.latencies
-    for name in ("e2e", "rtt", "ack", "store"):
-        histogram = getattr(latencies, name)
-        if histogram.total_count:
-            break
-    else:
+def distribution_section(view: BenchmarkView, width: int) -> Section:
+    """Return how many messages had which latency, in powers of two, percentiles marked.
+
+    Bars go by powers of ten: a tail of one in ten thousand is seen beside the many.
+    """
+    main = main_latency(view)
+    if main is None:
         return Section("", ())
+    name, histogram = main
     groups: dict[int, int] = {}
     for bucket, count in zip(histogram.buckets, histogram.counts, strict=True):
-        power = max(0, bucket_low_ns(bucket)).bit_length()
+        power = _power(bucket_low_ns(bucket))
         groups[power] = groups.get(power, 0) + count
-    most = max(groups.values())
-    lines = [
-        line(
-            f"< {_ms(1 << power)}",
-            "█" * max(1, round(width * groups[power] / most)) + f" {count_text(groups[power])}",
-        )
-        for power in range(min(groups), max(groups) + 1)
-        if power in groups
-    ]
-    return Section(f"DISTRIBUTION of {name} in ms", tuple(lines))
+    first, quick = min(groups), 0
+    while first < max(groups) and quick + groups.get(first, 0) <= histogram.total_count // 100:
+        # Of those that were quicker than nearly all, one row says enough.
+        quick += groups.get(first, 0)
+        first += 1
+    groups[first] = groups.get(first, 0) + quick
+    marks: dict[int, list[str]] = {}
+    for mark in SHOWN_PERCENTILES:
+        at_ns = histogram.percentile_ns(PERCENTILES[mark])
+        if at_ns is not None:
+            marks.setdefault(_power(at_ns), []).append(f"p{PERCENTILES[mark]:g}")
+    most = math.log10(max(groups.values()) + 1)
+    room = max(4, width - _BESIDE_BAR)
+    lines = []
+    for power in range(first, max(groups) + 1):
+        count = groups.get(power, 0)
+        bar_text = "█" * round(room * math.log10(count + 1) / most)
+        told = f"{bar_text.ljust(room)} {count_text(count):>5}"
+        lines.append(line(f"< {_ms(1 << power)}", f"{told}  {' '.join(marks.get(power, []))}"))
+    return Section(f"DISTRIBUTION {name}, ms; log bars", tuple(lines))
+
+
+_BESIDE_BAR = 28
+"""Cells of a row of the distribution beside its bar: limit, count and two percentiles."""
+
+
+def _power(latency_ns: int) -> int:
+    """Return the power of two that a latency is below."""
+    return max(0, latency_ns).bit_length()
 
 
 _NOT_STORED = (

@@ -14,7 +14,7 @@ from natstui.model.live.limits import is_near, time_to_drain_s
 from natstui.model.live.rates import ack_rate_column, rate_column, trend_column
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import GLYPHS, LOOKS, ConsumerView
-from natstui.tui.kit.sparkline import sparkline
+from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 
@@ -133,6 +133,12 @@ def trend(view: ConsumerView, row: int) -> Cell:
     """Pending messages over the last minute, from zero to their own highest."""
     values = [point.value for point in view.series(row, "pending_msgs")]
     return Cell(sparkline(values, TREND_WIDTH), "accent")
+
+
+def trend_with_scale(view: ConsumerView, row: int) -> Cell:
+    """Pending messages over the last minute, and what the highest mark stands for."""
+    values = [point.value for point in view.series(row, "pending_msgs")]
+    return Cell(scaled_sparkline(values, TREND_WIDTH, count_text), "accent")
 
 
 def ack_floor(view: ConsumerView, row: int) -> Cell:

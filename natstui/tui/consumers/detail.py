@@ -64,6 +64,7 @@ class ConsumerDetail(DetailScreen):
 
 _CONSUMER_STATE: tuple[tuple[str, Callable[[ConsumerView, int], Cell]], ...] = (
     ("pending", cells.pending),
+    ("  last minute", cells.trend_with_scale),
     ("ack pending", cells.ack_pending),
     ("redelivered", cells.redelivered),
     ("waiting", cells.waiting),

@@ -137,4 +137,7 @@ class ServerScreen(TableScreen):
     def _tell(self) -> None:
         """Show the server under the cursor in full."""
         leaders = Leaders() if self._shown is None else self._leaders
-        self.around.show(around_sections(self._shown, self.chosen(), leaders))
+        around = around_sections(self._shown, self.chosen(), leaders)
+        self.around.show(around)
+        # The others have its room when there is nothing in it.
+        self.around.display = bool(around)

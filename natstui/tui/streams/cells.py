@@ -13,7 +13,7 @@ from natstui.model.live.limits import Fill, is_near
 from natstui.model.live.rates import rate_column, rates_of_series, stream_full_in_s
 from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.view import GLYPHS, LOOKS, StreamView, subjects_text
-from natstui.tui.kit.sparkline import sparkline
+from natstui.tui.kit.sparkline import scaled_sparkline, sparkline
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 
@@ -105,6 +105,12 @@ def trend(view: StreamView, row: int) -> Cell:
     """Messages stored a second over the last minute, from zero to its own highest."""
     values = [point.value for point in ingest_points(view, row)]
     return Cell(sparkline(values, TREND_WIDTH), "accent")
+
+
+def trend_with_scale(view: StreamView, row: int) -> Cell:
+    """Messages stored a second over the last minute, and what the highest mark stands for."""
+    values = [point.value for point in ingest_points(view, row)]
+    return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
 def consumers(view: StreamView, row: int) -> Cell:

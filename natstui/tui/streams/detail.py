@@ -72,6 +72,7 @@ _STREAM_STATE: tuple[tuple[str, Callable[[StreamView, int], Cell]], ...] = (
     ("messages", cells.msgs),
     ("bytes", cells.size),
     ("in msgs/s", cells.in_rate),
+    ("  last minute", cells.trend_with_scale),
     ("in B/s", cells.in_bytes),
     ("removed msgs/s", cells.removed),
     ("first sequence", cells.first_seq),

@@ -14,6 +14,7 @@ from textual.widgets import Static
 from natstui.model.live.history import WINDOWS_S
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.detail.charts import plotter_of
+from natstui.tui.frame.detail.reading import ChartReading
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Export, Open
 from natstui.tui.kit.chart.chart import Chart, ChartData
@@ -40,6 +41,7 @@ class ChartedScreen(LiveScreen):
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("w", "window", "Window", id="chart.window"),
         Binding("z", "zoom", "Zoom chart", id="chart.zoom"),
+        *ChartReading.BINDINGS,
     ]
     CHARTS: ClassVar[int] = 3
     CHART_HELP: ClassVar[tuple[tuple[str, str], ...]] = CHART_HELP
@@ -51,6 +53,7 @@ class ChartedScreen(LiveScreen):
         super().__init__()
         self.window_s = WINDOWS_S[0]
         self._zoomed = -1
+        self.reading = ChartReading(self, self.refresh_state)
 
     def body(self) -> Iterable[Widget]:
         """Caption, then text beside charts."""
@@ -66,8 +69,8 @@ class ChartedScreen(LiveScreen):
         """Show text and charts under a title."""
         self.caption.update(safe(f"{title}  ·  last {duration_text(self.window_s)}"))
         self.text.show(sections)
-        for widget, data in zip(self.query(Chart), charts, strict=False):
-            widget.show(data)
+        self.reading.show(list(self.query(Chart)), charts)
+        self.reading.align()
 
     def on_resize(self) -> None:
         """Show as many charts as have room for their axes; zooming reaches the others."""
@@ -78,6 +81,8 @@ class ChartedScreen(LiveScreen):
         fitting = max(1, (self.size.height - 4) // _CHART_LINES)
         for at, chart in enumerate(charts):
             chart.display = at == self._zoomed if self._zoomed >= 0 else at < fitting
+        # They know their new sizes then.
+        self.call_after_refresh(self.reading.align)
 
     def action_window(self) -> None:
         """Show the next longer window, then the shortest again."""
@@ -89,8 +94,10 @@ class ChartedScreen(LiveScreen):
         """Show one chart after the other in full size, then all again."""
         charts = list(self.query(Chart))
         self._zoomed = self._zoomed + 1 if self._zoomed + 1 < len(charts) else -1
-        self.set_class(self._zoomed >= 0, "-zoomed")
+        self.reading.zoom(self._zoomed >= 0)
+        self.set_class(self.reading.is_zoomed, "-zoomed")
         self._arrange_charts()
+        self.refresh_bindings()
 
 
 class DetailScreen(ChartedScreen):

@@ -3,27 +3,33 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
+from textual import events
 from textual.geometry import Size
+from textual.screen import Screen
 from textual.strip import Strip
 from textual.timer import Timer
 from textual.widget import Widget
 
 from natstui.clean import clean_line
+from natstui.tui.kit.chart.cross import column_of, crossed, moment_of, moved, values_at
 from natstui.tui.kit.chart.frame import (
+    CROSS_ROLE,
     EVENT_ROLE,
     MARKERS,
     ChartData,
     PlotFrame,
     Series,
+    axis_of,
     plot_frame,
 )
 from natstui.tui.kit.chart.legend import Runs, cells_of, legend_runs, title_text
 from natstui.tui.kit.chart.plotter import Plotter
+from natstui.tui.kit.chart.ticks import label_width
 from natstui.tui.kit.looks import series_colors
 from natstui.tui.kit.text import fit
 
@@ -31,6 +37,13 @@ __all__ = ["Chart", "ChartData", "Plotter", "Series"]
 
 _LEAST_WIDTH, _LEAST_HEIGHT = 20, 6
 _BETWEEN_FRAMES_S = 0.5
+_INKS = {EVENT_ROLE: "chart--event", CROSS_ROLE: "chart--cross"}
+
+
+def cross_all(screen: Screen[Any], at_s: float | None) -> None:
+    """Let every chart of a screen show its values at one moment; None: the newest."""
+    for chart in screen.query(Chart):
+        chart.cross(at_s)
 
 
 def too_small(size: Size) -> bool:
@@ -50,6 +63,7 @@ class Chart(Widget):
         "chart--axes",
         "chart--note",
         "chart--event",
+        "chart--cross",
     }
     DEFAULT_CSS = """
     Chart {
@@ -61,6 +75,7 @@ class Chart(Widget):
         & > .chart--axes { color: $text-muted; }
         & > .chart--note { color: $text-muted; }
         & > .chart--event { color: $text-warning; text-style: bold; }
+        & > .chart--cross { color: $text-accent; text-style: bold; }
     }
     """
 
@@ -72,6 +87,9 @@ class Chart(Widget):
         self._data: ChartData | None = None
         self._lines: list[Runs] = []
         self._wanted: PlotFrame | None = None
+        self._frame: PlotFrame | None = None
+        self._least_label_cells = 0
+        self._cross_at_s: float | None = None
         self._drawing = False
         self._failed = False
         self._drawn_at_s = 0.0
@@ -94,6 +112,38 @@ class Chart(Widget):
             self._timer = None
         self._drawn_at_s = 0.0
         self.show(data)
+
+    @property
+    def label_cells(self) -> int:
+        """What the labels of the value axis take."""
+        if self._data is None or too_small(self.size):
+            return 0
+        return label_width(axis_of(self._data, self.size.height - self._head))
+
+    def align(self, label_cells: int) -> None:
+        """Take as much room for labels as the chart above or below, for the same time axis."""
+        if label_cells != self._least_label_cells:
+            self._least_label_cells = label_cells
+            self._want()
+
+    def cross(self, at_s: float | None) -> None:
+        """Show the values at a moment, in seconds from the right edge; None: the newest."""
+        if at_s != self._cross_at_s:
+            self._cross_at_s = at_s
+            self.refresh()
+
+    def crossed_further(self, columns: int) -> float | None:
+        """Return the moment some columns from that of the cross-hair; None without a picture."""
+        return None if self._frame is None else moved(self._frame, self._cross_at_s, columns)
+
+    def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Let every chart of the screen show its values where the mouse stands."""
+        if self._frame is not None and self._lines:
+            cross_all(self.screen, moment_of(self._frame, event.x))
+
+    def on_leave(self) -> None:
+        """Show the newest values again."""
+        cross_all(self.screen, None)
 
     def on_resize(self) -> None:
         """Draw for the new size; until then the old frame is cut or padded."""
@@ -120,7 +170,8 @@ class Chart(Widget):
         if self._data is None or too_small(self.size):
             return
         self._drawn_at_s = monotonic()
-        self._wanted = plot_frame(self._data, self.size.width, self.size.height - self._head)
+        height = self.size.height - self._head
+        self._wanted = plot_frame(self._data, self.size.width, height, self._least_label_cells)
         if not self._drawing:
             self._drawing = True
             # The method, not its coroutine: a screen that closes never starts the worker.
@@ -135,7 +186,8 @@ class Chart(Widget):
                 self._failed = lines is None
                 if self._data is None:
                     lines = []
-                self._lines = lines if lines is not None else self._lines
+                if lines is not None:
+                    self._lines, self._frame = lines, frame
                 self.refresh()
         finally:
             self._drawing = False
@@ -153,11 +205,16 @@ class Chart(Widget):
             return self._note(note, y - self.size.height // 2)
         if y - self._head >= len(self._lines):
             return Strip([Segment(" " * width, self._style(0))], width)
-        segments = [
-            Segment(clean_line(text), self._style(role))
-            for text, role in self._lines[y - self._head]
-        ]
+        segments = [Segment(clean_line(text), self._style(role)) for text, role in self._drawn(y)]
         return Strip(segments).crop_extend(0, width, self._style(0))
+
+    def _drawn(self, y: int) -> Runs:
+        """Return a line of the last frame, with the cross-hair where it stands."""
+        runs, frame, at_s = self._lines[y - self._head], self._frame, self._cross_at_s
+        if frame is None or at_s is None or y - self._head >= len(self._lines) - 2:
+            return runs
+        column = column_of(frame, at_s)
+        return runs if column is None else crossed(runs, column, CROSS_ROLE)
 
     def _note(self, text: str, y: int) -> Strip:
         """Write a remark on line 0."""
@@ -170,15 +227,19 @@ class Chart(Widget):
         """Lines above the axes: the legend gets its own when it does not fit beside the title."""
         width, height = self.size
         wide = cell_len(title_text(self._data)) + cells_of(legend_runs(self._data, width))
+        # Not of the cross-hair's title: the plot would jump while the mouse moves.
         return 2 if wide > width and height >= _LEAST_HEIGHT + 1 else 1
 
     def _heading(self, y: int) -> Strip:
         """Write the title at the left and the legend at the right, or below it."""
-        width = self.size.width
-        legend = legend_runs(self._data, width) if y == self._head - 1 else []
-        if self._head == 1 and cells_of(legend) + cell_len(title_text(self._data)) > width:
-            legend = legend_runs(self._data, width // 2)
-        title = fit("" if y else title_text(self._data), max(0, width - cells_of(legend)))
+        width, at_s, values = self.size.width, self._cross_at_s, None
+        if self._data is not None and at_s is not None:
+            values = values_at(self._data, at_s)
+        told = title_text(self._data, at_s)
+        legend = legend_runs(self._data, width, values) if y == self._head - 1 else []
+        if self._head == 1 and cells_of(legend) + cell_len(told) > width:
+            legend = legend_runs(self._data, max(width // 2, width - cell_len(told)), values)
+        title = fit("" if y else told, max(0, width - cells_of(legend)))
         segments = [Segment(title, self._style(0) + self._ink("chart--title"))]
         segments += [Segment(text, self._style(role)) for text, role in legend]
         return Strip(segments).crop_extend(0, width, self._style(0))
@@ -198,7 +259,6 @@ class Chart(Widget):
                 palette = series_colors(dark=self.app.current_theme.dark)
                 style = ground + Style(color=palette[role - 1])
             else:
-                ink = "chart--event" if role == EVENT_ROLE else "chart--axes"
-                style = ground + self._ink(ink)
+                style = ground + self._ink(_INKS.get(role, "chart--axes"))
             self._styles_by_role[role] = style
         return self._styles_by_role[role]

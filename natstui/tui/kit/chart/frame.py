@@ -12,6 +12,7 @@ from natstui.tui.kit.chart.ticks import (
     age_ticks,
     clock_ticks,
     label_width,
+    log_ticks,
     value_ticks,
 )
 
@@ -56,8 +57,8 @@ MARKERS = ("", "●", "◆", "▲", "■", "+")
 EVENT_MARK = "!"
 """Stands at the top where something happened."""
 
-EVENT_ROLE = 17
-"""Palette number of such a mark."""
+EVENT_ROLE, CROSS_ROLE = 17, 18
+"""Palette numbers of such a mark, and of the cross-hair."""
 AXES_ROLE = 16
 """Palette number of axes and labels; a series' is its index + 1. The chart gives them colours."""
 
@@ -89,6 +90,8 @@ class ChartData:
     """When something happened that is marked at the top, in seconds from the right edge."""
     events_label: str = ""
     """What the marks are, in a word or two."""
+    logarithmic: bool = False
+    """The value axis goes by powers of ten; what is not above 0 is a gap on it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,32 +106,67 @@ class PlotFrame:
     window_s: float
     events_at_s: tuple[float, ...] = ()
 
+    @property
+    def left(self) -> int:
+        """The first column of the plot: what is before it are labels and the axis."""
+        return label_width(self.y_ticks) + 1
 
-def plot_frame(data: ChartData, width: int, height: int) -> PlotFrame:
-    """Thin the series to a point per column, and choose the axes."""
-    low, high = _extent(data)
-    y_ticks = value_ticks(low, high, height - 2, data.unit)
+    @property
+    def columns(self) -> int:
+        """How many columns the plot has."""
+        return max(1, self.width - self.left - 1)
+
+
+def axis_of(data: ChartData, height: int) -> tuple[Tick, ...]:
+    """Return the ticks of the value axis for a plot and its time axis of `height` lines."""
+    choose = log_ticks if data.logarithmic else value_ticks
+    return choose(*_extent(data), height - 2, data.unit)
+
+
+def plot_frame(data: ChartData, width: int, height: int, least_label_cells: int = 0) -> PlotFrame:
+    """Thin the series to a point per column, and choose the axes.
+
+    With labels of at least as many cells as those of the chart above, both have one time axis.
+    """
+    y_ticks = tuple((at, label.rjust(least_label_cells)) for at, label in axis_of(data, height))
     columns = max(1, width - label_width(y_ticks) - 2)
     if data.ends_at_s is None:
         x_ticks = age_ticks(data.window_s, columns)
     else:
         x_ticks = clock_ticks(data.ends_at_s, data.window_s, columns)
     lines = tuple(
-        tuple(runs(data.at_s, series.values, data.window_s, columns)) for series in data.series
+        tuple(runs(data.at_s, _scaled(data, series), data.window_s, columns))
+        for series in data.series
     )
     events = tuple(at_s for at_s in data.events_at_s if -data.window_s <= at_s <= 0)
     return PlotFrame(width, height, lines, x_ticks, y_ticks, data.window_s, events)
 
 
+def _scaled(data: ChartData, series: Series) -> Sequence[float | None]:
+    """Return the values as they are drawn: on a logarithmic axis, their powers of ten."""
+    if not data.logarithmic:
+        return series.values
+    return [
+        math.log10(value) if value is not None and 0 < value < math.inf else None
+        for value in series.values
+    ]
+
+
 def _extent(data: ChartData) -> tuple[float, float]:
-    """Return the least and the greatest value within the window; 0 and 1 without any."""
+    """Return the least and the greatest value within the window; 0 and 1 without any.
+
+    On a logarithmic axis, those above 0.
+    """
     values = [
         value
         for series in data.series
         for at_s, value in zip(data.at_s, series.values, strict=False)
         if value is not None and -data.window_s <= at_s <= 0 and math.isfinite(value)
     ]
+    if data.logarithmic:
+        values = [value for value in values if value > 0]
     if not values:
         return 0.0, 1.0
     low, high = min(values), max(values)
-    return (min(0.0, low), max(0.0, high)) if data.from_zero else (low, high)
+    from_zero = data.from_zero and not data.logarithmic
+    return (min(0.0, low), max(0.0, high)) if from_zero else (low, high)

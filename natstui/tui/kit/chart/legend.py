@@ -10,6 +10,7 @@ from natstui.clean import clean_line
 from natstui.tui.kit.chart.frame import AXES_ROLE, EVENT_MARK, EVENT_ROLE, MARKERS, ChartData
 from natstui.tui.kit.chart.ticks import value_text
 from natstui.tui.kit.text import fit
+from natstui.units import duration_text, local_text
 
 _BESIDE_LABEL = 6
 """Cells of a legend's part beside its label: two spaces, the sample, a space."""
@@ -18,19 +19,32 @@ Runs = list[tuple[str, int]]
 """Texts of one line, each with its palette number; 0 is the ground."""
 
 
-def title_text(data: ChartData | None) -> str:
-    """Return the title with its unit; nothing without data."""
+def title_text(data: ChartData | None, cross_at_s: float | None = None) -> str:
+    """Return the title with unit and scale, and the moment of a cross-hair; or nothing."""
     if data is None:
         return ""
-    return clean_line(f"{data.title} ({data.unit})" if data.unit else data.title)
+    about: list[str] = [data.unit] if data.unit else []
+    about += ["log scale"] if data.logarithmic else []
+    title = clean_line(f"{data.title} ({', '.join(about)})" if about else data.title)
+    return title if cross_at_s is None else f"{title}  at {_moment(data, cross_at_s)}"
 
 
-def legend_runs(data: ChartData | None, room: int) -> Runs:
-    """Return each line's sample, label and newest value; without values where they do not fit."""
+def _moment(data: ChartData, at_s: float) -> str:
+    """Return a moment as the axis says it: by the clock, or how long ago."""
+    if data.ends_at_s is not None:
+        return local_text(round((data.ends_at_s + at_s) * 1e6))
+    return f"-{duration_text(-at_s)}" if at_s else "now"
+
+
+def legend_runs(
+    data: ChartData | None, room: int, values: Sequence[float | None] | None = None
+) -> Runs:
+    """Return each line's sample, label and value, the newest if not told; what fits of them."""
     if data is None:
         return []
     labels = [clean_line(series.label) for series in data.series]
-    values = [series.values[-1] if series.values else None for series in data.series]
+    if values is None:
+        values = [series.values[-1] if series.values else None for series in data.series]
     texts = [" –" if v is None else " " + value_text(v, data.unit) for v in values]
     whole = [*_events_runs(data), *_runs(labels, texts)]
     if cells_of(whole) <= room:

@@ -109,7 +109,9 @@ def _step(span: float, count: int, unit: Unit) -> float:
 def value_ticks(low: float, high: float, height: int, unit: Unit) -> tuple[Tick, ...]:
     """Return ticks from at or below `low` to at or above `high`, fit for `height` lines."""
     if high - low <= max(abs(low), abs(high)) * 1e-9 or high - low < _FLAT:
-        high = low + max(abs(low) * 0.1, 1)
+        # A line that is level runs through the middle, unless it lies on the zero.
+        around = max(abs(low) * 0.05, 0.5)
+        low, high = (low - around, low + around) if low else (0.0, 1.0)
     step = _step(high - low, max(2, height // 4), unit)
     first = math.floor(low / step + 1e-9)
     last = max(first + 1, math.ceil(high / step - 1e-9))
@@ -118,6 +120,18 @@ def value_ticks(low: float, high: float, height: int, unit: Unit) -> tuple[Tick,
     if len(set(labels)) < len(labels):
         labels = [f"{value:,.6g}" if step < 1 else f"{value:,.0f}" for value in values]
     return tuple(zip(values, labels, strict=True))
+
+
+def log_ticks(low: float, high: float, height: int, unit: Unit) -> tuple[Tick, ...]:
+    """Return ticks at powers of ten, of two for bytes; their places are powers of ten."""
+    if low <= 0:
+        low, high = 1.0, max(10.0, high)
+    base = 2.0 if unit in ("bytes", "bytes/s") else 10.0
+    first = math.floor(math.log(low, base) + 1e-9)
+    last = max(first + 1, math.ceil(math.log(high, base) - 1e-9))
+    step = max(1, math.ceil((last - first) / max(1, height // 2)))
+    powers = list(range(first, last + step, step))
+    return tuple((at * math.log10(base), value_text(base**at, unit)) for at in powers)
 
 
 def label_width(ticks: Sequence[Tick]) -> int:

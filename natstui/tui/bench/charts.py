@@ -1,0 +1,158 @@
+"""A benchmark as series over time: throughput, what was sent and received in all, latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from natstui.model.bench.latency import LatencyCounts
+from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
+from natstui.tui.kit.chart.frame import ChartData, Series
+
+SLOT_US = 100_000
+"""Width of a slot of the throughput lines; reports come a little more often."""
+
+
+def summed_workers(view: BenchmarkView, name: str) -> list[WorkerKey]:
+    """Return the workers whose counts are added up: of a plan with senders, not who answers."""
+    plan = view.planned.plan if view.planned is not None else None
+    roles = plan.roles if plan is not None else ()
+    left_out = {role.name for role in roles if not role.traits.is_summed(name)}
+    return [key for key in view.totals if key[0] not in left_out] or [*view.totals]
+
+
+def added_up(view: BenchmarkView, name: str) -> list[float]:
+    """Return messages of all workers so far, a value per slot, oldest first.
+
+    Between two reports a worker's count grows evenly; the last value is the sum of all reports.
+    """
+    first_us, newest_us = _span_us(view)
+    if not newest_us:
+        return []
+    slots = (newest_us - first_us) // SLOT_US + 2
+    total = [0.0] * slots
+    for key in summed_workers(view, name):
+        points = view.series[key]
+        grown = _grown(points, name, getattr(view.totals[key], name), first_us, slots)
+        total = [a + b for a, b in zip(total, grown, strict=True)]
+    return total
+
+
+def _grown(
+    points: Sequence[WorkerPoint], name: str, whole: int, first_us: int, slots: int
+) -> list[float]:
+    """Return one worker's count at the end of each slot, by interpolation between reports."""
+    # What points no longer kept counted stands at the beginning.
+    at_us = points[0].at_us - round(points[0].interval_s * 1e6)
+    count = float(whole - sum(getattr(point, name) for point in points))
+    values: list[float] = []
+    for point in points:
+        more, span_us = getattr(point, name), max(1, point.at_us - at_us)
+        while len(values) < slots and (slot_us := first_us + len(values) * SLOT_US) <= point.at_us:
+            values.append(count + more * max(0, slot_us - at_us) / span_us)
+        at_us, count = max(at_us, point.at_us), count + more
+    return values + [count] * (slots - len(values))
+
+
+def throughput(view: BenchmarkView, name: str) -> list[float | None]:
+    """Return messages per second of all workers together, a value per slot, oldest first."""
+    counts = added_up(view, name)
+    if not any(counts):
+        return []
+    # The newest slots are not full while a worker has yet to report.
+    return [(b - a) * 1e6 / SLOT_US for a, b in pairwise(counts[:-2])]
+
+
+SMOOTHED_SLOTS = 5
+"""A point of the throughput is the mean of half a second: reports come in bursts."""
+
+
+def smoothed(values: Sequence[float | None]) -> list[float | None]:
+    """Return each value as the mean of itself and those right before it."""
+    found: list[float | None] = []
+    for at in range(len(values)):
+        near = [v for v in values[max(0, at + 1 - SMOOTHED_SLOTS) : at + 1] if v is not None]
+        found.append(sum(near) / len(near) if near else None)
+    return found
+
+
+def _span_us(view: BenchmarkView) -> tuple[int, int]:
+    """Return the first and the newest moment of all reports: the time axis of every chart."""
+    ends = [points[-1].at_us for points in view.series.values() if points]
+    starts = [
+        points[0].at_us - round(points[0].interval_s * 1e6)
+        for points in view.series.values()
+        if points
+    ]
+    return (min(starts), max(ends)) if ends else (0, 0)
+
+
+def _window_s(view: BenchmarkView) -> float:
+    first_us, newest_us = _span_us(view)
+    return max(5.0, (newest_us - first_us) / 1e6)
+
+
+def throughput_chart(view: BenchmarkView) -> ChartData | None:
+    """Return what all workers together sent and received a second."""
+    rates = [smoothed(throughput(view, name)) for name in ("sent_msgs", "received_msgs")]
+    count = max(map(len, rates))
+    if not count:
+        return None
+    # The newest slots are left out while a worker has yet to report.
+    behind = len(added_up(view, "sent_msgs")) - 1 - count
+    step_s = SLOT_US / 1e6
+    labels = ("sent", "received")
+    lines = [Series(label, values) for label, values in zip(labels, rates, strict=True) if values]
+    return ChartData(
+        title="Throughput",
+        unit="msgs/s",
+        at_s=[(at - count + 1 - behind) * step_s for at in range(count)],
+        series=tuple(lines),
+        window_s=_window_s(view),
+    )
+
+
+def cumulative_chart(view: BenchmarkView) -> ChartData | None:
+    """Return sent against received, added up over time."""
+    sent, received = added_up(view, "sent_msgs"), added_up(view, "received_msgs")
+    if len(sent) < 2:
+        return None
+    step_s = SLOT_US / 1e6
+    return ChartData(
+        title="Sent and received",
+        unit="msgs",
+        at_s=[(at - len(sent) + 1) * step_s for at in range(len(sent))],
+        series=(Series("sent", sent), Series("received", received)),
+        window_s=_window_s(view),
+    )
+
+
+def main_latency(view: BenchmarkView) -> tuple[str, LatencyCounts] | None:
+    """Return the latency that matters most of those that were measured."""
+    for name in ("e2e", "rtt", "ack", "store"):
+        histogram: LatencyCounts = getattr(view.latencies, name)
+        if histogram.total_count:
+            return name, histogram
+    return None
+
+
+def latency_chart(view: BenchmarkView) -> ChartData | None:
+    """Return p50 and p99 over time of the latency that matters most, corrected."""
+    main = main_latency(view)
+    if main is None or len(view.seconds) < 2:
+        return None
+    name, newest_us = main[0], _span_us(view)[1]
+    return ChartData(
+        title=f"Latency {name}",
+        unit="s",
+        at_s=[min(0.0, (point.at_us - newest_us) / 1e6) for point in view.seconds],
+        series=(
+            Series("p50", [_s(point.p50_ns.get(name)) for point in view.seconds]),
+            Series("p99", [_s(point.p99_ns.get(name)) for point in view.seconds]),
+        ),
+        window_s=_window_s(view),
+    )
+
+
+def _s(latency_ns: int | None) -> float | None:
+    return None if latency_ns is None else latency_ns / 1e9

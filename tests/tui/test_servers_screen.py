@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 
 import nats
@@ -9,6 +10,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.tui.servers import screen as servers_screen
 from tests.jetstream.test_connections import as_user
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -52,6 +54,28 @@ async def test_each_server_stands_there_with_what_its_source_tells(
             assert "META GROUP" in viewer.text and "3 members" in viewer.words
             assert "NOT TOLD" not in viewer.text
     await nc.close()
+
+
+async def test_a_rolling_restart_is_seen_and_over_when_it_is_over(
+    nats_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers_screen, "_RENEWED_AFTER_S", 1.0)
+    urls = [as_user(url, "app") for url in nats_cluster.urls]
+    async with viewing(",".join(urls), environ=SYSTEM, size=(200, 50)) as viewer:
+        await viewer.press("4")
+        await viewer.until(lambda: {"n1", "n2", "n3"} == viewer.rows().keys(), "the servers")
+        for name in ("n2", "n3"):
+            node = nats_cluster.node(name)
+            await asyncio.to_thread(node.stop)
+            await viewer.until(lambda one=name: f"no answer from {one}" in viewer.words, name)
+            assert name not in viewer.rows()
+            await asyncio.to_thread(node.start)
+            # It has another id now: nobody waits for the one before, and none is missed.
+            await viewer.until(
+                lambda one=name: one in viewer.rows() and "no answer" not in viewer.words, name
+            )
+            assert viewer.rows()[name]["uptime"] not in ("", "–")
+        await viewer.until(lambda: "3 members" in viewer.words, "the meta group")
 
 
 async def test_p_stops_the_looks_at_servers(nats_server: Broker) -> None:

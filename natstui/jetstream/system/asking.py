@@ -114,7 +114,10 @@ class Servers:
                 found = await self._collected(subject, replies, some=some, alone=alone)
         except PermissionDenied as denied:
             raise _opened_by(denied) from denied
-        self._known |= {one.server_id: one.name for one in found.values()}
+        # A server that was started again has another id: nobody waits for the one before.
+        again = {one.name for one in found.values()}
+        kept = {server_id: name for server_id, name in self._known.items() if name not in again}
+        self._known = kept | {one.server_id: one.name for one in found.values()}
         return list(found.values())
 
     async def _collected(

@@ -8,15 +8,23 @@ from typing import assert_never
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.keys import KeyChange, change_key
 from natstui.jetstream.managing.objects import ObjectChange, delete_object
-from natstui.jetstream.messages.keys import read_key, read_page, read_revisions
+from natstui.jetstream.messages.keys import (
+    read_key,
+    read_names,
+    read_page,
+    read_revisions,
+    read_these,
+)
 from natstui.jetstream.messages.objects import StoredObject, list_objects
 from natstui.model.records.stores import (
     ChangeKey,
     ObjectRow,
     ObjectsPage,
+    ReadKeyNames,
     ReadKeys,
     ReadObjects,
     ReadRevisions,
+    ReadTheseKeys,
     StoreReading,
 )
 from natstui.units import counted
@@ -28,6 +36,12 @@ async def answer_store(writer: Writer, command: StoreReading | ChangeKey) -> tup
     match command:
         case ReadKeys():
             page = await read_page(client, command)
+            return f"{counted(len(page.rows), 'key')} of {command.bucket}", page
+        case ReadKeyNames():
+            names = await read_names(client, command)
+            return f"{counted(len(names.names), 'key')} of {command.bucket}", names
+        case ReadTheseKeys():
+            page = await read_these(client, command)
             return f"{counted(len(page.rows), 'key')} of {command.bucket}", page
         case ReadRevisions():
             page = await read_revisions(client, command)

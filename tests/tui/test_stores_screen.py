@@ -15,6 +15,7 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.keys import KeysScreen
+from natstui.tui.stores.known import SHOWN_ROWS
 from natstui.tui.stores.put import PutScreen
 from natstui.tui.stores.revision import RevisionScreen
 from tests.session.making import made
@@ -102,6 +103,32 @@ async def test_keys_are_shown_with_what_they_hold_and_as_they_change(nats_server
         assert "elsewhere" not in viewer.words
         await viewer.press("f", *["backspace"] * 5, *"a..b", "enter")
         await viewer.until(lambda: "neither a key" in viewer.words, "the reason")
+    await nc.close()
+
+
+async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    kv = await bucket(nc)
+    count = SHOWN_ROWS + 1_000
+    for number in range(count):
+        await nc.publish(f"$KV.CONF.k.{number:05}", b"%d" % number)
+        if number % 1_000 == 999:
+            await kv.put("last", b"x")  # a stream drops what comes faster than it stores
+    async with viewing(nats_server.url) as viewer:
+        await at_keys(viewer)
+        await viewer.until(lambda: len(viewer.table.rows.order) == count + 1, "all of them")
+        assert "values of those in view" in viewer.words
+        await viewer.press("end", "up")
+        shown = f"k.{count - 1:05}"
+        await viewer.until(lambda: f"{shown} {count - 1}" in viewer.words, "a value in view")
+        await kv.put(shown, b"changed")
+        await viewer.until(lambda: f"● {shown} changed" in viewer.words, "what changed")
+        await kv.put("a.new", b"new")
+        await viewer.until(lambda: len(viewer.table.rows.order) == count + 2, "a key more")
+        await viewer.press("f", *"none", "enter")
+        await viewer.until(lambda: "no keys" in viewer.words, "that none matches")
     await nc.close()
 
 

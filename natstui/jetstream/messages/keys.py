@@ -9,13 +9,25 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from typing import Any
 
+import msgspec
+
 from natstui.errors import NotFound
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api
+from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Policy, Read, Reader
 from natstui.model.assets.buckets import KV, key_of, key_subject, operation_of
-from natstui.model.records.stores import KeyRow, KeysPage, ReadKeys, ReadRevisions
+from natstui.model.records.messages import StoredMessage
+from natstui.model.records.stores import (
+    KeyNames,
+    KeyRow,
+    KeysPage,
+    ReadKeyNames,
+    ReadKeys,
+    ReadRevisions,
+    ReadTheseKeys,
+)
 
 _SMALL_BYTES = 512
 
@@ -152,6 +164,53 @@ async def read_page(client: Client, asked: ReadKeys) -> KeysPage:
     return KeysPage(
         tuple(rows.values()), keys_count, last, state.get("num_subjects", 0),
         time_us(info["created"]),
+    )  # fmt: skip
+
+
+async def read_names(client: Client, asked: ReadKeyNames) -> KeyNames:
+    """Return the names of keys, as the server counts subjects: a tenth of the time of reading."""
+    info = await _info(client, asked.bucket)
+    prefix, _ = _place(info, asked.bucket)
+    body: dict[str, Any] = {"subjects_filter": prefix + asked.wanted}
+    found: list[str] = []
+    while len(found) < asked.most_keys_count:
+        body["offset"] = len(found)
+        reply = await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body)
+        page = msgspec.json.decode(reply, type=_Names)
+        found += [subject[len(prefix) :] for subject in page.state.subjects or ()]
+        if not page.state.subjects or len(found) >= page.total:
+            break
+    return KeyNames(tuple(found[: asked.most_keys_count]), time_us(info["created"]))
+
+
+class _Subjects(msgspec.Struct):
+    subjects: dict[str, int] | None = None
+
+
+class _Names(msgspec.Struct):
+    state: _Subjects
+    total: int = 0
+    """Of all pages; 0 where one is all."""
+
+
+async def read_these(client: Client, asked: ReadTheseKeys) -> KeysPage:
+    """Return the newest revision of some keys; those without any are left out."""
+    info = await _info(client, asked.bucket)
+    prefix, _ = _place(info, asked.bucket)
+    getter = ApiGetter(client, f"{KV}{asked.bucket}", None)
+    found = await getter.last_of_each([prefix + key for key in asked.keys], "")
+    rows = [_stored_row(one, asked.preview_bytes) for one in found]
+    return KeysPage(
+        tuple(rows), None, info["state"]["last_seq"], info["state"].get("num_subjects", 0),
+        time_us(info["created"]),
+    )  # fmt: skip
+
+
+def _stored_row(message: StoredMessage, preview_bytes: int) -> KeyRow:
+    value = base64.b64encode(base64.b64decode(message.payload_base64)[:preview_bytes]).decode()
+    return KeyRow(
+        key_of(message.subject), message.stream_seq or 0, message.stored_at_us,
+        operation_of(dict(message.headers)), value, message.payload_bytes,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import uuid
+from collections import deque
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
@@ -79,7 +80,9 @@ class Reader:
     _consumer_seq: int = 0
     _last_seq: int = 0
     _reconnects_count: int = 0
-    _arrived: asyncio.Queue[Delivered] = field(default_factory=asyncio.Queue)
+    _arrived: deque[Delivered] = field(default_factory=deque)
+    """Not a queue of asyncio, which takes a third of the time of a small message."""
+    _came: asyncio.Event = field(default_factory=asyncio.Event)
     _subscription: Subscription | None = None
 
     async def __aenter__(self) -> Self:
@@ -94,7 +97,7 @@ class Reader:
 
     async def __anext__(self) -> Read:
         while True:
-            msg = await self._next()
+            msg = self._arrived.popleft() if self._arrived else await self._next()
             if msg is None:
                 await self._go_on()
                 continue
@@ -131,25 +134,30 @@ class Reader:
 
         The server is never silent for long, and forgets the consumer with the connection.
         """
-        if not self._arrived.empty():
-            return self._arrived.get_nowait()
         until = asyncio.get_running_loop().time() + _SILENT_S
         while asyncio.get_running_loop().time() < until:
+            if self._arrived:
+                return self._arrived.popleft()
+            self._came.clear()
             try:
                 async with asyncio.timeout(_AGAIN_S):
-                    return await self._arrived.get()
+                    await self._came.wait()
             except TimeoutError:
                 if self.client.nc.stats["reconnects"] != self._reconnects_count:
                     return None
         return None
 
+    def _take(self, msg: Delivered) -> None:
+        self._arrived.append(msg)
+        self._came.set()
+
     async def _begin(self, policy: str, from_seq: int | None) -> int:
-        self._arrived, self._consumer_seq = asyncio.Queue(), 0
+        self._arrived, self._consumer_seq = deque(), 0
         self._reconnects_count = self.client.nc.stats["reconnects"]
         self._name = f"natstui-{uuid.uuid4().hex[:12]}"
         inbox = self.client.nc.new_inbox()
         self._subscription = await self.client.subscribe(inbox, _ignore)
-        self.client.nc.deliver_directly(self._subscription, self._arrived.put_nowait)
+        self.client.nc.deliver_directly(self._subscription, self._take)
         config: dict[str, Any] = {
             "name": self._name,
             "deliver_subject": inbox,

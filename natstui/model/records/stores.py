@@ -28,6 +28,27 @@ class ReadKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadKeyNames:
+    """Answer with the names of the keys that match, deleted ones too, as `KeyNames`."""
+
+    command_id: int
+    bucket: str
+    wanted: str
+    most_keys_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ReadTheseKeys:
+    """Answer with the newest revision of each of these keys, as `KeysPage`."""
+
+    command_id: int
+    bucket: str
+    keys: tuple[str, ...]
+    preview_bytes: int = 256
+    """Of each value."""
+
+
+@dataclass(frozen=True, slots=True)
 class ReadRevisions:
     """Answer with the revisions of a key that are kept, the oldest first, as `KeysPage`."""
 
@@ -88,6 +109,15 @@ class KeysPage:
     """Of the bucket."""
     stored_keys_count: int
     """In the whole bucket, deleted ones too."""
+    created_at_us: int
+    """When the bucket was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyNames:
+    """The names of the keys of a bucket at one moment, in no order."""
+
+    names: tuple[str, ...]
     created_at_us: int
     """When the bucket was made."""
 
@@ -190,5 +220,5 @@ class FileMoved:
 
 
 FileCommand = LookAtFile | PutFile | GetFile | LinkObject | StopMoving
-StoreReading = ReadKeys | ReadRevisions | ReadObjects
+StoreReading = ReadKeys | ReadKeyNames | ReadTheseKeys | ReadRevisions | ReadObjects
 StoreCommand = StoreReading | ChangeKey | FileCommand

@@ -192,8 +192,10 @@ def _key(view: KeyView, row: int) -> Cell:
 
 
 def _value(view: KeyView, row: int) -> Cell:
-    """How the value begins."""
+    """How the value begins; … where it is not read yet."""
     one = view.things[row]
+    if not one.operation:
+        return Cell("…", "dim")
     if one.operation != "PUT":
         return Cell("", "dim")
     return Cell(clean_line(_preview(one)))
@@ -207,7 +209,7 @@ def _operation(view: KeyView, row: int) -> Cell:
 
 def _revision(view: KeyView, row: int) -> Cell:
     """Number of the revision: the sequence in the bucket's stream."""
-    return Cell(str(view.things[row].revision_seq), "accent")
+    return Cell(str(view.things[row].revision_seq or "…"), "accent")
 
 
 def _size(view: KeyView, row: int) -> Cell:
@@ -218,6 +220,8 @@ def _size(view: KeyView, row: int) -> Cell:
 
 def _age(view: KeyView, row: int) -> Cell:
     """How long ago it was written."""
+    if not view.things[row].operation:
+        return Cell("…", "dim")
     return Cell(duration_text(max(0, view.now_us - view.things[row].created_at_us) / 1e6), "dim")
 
 
@@ -227,7 +231,12 @@ def _at(view: KeyView, row: int) -> Cell:
 
 
 def _by(get: Callable[[KeyRow], object]) -> Callable[[KeyView], Sequence[object]]:
-    return lambda view: [get(one) for one in view.things]
+    """Sort by what was read; of a key whose name alone is known it is unknown."""
+    return lambda view: [get(one) if one.operation else None for one in view.things]
+
+
+def _name_of(view: KeyView) -> Sequence[object]:
+    return [one.key for one in view.things]
 
 
 _key_words: Callable[..., ColumnSpec[KeyView]] = partial(ColumnSpec, align="left", descends=False)
@@ -237,7 +246,7 @@ _REVISION = ColumnSpec("revision", "REVISION", 8, 2, _revision, _by(lambda one: 
 _SIZE = ColumnSpec("size", "SIZE", 8, 5, _size, _by(lambda one: one.value_bytes))
 
 KEY_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (
-    _key_words("key", "KEY", 20, 0, _key, _by(lambda one: one.key), flex=2, max_width=100),
+    _key_words("key", "KEY", 20, 0, _key, _name_of, flex=2, max_width=100),
     _VALUE,
     _OPERATION,
     _REVISION,

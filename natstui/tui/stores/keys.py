@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Sequence
-from time import monotonic
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 import msgspec
@@ -13,74 +11,70 @@ from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
 from natstui.model.assets.buckets import is_key_filter
-from natstui.model.records.stores import KeyRow, KeysPage, ReadKeys
+from natstui.model.records.record import Command
+from natstui.model.records.stores import (
+    KeyNames,
+    KeyRow,
+    KeysPage,
+    ReadKeyNames,
+    ReadKeys,
+    ReadTheseKeys,
+)
 from natstui.tui.frame.action_keys import KEY_ACTIONS, UNDO, Target
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import NO_SERVER, watch_rows
-from natstui.tui.frame.messages import Manage
+from natstui.tui.frame.live import NO_SERVER, LiveScreen, watch_rows
+from natstui.tui.frame.messages import Asked, Manage, answer_to, next_command_id
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.prompt import Prompt
-from natstui.tui.kit.table.view import RowSelected
+from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.stores.asking import Asking
 from natstui.tui.stores.cells import KEY_COLUMNS, KeyView, bucket_of
 from natstui.tui.stores.changing import KeyChanging
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.key_actions import change_key
+from natstui.tui.stores.known import MOST_NAMES, SHOWN_ROWS, Known
 from natstui.tui.stores.put import PutScreen
 from natstui.units import counted
 
 _decoder = msgspec.json.Decoder(KeysPage)
 
-SHOWN_ROWS = 5_000
-_RENEWED_AFTER_S = 1.0
-_ANEW_S = 60.0
-"""What expires changes no revision: after so long all of them are read again."""
-_FRESH_S = 5.0
+_names, _RENEWED_AFTER_S = msgspec.json.Decoder(KeyNames), 1.0
 
 
-class Known:
-    """The keys of a bucket, kept up with what changes."""
+class Filling:
+    """Reads what a bucket with very many keys leaves open: names, then values in view."""
 
-    def __init__(self) -> None:
-        self.rows: dict[str, KeyRow] = {}
-        self.last: KeysPage | None = None
-        self.count = 0
-        """How many match."""
-        self.changed_s: dict[str, float] = {}
-        self._whole_s = 0.0
+    def __init__(self, screen: LiveScreen, bucket: str) -> None:
+        self._screen, self._bucket = screen, bucket
+        self._names_id = self._values_id = -1
+        self.in_view: tuple[str, ...] = ()
 
-    @property
-    def after_revision(self) -> int:
-        """The revision after which changes are asked for; 0: everything is asked for."""
-        if self.last is None or monotonic() - self._whole_s > _ANEW_S:
-            return 0
-        return self.last.last_revision_seq
+    def keep_up(self, known: Known, wanted: str) -> None:
+        """Take answers, and ask for what is missing now."""
+        if (answer := answer_to(self._screen.state, self._names_id)) is not None:
+            self._names_id = -1
+            if answer.body_json is not None:
+                known.take_names(_names.decode(answer.body_json))
+        if (answer := answer_to(self._screen.state, self._values_id)) is not None:
+            self._values_id = -1
+            if answer.body_json is not None:
+                known.take_values(_decoder.decode(answer.body_json))
+        if known.wants_names and self._names_id < 0:
+            self._names_id = self._ask(
+                lambda number: ReadKeyNames(number, self._bucket, wanted, MOST_NAMES)
+            )
+        if self._values_id < 0 and (keys := known.unread(self.in_view)):
+            self._values_id = self._ask(lambda number: ReadTheseKeys(number, self._bucket, keys))
 
-    def take(self, page: KeysPage, wanted: str) -> None:
-        """Add what a page tells."""
-        again = self.last is not None and self.last.created_at_us == page.created_at_us
-        if page.keys_count is not None:
-            self.rows, self.count = {}, page.keys_count
-            self._whole_s = monotonic()
-        elif not again:
-            self.last = None  # it was made again: everything is asked for
-            return
-        for row in page.rows:
-            if page.keys_count is None:
-                self.changed_s[row.key] = monotonic()
-            self.rows[row.key] = row
-        if page.keys_count is None:
-            self.count = max(self.count, len(self.rows))
-        self.last = page
-        if wanted == ">" and self.count <= SHOWN_ROWS and len(self.rows) > page.stored_keys_count:
-            self._whole_s = float("-inf")  # some expired
+    def _ask(self, command: Callable[[int], Command]) -> int:
+        number = next_command_id()
+        self._screen.app.post_message(Asked(command(number)))
+        return number
 
-    def fresh(self) -> set[str]:
-        """Return the keys that changed a moment ago."""
-        now_s = monotonic()
-        self.changed_s = {k: at for k, at in self.changed_s.items() if now_s - at < _FRESH_S}
-        return set(self.changed_s)
+    def forget(self) -> None:
+        """Await nothing: other keys are wanted."""
+        self._names_id = self._values_id = -1
 
 
 class KeysScreen(TableScreen):
@@ -99,12 +93,14 @@ class KeysScreen(TableScreen):
         super().__init__()
         self.stream, self.bucket = stream, bucket_of(stream)
         self._wanted, self._known = ">", Known()
+        self._filling = Filling(self, self.bucket)
         self._changing = KeyChanging(self)
-        self._asking = Asking(self, self._question, _RENEWED_AFTER_S, _decoder)
 
-    def _question(self, number: int) -> ReadKeys:
-        after = self._known.after_revision
-        return ReadKeys(number, self.bucket, self._wanted, after, SHOWN_ROWS)
+        def question(number: int) -> ReadKeys:
+            after = self._known.after_revision
+            return ReadKeys(number, self.bucket, self._wanted, after, SHOWN_ROWS)
+
+        self._asking = Asking(self, question, _RENEWED_AFTER_S, _decoder)
 
     def asset(self) -> Target | None:
         """Return the bucket's stream."""
@@ -119,15 +115,14 @@ class KeysScreen(TableScreen):
         """Take what has come, and show what is known."""
         if (page := self._asking.take_state()) is not None:
             self._known.take(page, self._wanted)
+        self._filling.keep_up(self._known, self._wanted)
         if (done := self._changing.take_state()) is not None and done.status == "done":
             self._asking.ask()
         super().refresh_state()
 
     def view(self) -> KeyView:
         """Return the keys, as far as they are known."""
-        rows = () if self.state.replay is not None else tuple(self._known.rows.values())
-        now_us = time.time_ns() // 1000
-        return KeyView(rows, now_us, self._known.fresh(), by_revision=False)
+        return self._known.shown()
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
@@ -144,9 +139,11 @@ class KeysScreen(TableScreen):
         known = self._known
         parts = [clean_line(self.bucket), super().caption_text(shown, total)]
         parts += [f"only {clean_line(self._wanted)} (f)"] if self._wanted != ">" else []
-        if known.count > len(known.rows):
-            left = counted(f"{known.count - len(known.rows):,}", "key")
-            parts.append(f"{left} more, changed later: f asks for fewer")
+        if known.count > len(known):
+            left = counted(f"{known.count - len(known):,}", "key")
+            parts.append(f"{left} more: f asks for fewer")
+        elif len(known) > SHOWN_ROWS:
+            parts.append("values of those in view; by others than KEY: of those read")
         parts += ["paused (p)"] if self.paused else []
         return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
 
@@ -172,6 +169,13 @@ class KeysScreen(TableScreen):
         if (row := self.chosen()) is not None:
             self.app.push_screen(HistoryScreen(self.stream, row.key))
 
+    @on(VisibleChanged)
+    def _read_values(self, message: VisibleChanged) -> None:
+        self._filling.in_view = tuple(
+            str(key[0]) for key in message.keys if isinstance(key, tuple)
+        )
+        self._filling.keep_up(self._known, self._wanted)
+
     def action_wanted(self) -> None:
         """Read only keys that match a filter of the server."""
 
@@ -182,6 +186,7 @@ class KeysScreen(TableScreen):
         def go(text: str | None) -> None:
             if text is not None:
                 self._wanted, self._known = text.strip() or ">", Known()
+                self._filling.forget()
                 self._asking.ask()
                 self.refresh_state()
 
@@ -196,7 +201,11 @@ class KeysScreen(TableScreen):
             self.app.post_message(Manage("undo"))
         elif what == "put-key":
             self.app.push_screen(PutScreen(self.bucket))
-        elif row is None:
-            self.notify("there is nothing under the cursor", severity="warning", timeout=2)
+        elif row is None or not row.operation:
+            self.notify(
+                "there is nothing under the cursor, or it is not read yet",
+                severity="warning",
+                timeout=2,
+            )
         else:
             change_key(self, self._changing, self.bucket, row, what)

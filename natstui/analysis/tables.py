@@ -43,6 +43,11 @@ class Column:
             return ""
         return next((unit for end, unit in UNITS.items() if self.name.endswith(end)), "")
 
+    @property
+    def moment(self) -> str:
+        """Return the name of the same as a timestamp; nothing where it is no moment."""
+        return self.name.removesuffix("_us") if self.unit == UNITS["_at_us"] else ""
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -60,6 +65,11 @@ class Table:
                 for c in self.columns
             )
         )
+
+    def stored(self, rows: DataFrame) -> DataFrame:
+        """Return the rows as they are written: beside each moment in µs, one that Spark knows."""
+        moments = (F.timestamp_micros(c.name).alias(c.moment) for c in self.columns if c.moment)
+        return self.contract(rows).select("*", *moments)
 
     def ddl(self) -> str:
         """Return the schema as DDL."""
@@ -96,5 +106,10 @@ def dictionary(tables: Iterable[Table]) -> str:
         parts.append(f"## {table.name}\n\n{table.meaning}\n\n| column | type | unit | meaning |")
         parts.append("| --- | --- | --- | --- |")
         parts += [f"| {c.name} | {c.type} | {c.unit} | {c.meaning} |" for c in table.columns]
+        parts += [
+            f"| {c.moment} | timestamp | | The moment of `{c.name}` |"
+            for c in table.columns
+            if c.moment
+        ]
         parts.append("")
     return "\n".join(parts)

@@ -13,7 +13,7 @@ from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.store import Store
-from natstui.analysis.tables import Table, columns
+from natstui.analysis.tables import Table, columns, dictionary
 
 pytestmark = pytest.mark.spark
 
@@ -109,6 +109,25 @@ def test_a_table_no_session_ever_had_rows_for_is_known_to_be_empty(
         assert table.contract(nothing).collect() == []
         assert nothing.columns == [column.name for column in table.columns]
         assert "LocalTableScan <empty>" in plan(nothing.groupBy("session").count())
+
+
+def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = Table("t", "", columns(("begun_at_us", "bigint", ""), ("lasted_us", "bigint", "")))
+    rows = [(1_795_455_558_023_120, 7), (None, 8)]
+    store = Store(spark, str(tmp_path), "run")
+    store.write_gold(table, local_rows(spark, table, rows))
+    written = spark.read.parquet(f"{tmp_path}/gold.run/t").orderBy("lasted_us")
+    assert dict(written.dtypes) == {
+        "begun_at_us": "bigint",
+        "lasted_us": "bigint",
+        "begun_at": "timestamp",
+    }
+    moments = [row["us"] for row in written.selectExpr("unix_micros(begun_at) AS us").collect()]
+    assert moments == [1_795_455_558_023_120, None]
+    assert store.gold(table).columns == ["begun_at_us", "lasted_us"]
+    assert "| begun_at | timestamp |" in dictionary([table])
 
 
 def plan(rows: DataFrame) -> str:

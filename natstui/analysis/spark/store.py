@@ -142,7 +142,7 @@ class Store:
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Write a table into the folder of this run."""
-        writer = table.contract(rows).write.mode("overwrite").format(self.format)
+        writer = table.stored(rows).write.mode("overwrite").format(self.format)
         writer.save(f"{self._run_folder}/{table.name}")
 
     def gold(self, table: Table) -> DataFrame:
@@ -151,7 +151,8 @@ class Store:
         if self.format == "parquet":
             # To find it in the files takes a job; other formats may keep their own.
             reader = reader.schema(table.ddl())
-        return reader.load(f"{self._gold}/{table.name}")
+        rows = reader.load(f"{self._gold}/{table.name}")
+        return rows.select([column.name for column in table.columns])
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
         """Keep the published tables if they are all there and have this fingerprint."""

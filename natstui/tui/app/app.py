@@ -142,6 +142,9 @@ class NatstuiApp(GuardedApp):
         """
         super().__init__(ascii_only=started.ascii_only)
         self._started = started
+        known = started.theme in self.available_themes
+        # Not when it is mounted: all styles would be worked out twice before the first frame.
+        self.set_reactive(NatstuiApp.theme, started.theme if known else THEMES[0].name)
         self.plotter = Plotter()
         self._updates = Updates(self, lambda: self.parts.newest())
         self.parts = Parts.of(
@@ -171,9 +174,7 @@ class NatstuiApp(GuardedApp):
         return super().post_message(message)
 
     def on_mount(self) -> None:
-        """Apply the user's theme and keys, then read what the engine reports."""
-        known = self._started.theme in self.available_themes
-        self.theme = self._started.theme if known else THEMES[0].name
+        """Apply the user's keys, then read what the engine reports."""
         keys, complaints = checked_keys(self._started.keys)
         self.set_keymap(keys)
         for complaint in complaints:

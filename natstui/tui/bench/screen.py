@@ -159,6 +159,8 @@ def _drawn(summed: BenchmarkSummed | None, instead: str, width: int) -> Content:
 
 
 TEXTS_EVERY_S = 0.5
+_LEAST_ROWS = 5
+"""Of the distribution, also where one has to scroll to them."""
 
 
 class FittedText(SectionText):
@@ -257,7 +259,10 @@ class BenchmarkScreen(LiveScreen):
         figures = [] if view.finished else [text.latency_section(view)]
         # Where there is no column of their own for them.
         figures += [flow] if self.has_class("-narrow") else []
-        figures.append(text.distribution_section(view, self.figures.content_size.width))
+        beside = sum(len(section.lines) + 2 for section in figures)
+        room = self.query_one("#bench-figures").size.height - beside - 1
+        width = self.figures.content_size.width
+        figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room)))
         self.figures.show([section for section in figures if section.lines])
         self.flow.show([flow])
         self.log_text.show([text.log_section(view)])

@@ -183,8 +183,10 @@ def _ms(latency_ns: int | None) -> str:
     return f"{ms:.0f}" if ms >= 99.95 else f"{ms:.1f}" if ms >= 9.995 else f"{ms:.2f}"
 
 
-def distribution_section(view: BenchmarkView, width: int) -> Section:
+def distribution_section(view: BenchmarkView, width: int, most_rows: int = 64) -> Section:
     """Return how many messages had which latency, in powers of two, percentiles marked.
+
+    Where there are fewer rows than powers, the quickest share the first row.
 
     Bars go by powers of ten: a tail of one in ten thousand is seen beside the many.
     """
@@ -197,8 +199,11 @@ def distribution_section(view: BenchmarkView, width: int) -> Section:
         power = _power(bucket_low_ns(bucket))
         groups[power] = groups.get(power, 0) + count
     first, quick = min(groups), 0
-    while first < max(groups) and quick + groups.get(first, 0) <= histogram.total_count // 100:
+    while first < max(groups) and (
+        max(groups) - first >= most_rows
         # Of those that were quicker than nearly all, one row says enough.
+        or quick + groups.get(first, 0) <= histogram.total_count // 100
+    ):
         quick += groups.get(first, 0)
         first += 1
     groups[first] = groups.get(first, 0) + quick
@@ -206,7 +211,7 @@ def distribution_section(view: BenchmarkView, width: int) -> Section:
     for mark in SHOWN_PERCENTILES:
         at_ns = histogram.percentile_ns(PERCENTILES[mark])
         if at_ns is not None:
-            marks.setdefault(_power(at_ns), []).append(f"p{PERCENTILES[mark]:g}")
+            marks.setdefault(max(first, _power(at_ns)), []).append(f"p{PERCENTILES[mark]:g}")
     most = math.log10(max(groups.values()) + 1)
     room = max(4, width - _BESIDE_BAR)
     lines = []

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ from natstui.config.connection import Connection, Secret
 from natstui.errors import NotFound
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.patterns import Pattern
+from natstui.model.bench.plan import ClientKind, Role, StreamPlan
+from tests.bench.running import plan, run_plan
 
 ONE = "NATS Core NATS publisher stats: 4,761,904 msgs/sec ~ 581 MiB/sec ~ min: 0.1us ~ P50: 0.2us"
 FOUR = """
@@ -139,3 +143,28 @@ def test_the_command_prints_rates_intervals_ratios_and_the_server(nats_server: B
     assert 0 < low <= high
     assert row["natstui_to"]["nats-py"][0] > 0
     assert "round 2 of 2: js get sync" in done.stderr
+
+
+@pytest.mark.parametrize(("pattern", "client"), [("js-ordered", "nats-py"), ("js-push", "wire")])
+async def test_what_a_stream_holds_comes_after_go_and_not_while_others_start(
+    broker: Broker, pattern: Pattern, client: ClientKind
+) -> None:
+    connection = Connection(servers=(broker.url,))
+    name = f"HELD-{pattern}-{client}"
+    stream = StreamPlan(name, subjects=("held",), keep=True)
+    fills = Role("p", "js-publish-async", subject="held", total_msgs=500)
+    await run_plan(connection, plan(fills, stream=stream))
+    # The second worker's start keeps the first one waiting.
+    held = replace(stream, create=False)
+    readers = Role("r", pattern, 2, client, subject="held")
+    try:
+        result, _ = await run_plan(connection, plan(readers, stream=held))
+    finally:
+        own = await connect(connection)
+        await own.request(f"STREAM.DELETE.{name}")
+        await own.close()
+    copies = 2 if readers.traits.is_ordered else 1
+    assert result.accounting.received_msgs == 500 * copies
+    assert result.counts.steady_received_msgs == 500 * copies
+    assert 0 < (result.receive_per_s or 0) < 1e6
+    assert result.verdict == "ok", result.notes

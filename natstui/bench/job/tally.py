@@ -45,6 +45,7 @@ class Recorder:
         return delta
 
 
+_NEVER_NS = 1 << 62
 _NAMES = tuple(part.name for part in fields(Counts))
 
 
@@ -53,8 +54,8 @@ class Tally:
 
     def __init__(self) -> None:
         self.seen = Seen()
-        self.steady_ns = 0
-        """From then on messages count for rates and latencies."""
+        self.steady_ns = _NEVER_NS
+        """From then on messages count for rates and latencies; before GO none do."""
         self.steady_end_ns: int | None = None
         """Latencies of messages due later are not counted; None: no end."""
         self.last_sent_ns = 0

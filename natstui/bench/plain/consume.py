@@ -140,8 +140,8 @@ class Puller(PlainConsumer):
 class PushReceiver(PlainConsumer):
     """Takes what the server pushes."""
 
-    async def begin(self) -> None:
-        """Bind to the consumer; it begins as soon as somebody listens."""
+    async def run(self) -> None:
+        """Bind to the consumer, which begins as soon as somebody listens; let messages come."""
         orders = self.job.orders
         config = ConsumerConfig(
             deliver_subject=orders.deliver_subject,
@@ -151,9 +151,6 @@ class PushReceiver(PlainConsumer):
             await js_context(self.job).subscribe_bind(
                 orders.stream, config, orders.consumer, cb=self.on_message, manual_ack=True
             )
-
-    async def run(self) -> None:
-        """Let messages come."""
         await until_stopped(self.job, self.link)
         self.close()
 
@@ -161,8 +158,8 @@ class PushReceiver(PlainConsumer):
 class OrderedReceiver(PlainConsumer):
     """Lets nats-py keep the order: a push consumer without acks, made again after a gap."""
 
-    async def begin(self) -> None:
-        """Subscribe to the whole stream."""
+    async def run(self) -> None:
+        """Subscribe to the whole stream, which comes at once; let messages come."""
         orders = self.job.orders
         with plain_errors("an ordered subscription"):
             subscription = await js_context(self.job).subscribe(
@@ -175,11 +172,8 @@ class OrderedReceiver(PlainConsumer):
             )
             info = await subscription.consumer_info()
         self.job.cleanup = [f"CONSUMER.DELETE.{orders.stream}.{info.name}"]
+        await until_stopped(self.job, self.link)
+        self.close()
 
     async def acknowledge(self, message: Msg, refused: Refusals) -> None:
         """Ordered consumers have no acknowledgements."""
-
-    async def run(self) -> None:
-        """Let messages come."""
-        await until_stopped(self.job, self.link)
-        self.close()

@@ -14,16 +14,12 @@ _STALLED = re.compile(rb"Nats-Consumer-Stalled: *(\S+)", re.IGNORECASE)
 class PushReceiver(Consumer):
     """Takes what the server pushes; workers of a role share it by a deliver group."""
 
-    async def begin(self) -> None:
-        """Subscribe where the consumer delivers; it begins as soon as somebody listens."""
-        await super().begin()
+    async def run(self) -> None:
+        """Subscribe where the consumer delivers, which begins then; let messages come."""
         orders = self.job.orders
         await self.link.subscribe(
             orders.deliver_subject or "", self._on_run, queue=orders.deliver_group or ""
         )
-
-    async def run(self) -> None:
-        """Let messages come."""
         await until_stopped(self.job, self.link)
         await self.end()
 

@@ -24,10 +24,11 @@ def count_text(count: int | float | None) -> str:
 
 
 def counted(count: int | str, noun: str) -> str:
-    """Return `1 message`, `2 messages`, `at most 1 reply`, `3 replies`."""
+    """Return `1 message`, `2 messages`, `at most 1 reply`, `3 replies`, `2 days`."""
     if str(count).rpartition(" ")[2] == "1":
         return f"{count} {noun}"
-    return f"{count} {noun[:-1]}ies" if noun.endswith("y") else f"{count} {noun}s"
+    turned = noun.endswith("y") and noun[-2] not in "aeou"
+    return f"{count} {noun[:-1]}ies" if turned else f"{count} {noun}s"
 
 
 def bytes_text(size_bytes: int | float | None) -> str:

@@ -75,7 +75,7 @@ ROOMS = (
         "e",
         "\x1b",
     ),
-    *("2e", "\x1b", "2\r", "\x1b", "b", "\r", "\x1b", "?", "\x1b"),
+    *("2e", "\x1b", "2\r", "\x1b", "7", "b", "b", "\x0f", "\r", "\x1b", "\x1b", "?", "\x1b"),
     *(":sessions\r", "\x1b", ":journal\r", "\x1b", "1"),
 )
 """Keys that enter every room once."""

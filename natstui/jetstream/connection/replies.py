@@ -21,6 +21,10 @@ Limit = Annotated[int, msgspec.Meta(ge=-1, le=MOST)]
 _NO_JETSTREAM = {10008, 10039, 10074, 10076}
 _NOT_FOUND = {10014, 10037, 10059, 10149}
 _CONFLICT = {10013, 10058, 10065, 10071, 10105, 10148, 10164}
+_SMALLER = (
+    "a maximum size counts as used; the account or the server has not so much left: lower it"
+)
+_ADVICE = {10002: _SMALLER, 10028: _SMALLER, 10047: _SMALLER}
 # `type` and `error` come first in every reply, so a big one need not be searched.
 _LOOK_BYTES = 300
 
@@ -54,8 +58,14 @@ def check_reply(verb: str, data: bytes) -> None:
     if error is None:
         return
     number = f" (error {error.err_code})" if error.err_code is not None else f" ({error.code})"
-    sentence = f"{verb}: {clean_line(error.description)}{number}"
+    sentence = f"{verb}: {clean_line(error.description)}{number}{_advice(error.err_code)}"
     raise _kind(error)(sentence, code=error.code, err_code=error.err_code)
+
+
+def _advice(err_code: int | None) -> str:
+    """Return what to do where the server's words do not say it."""
+    advice = _ADVICE.get(err_code or 0)
+    return f": {advice}" if advice else ""
 
 
 def _kind(error: _Error) -> type[RequestFailed]:

@@ -56,7 +56,8 @@ from natstui.model.records.stores import FileMoved
 from natstui.model.records.tap import Tapped
 from natstui.values import dataclass
 
-EVENTS_KEPT = 2_000
+EVENTS_KEPT = 5_000
+SAMPLES_KEPT = 2_000
 COSTS_KEPT = 120
 
 Happening = (
@@ -393,7 +394,7 @@ def _after_row(state: State, row: Sequence[Happening | AckSample], now_at_us: in
     return replace(
         state,
         happenings=(*state.happenings, *happenings)[-EVENTS_KEPT:],
-        ack_samples=(*state.ack_samples, *samples)[-EVENTS_KEPT:],
+        ack_samples=(*state.ack_samples, *samples)[-SAMPLES_KEPT:],
         evidence=state.evidence.after(told),
         now_at_us=now_at_us,
     )

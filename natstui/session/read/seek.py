@@ -25,7 +25,7 @@ from natstui.model.live.history import (
     samples_kept_count,
 )
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.live.state import COSTS_KEPT, EVENTS_KEPT
+from natstui.model.live.state import COSTS_KEPT, EVENTS_KEPT, SAMPLES_KEPT
 from natstui.model.records.record import Record
 from natstui.session.files.entry import Entry
 from natstui.session.files.layout import (
@@ -133,7 +133,7 @@ def route(recording: Recording, at_us: int) -> Route:
     return Route(
         last=last,
         events_from=_enough(spans, last, _HAPPENINGS, EVENTS_KEPT),
-        samples_from=_enough(spans, last, _SAMPLES, EVENTS_KEPT),
+        samples_from=_enough(spans, last, _SAMPLES, SAMPLES_KEPT),
         findings_from=_enough(spans, last, _FINDINGS, RESOLVED_KEPT),
         reports_from=reports_from,
         benchmark=benchmark,

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 from textual import on
 
+from natstui.model.live.state import EVENTS_KEPT
 from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView
 from natstui.tui.frame.columns import ColumnSpec, Order
@@ -14,6 +15,7 @@ from natstui.tui.frame.messages import Open
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
+from natstui.units import local_text
 
 
 class EventsScreen(TableScreen):
@@ -38,6 +40,14 @@ class EventsScreen(TableScreen):
             self.app.post_message(Open("stream", event.stream))
         else:
             self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table; what is not kept any more is no quiet time."""
+        text = super().caption_text(shown, total)
+        if total < EVENTS_KEPT:
+            return text
+        since = local_text(self.state.happenings[0].at_us)
+        return f"{text}  ·  kept since {since}"
 
     def view(self) -> EventView:
         """Return the events of the present state."""

@@ -9,6 +9,7 @@ from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
 from natstui.clean import clean_line
+from natstui.model.bench.counts import LATENCY_WORDS
 from natstui.model.bench.latency import SHOWN_PERCENTILES
 from natstui.model.bench.result import ONE_MACHINE, BenchmarkResult, WorkerResult
 from natstui.units import UNKNOWN, count_text, duration_text, rate_text
@@ -94,6 +95,11 @@ def _latencies(figures: Metrics) -> Iterator[str]:
     for name in shown:
         values = "".join(f"{_ms(figures[f'{name}.{part}']):>9}" for part in _PARTS)
         yield f"             {name:<16}{values}"
+    for name in shown:
+        if name in LATENCY_WORDS:
+            yield f"             {name:<16}  {LATENCY_WORDS[name]}"
+    if any(name.endswith(".uncorrected") for name in shown):
+        yield f"             {'uncorrected':<16}  from when it was sent, though it was due before"
 
 
 def _ms(latency_ns: float | None) -> str:

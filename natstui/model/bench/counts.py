@@ -84,6 +84,14 @@ class Latencies:
     """Response stored → received by who asked: the second leg; the first is `e2e`."""
 
 
+LATENCY_WORDS = {
+    "ack": "due to acknowledged",
+    "e2e": "due to received",
+    "store": "stored to received, also what came again",
+    "rtt": "due to answered",
+    "response": "response stored to received",
+}
+"""From when to when each is, in words: they are of different messages, and do not add up."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))
 
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 
 from natstui.clean import clean_line
-from natstui.model.bench.counts import LATENCY_FIELDS, total_counts
+from natstui.model.bench.counts import LATENCY_FIELDS, LATENCY_WORDS, total_counts
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES, bucket_low_ns
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
@@ -166,7 +166,12 @@ def latency_section(view: BenchmarkView) -> Section:
         return Section("LATENCY", (line("", "nothing measured yet", "dim"),))
     lines.sort(key=lambda one: one.label)
     head = line("ms", _columns([*(f"p{percent:g}" for percent in _PERCENTS), "max"]), "dim")
-    return Section("LATENCY since due; unc.: since sent", (head, *lines))
+    words = [
+        line(one.label, LATENCY_WORDS[one.label], "dim")
+        for one in lines
+        if one.label in LATENCY_WORDS
+    ]
+    return Section("LATENCY since due; unc.: since sent", (head, *lines, *words))
 
 
 def _columns(texts: Sequence[str]) -> str:

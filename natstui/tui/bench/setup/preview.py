@@ -74,6 +74,8 @@ def _traffic(texts: Texts) -> str:
     whole = "" if total is None else f", {count_text(total)} in all"
     if per_s is None:
         times = f", each received {copies}×" if copies > 1 else ""
+        if copies == 1 and consumers > 1:
+            times = f", shared by {consumers} consumers"
         return f"as fast as possible{times}{whole}"
     received = f", {rate_text(per_s * copies)}/s received" if copies else ""
     size = parse_bytes(texts["size"]) if is_shown("size", shape) else None

@@ -24,10 +24,11 @@ from natstui.model.live.snapshot import Account
 
 _SHARE = 0.9 * SERVER_SHARE
 """Of a core of the server; the rest is for what is in view."""
-_RAW_BYTE_US = 0.022
+_RAW_BYTE_US = 0.034
 _PACKING_BYTE_US = 0.023
-"""What nats-server 2.15 needs for an answer, and for packing it: measured as processor time. Half
-of the first is for collecting the garbage that answers leave, which few answers do not show."""
+"""What nats-server 2.15 needs for an answer, and for packing it: measured as processor time. Two
+thirds of the first are for collecting the garbage that answers leave, among everything that a big
+server holds; few answers do not show it."""
 _WHOLE_S = 5.0
 _FEW_PER_S, _MOST_PER_S = 2_000, 12_000
 """So many rows come in each poll; more come every `_WHOLE_S`, unless they are too many for that:

@@ -44,6 +44,7 @@ async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(nats_server: B
         await viewer.until(
             lambda: "KV_CONF: keeps 9 values of each key, each for 60d" in viewer.words
         )
+        assert "60 days" in viewer.words and "1,048,576 bytes" in viewer.words
         assert "at most 1.00 MiB; compressed on disk of 1 server" in viewer.words
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "the bucket")

@@ -16,6 +16,7 @@ from textual.widget import Widget
 from textual.widgets import Input, Label
 
 from natstui.model.assets.fields import Field
+from natstui.model.assets.meaning.understood import understood
 from natstui.model.assets.text import UNLIMITED
 from natstui.tui.kit.text import safe
 
@@ -95,6 +96,9 @@ class FieldRow(Horizontal):
     FieldRow > Label.why {
         width: auto; max-width: 50%; text-wrap: nowrap; text-overflow: ellipsis;
     }
+    FieldRow > Label.means {
+        width: auto; max-width: 40%; text-wrap: nowrap; text-overflow: ellipsis;
+    }
     """
     ALLOW_SELECT: ClassVar[bool] = False
 
@@ -135,6 +139,8 @@ class FieldRow(Horizontal):
         else:
             empty = self._standing or self._empty
             yield Input(self._start, compact=True, select_on_focus=False, placeholder=empty)
+            means = understood(self.field, self._start)
+            yield Label(safe(means, "dim"), classes="means", markup=False)
         if self.locked is not None and not (self._start or self._standing):
             why = self.locked.removeprefix(f"{self.field.label} ")
             yield Label(safe(why), classes="why", markup=False)
@@ -183,6 +189,10 @@ class FieldRow(Horizontal):
     @on(Input.Changed)
     def _typed(self, event: Input.Changed) -> None:
         event.stop()
+        means = understood(self.field, event.value)
+        # None while the form is made anew: then the row is on its way out.
+        for label in self.query(".means").results(Label):
+            label.update(safe(means, "dim"))
         self.post_message(self.Edited(self.field.path, self._meant(event.value)))
 
     @on(Choice.Chosen)

@@ -1,0 +1,31 @@
+"""What a typed duration, size or number was understood as."""
+
+from __future__ import annotations
+
+import pytest
+
+from natstui.model.assets.fields import Field, Kind
+from natstui.model.assets.meaning.understood import understood
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "means"),
+    [
+        ("duration", "2M", "60 days"),
+        ("duration", "2m", "2 minutes"),
+        ("duration", "1d3h", "1 day 3 hours"),
+        ("duration", "1.5s", "1 second 500 milliseconds"),
+        ("duration", "soon", ""),
+        ("duration", "unlimited", ""),
+        ("durations", "1s, 1m", "1 second, 1 minute"),
+        ("bytes", "1GB", "1,073,741,824 bytes"),
+        ("bytes", "100", ""),
+        ("bytes", "much", ""),
+        ("count", "15k", "15,000"),
+        ("count", "15", ""),
+        ("text", "2M", ""),
+        ("time", "2026-01-31T12:00:00Z", ""),
+    ],
+)
+def test_what_is_typed_is_said_in_words(kind: Kind, text: str, means: str) -> None:
+    assert understood(Field("x", "X", kind, "", "", default=1), text) == means

@@ -26,11 +26,13 @@ from natstui.tui.findings.advice import ADVISED, place_of
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import CALM
+from natstui.tui.frame import table_screen
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.head.status_text import findings_parts
 from natstui.tui.frame.table_text import in_order
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.table.widths import place
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.session.making import made
@@ -116,6 +118,29 @@ def test_every_advised_action_exists_and_its_key_stands_in_the_advice(kind: Kind
             assert field in fields[name]
 
 
+def test_advice_has_the_names_that_are_known_as_a_shell_takes_them() -> None:
+    poison = Finding(kinds.POISON, Entity("CONSUMER", "C", 5), 1, "", sequences=(17, 9))
+    assert "`nats stream rmm CONSUMER 17`" in poison.act
+    assert "`nats stream rmm S SEQ`" in finding(kinds.POISON, 1).act
+    no_pulls = Finding(kinds.NO_PULLS, Entity("S", "$(x)", 5), 1, "")
+    assert "`nats consumer next S '$(x)'`" in no_pulls.act
+
+
+@pytest.mark.parametrize("kind", KINDS.values(), ids=lambda kind: kind.code)
+def test_no_advice_calls_an_action_by_its_id(kind: Kind) -> None:
+    assert not {name for name in SPECS if "_" in name and name in kind.act}
+
+
+@pytest.mark.parametrize("width", [80, 120, 200])
+def test_where_and_what_have_the_room_in_a_narrow_table(width: int) -> None:
+    layout = place(table_screen._columns(FINDING_COLUMNS), width)
+    shown = [it for it in layout.placed if it.start + it.width <= width]
+    widths = {it.column.id: it.width for it in shown}
+    assert widths["entity"] >= len("ORDERS › shipping-labels")
+    assert widths["what"] >= {80: 28, 120: 50, 200: 90}[width]
+    assert ("trend" in widths) is (width == 200)
+
+
 def test_what_is_gone_says_so() -> None:
     assert place_of(finding(kinds.GONE, 1), State()) == "stream S is gone"
 
@@ -169,6 +194,7 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
         await viewer.until(lambda: "NT-C07 no pulls" in viewer.words, "its findings")
+        assert "→ start the" in viewer.words
         await viewer.press("question_mark", *["pagedown"] * 2)
         await viewer.until(lambda: "Stands on the second line" in viewer.words, "the help")
         await viewer.press("escape")
@@ -265,9 +291,17 @@ async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_que
         await viewer.until(lambda: messages.pages.message is not None, "a page")
         assert messages.pages.message is not None
         assert messages.pages.message.stream_seq == 2
+        assert "from 2 on: NT-C05 poison message of C" in viewer.words
         await viewer.press("escape", "full_stop")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen), "the question")
         assert "2" in viewer.text
+        await viewer.press("escape", "2")
+        await viewer.until(lambda: "C" in viewer.rows(), "the consumer's row")
+        await viewer.press("home", "m")
+        await viewer.until(lambda: "from 2 on: NT-C05" in viewer.words, "the same from there")
+        assert "S › C" not in viewer.text
+        await viewer.press("g")
+        await viewer.until(lambda: "newest first" in viewer.words, "the newest page")
 
 
 async def test_a_replay_shows_the_findings_of_its_moment_and_asks_no_server(

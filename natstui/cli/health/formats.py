@@ -60,7 +60,7 @@ def paragraph(one: Finding, now_us: int) -> Iterator[str]:
     if one.sequences:
         yield f"{_INDENT}messages: {', '.join(map(str, one.sequences))}"
     yield f"{_INDENT}check: {kind.check}"
-    yield f"{_INDENT}do: {kind.act}"
+    yield f"{_INDENT}do: {clean_line(one.act)}"
 
 
 def json_of(report: Report) -> str:
@@ -99,7 +99,7 @@ def finding_json(one: Finding) -> dict[str, object]:
         "since_us": one.since_us,
         "until_us": one.until_us,
         "check": kind.check,
-        "act": kind.act,
+        "act": one.act,
         "peer": kind.peer or None,
     }
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import NamedTuple
@@ -13,6 +15,7 @@ from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
 from natstui.values import dataclass
 
+_PLACEHOLDER = re.compile(r"\b(?:STREAM|CONSUMER|SEQ)\b")
 RESOLVED_KEPT = 200
 """So many findings that are over are kept."""
 
@@ -74,6 +77,23 @@ class Finding:
     def severity_level(self) -> int:
         """Where it sorts: the worst has the highest."""
         return self.kind.severity_level
+
+    @property
+    def act(self) -> str:
+        """What to do about it: the advice of its kind, with the names that are known."""
+        names = {
+            "STREAM": self.entity.stream,
+            "CONSUMER": self.entity.consumer,
+            "SEQ": str(self.sequences[0]) if self.sequences else "",
+        }
+
+        def named(found: re.Match[str]) -> str:
+            # They stand in commands for a shell, and a name may hold what a shell obeys.
+            name = names[found[0]]
+            return shlex.quote(name) if name else found[0]
+
+        # In one go: a stream may itself be called CONSUMER.
+        return _PLACEHOLDER.sub(named, self.kind.act)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Finding
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import Target, made_at_us
+from natstui.tui.frame.action_runner import messages_from
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.messages import Manage, Open, ToApp, Typed
 
@@ -111,8 +112,7 @@ def action_message(finding: Finding, what: str) -> Manage:
 def messages_message(finding: Finding) -> Manage:
     """Return what is asked of the app to list messages: from the first one of the evidence on."""
     target = Target(finding.entity.stream, finding.entity.consumer or None)
-    first = f" {finding.sequences[0]}" if finding.sequences else ""
-    return Manage(f"messages{first}", (target,))
+    return messages_from(target, finding)
 
 
 def place_of(finding: Finding, state: State) -> ToApp | str:

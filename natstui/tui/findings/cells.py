@@ -189,9 +189,11 @@ _words: Callable[..., ColumnSpec[FindingView]] = partial(ColumnSpec, align="left
 
 FINDING_COLUMNS: tuple[ColumnSpec[FindingView], ...] = (
     _words("severity", "SEVERITY", 10, 0, _severity, _by_severity, descends=True),
-    _words("code", "CODE", 6, 4, _code, _by(lambda it: it.kind.code)),
-    _words("entity", "WHERE", 18, 1, _entity, _by(lambda it: it.entity.text), flex=1),
-    _words("what", "WHAT", 28, 2, _what, _by(lambda it: it.kind.word), flex=3, max_width=160),
+    _words("code", "CODE", 6, 4, _code, _by(lambda it: it.kind.code), from_width=100),
+    _words("entity", "WHERE", 26, 1, _entity, _by(lambda it: it.entity.text), flex=1),
+    _words("what", "WHAT", 28, 2, _what, _by(lambda it: it.kind.word), flex=6, max_width=160),
     ColumnSpec("since", "FOR", 9, 3, _since, _by(lambda it: -it.since_us)),
-    _words("trend", "TREND 1m", TREND_WIDTH, 5, _trend, _by(lambda it: it.since_us)),
+    _words(
+        "trend", "TREND 1m", TREND_WIDTH, 5, _trend, _by(lambda it: it.since_us), from_width=150
+    ),
 )

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from natstui.clean import clean_line
 from natstui.model.findings.finding import Finding
 from natstui.model.records.record import Command
 from natstui.tui.findings.advice import (
@@ -68,7 +69,7 @@ class FindingKeys(ScreenPart):
             return
         actions = () if finding.until_us is not None else advised(finding)
         if not actions:
-            over = "it is over" if finding.until_us is not None else finding.kind.act
+            over = "it is over" if finding.until_us is not None else finding.act
             self._say(over)
         elif len(actions) == 1:
             self._do(finding, actions[0])
@@ -77,7 +78,7 @@ class FindingKeys(ScreenPart):
             # The cursor may be on a finding of another system when it is picked.
             system = self._screen.where.system
             self._screen.app.push_screen(
-                Pick(f"{finding.kind.word}: {finding.kind.act}", words),
+                Pick(f"{finding.kind.word}: {clean_line(finding.act)}", words),
                 lambda what: self._do(finding, what, system) if what else None,
             )
 
@@ -111,7 +112,7 @@ class FindingKeys(ScreenPart):
             self._screen.app.post_message(message)
         else:
             reason = "read-only" if read_only(state) else "you have no permission for it"
-            self._say(f"{what}: {reason}; {finding.kind.act}")
+            self._say(f"{what}: {reason}; {finding.act}")
 
     def _say(self, text: str) -> None:
         self._screen.notify(safe_copy(text), severity="warning", timeout=6, markup=False)

@@ -45,7 +45,7 @@ def brief_sections(view: View, finding: Finding) -> list[Section]:
     kind = finding.kind
     lines = [
         line("evidence", finding.text),
-        line("do", kind.act),
+        line("do", finding.act),
         line("check", kind.check),
         line("means", kind.sentence),
         line("for", _times(view, finding)),
@@ -69,7 +69,7 @@ def finding_sections(view: View, finding: Finding) -> list[Section]:
         Section("FINDING", tuple(what)),
         Section("EVIDENCE", tuple(_evidence(finding))),
         Section("CHECK", (line("", kind.check),)),
-        Section("DO", (line("", kind.act),)),
+        Section("DO", (line("", finding.act),)),
         Section("DECIDED BY", tuple(_decided_by(finding))),
     ]
     if kind.peer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.findings.finding import Entity, Finding
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import (
     CONSUMER_ACTIONS,
@@ -12,6 +13,7 @@ from natstui.tui.frame.action_keys import (
     STREAM_ACTIONS,
     ActionSpec,
     Target,
+    made_at_us,
 )
 from natstui.tui.frame.allowed import allowed, read_only
 from natstui.tui.frame.live import LiveScreen
@@ -49,6 +51,24 @@ def with_consumer(
         )
     else:
         screen.notify(f"{stream} has no {kind}", severity="warning", markup=False)
+
+
+def messages_from(target: Target, finding: Finding | None) -> Manage:
+    """Return what lists messages: from the first one of the evidence on, else the newest."""
+    first = f" {finding.sequences[0]}" if finding is not None and finding.sequences else ""
+    return Manage(f"messages{first}", (target,))
+
+
+def finding_of_messages(
+    state: State, target: Target, first_seq: int | None = None
+) -> Finding | None:
+    """Return the worst open finding of a consumer that names messages, or begins with this one."""
+    made = made_at_us(state, target) if target.consumer is not None else None
+    if made is None:
+        return None
+    known = state.findings.of(Entity(target.stream, target.consumer or "", made))
+    named = (it for it in known if it.sequences)
+    return next((it for it in named if first_seq in (None, it.sequences[0])), None)
 
 
 def consumers_of(state: State, stream: str, *, pulled: bool) -> tuple[list[str], bool]:
@@ -106,6 +126,9 @@ class Managing(ScreenPart):
                 self._screen.app.post_message(message)
 
             with_consumer(self._screen, stream, consumer, go, pulled=True)
+        elif what == "messages":
+            found_in = finding_of_messages(self._screen.state, wanted[0])
+            self._screen.app.post_message(messages_from(wanted[0], found_in))
         else:
             self._screen.app.post_message(Manage(what, tuple(wanted)))
 

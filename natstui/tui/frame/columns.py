@@ -33,6 +33,8 @@ class ColumnSpec(Generic[V]):
     """Share of spare width it takes."""
     max_width: int = 60
     """Where it stops growing, in cells."""
+    from_width: int = 0
+    """How many cells a table has that shows it: in a narrower one others take its room."""
     descends: bool = True
     """The first press sorts the largest to the top."""
 

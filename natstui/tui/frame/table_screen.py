@@ -149,5 +149,15 @@ class TableScreen(LiveScreen):
 
 def _columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
     return [
-        Column(s.id, s.title, s.width, s.align, s.flex, s.max_width, s.priority) for s in specs
+        Column(
+            s.id,
+            s.title,
+            s.width,
+            s.align,
+            s.flex,
+            s.max_width,
+            s.priority,
+            from_width=s.from_width,
+        )
+        for s in specs
     ]

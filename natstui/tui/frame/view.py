@@ -238,8 +238,12 @@ def subjects_text(subjects: Sequence[str]) -> str:
 
 
 def findings_section(view: View, findings: Iterable[Finding]) -> Section:
-    """Return all findings of one stream or consumer: since when, and what shows them."""
+    """Return all findings of one stream or consumer: since when, what shows them, what to do.
+
+    What to do stands at the first one that is told: the others often end with it.
+    """
     lines: list[Line] = []
+    is_advised = False
     for it in findings:
         kind, mark = it.kind, GLYPHS[it.kind.level]
         head = f"{mark} {kind.code} {kind.word}, for {view.age_text(it.since_us)}"
@@ -248,4 +252,8 @@ def findings_section(view: View, findings: Iterable[Finding]) -> Section:
             lines.append(line("", f"{head}, silenced: {silence.reason}", "dim"))
             continue
         lines += (line("", head, LOOKS[kind.level]), line("", f"  {it.text}"))
+        if not is_advised:
+            # The actions that a finding has on `.` are on `x` of what it is about.
+            lines.append(line("", f"  → {it.act.replace('`.`', '`x`')}", "accent"))
+            is_advised = True
     return Section("FINDINGS", tuple(lines))

@@ -15,7 +15,10 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from natstui.clean import clean_line
 from natstui.model.records.messages import BrowseMessages, MessagePage, StoredMessage
+from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.action_runner import finding_of_messages
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.kit.lists import KeyList
@@ -54,9 +57,16 @@ class MessagePages(Vertical):
     caption = getters.query_one("#caption", Static)
     list = getters.query_one(OptionList)
 
-    def __init__(self, stream: str, live: LiveScreen, first_seq: int | None = None) -> None:
+    def __init__(
+        self,
+        stream: str,
+        live: LiveScreen,
+        first_seq: int | None = None,
+        consumer: str | None = None,
+    ) -> None:
         super().__init__()
         self.stream = stream
+        self._consumer = consumer
         self._first_seq = first_seq
         self._live = live
         """Has the newest state, and knows whether the stream is still the same."""
@@ -170,7 +180,20 @@ class MessagePages(Vertical):
         if self.page is not None:
             age_s = int(monotonic() - self._checked_s)
             age = f"{duration_text(age_s)} ago" if age_s else "now"
-            self.caption.update(safe(f"{page_text(self.page, browse_text(self.asked))}  ·  {age}"))
+            what = self._found_text() or browse_text(self.asked)
+            self.caption.update(safe(f"{page_text(self.page, what)}  ·  {age}"))
+
+    def _found_text(self) -> str:
+        """Return which finding of the consumer the page begins with; empty for another page."""
+        asked, consumer = self.asked, self._consumer
+        if consumer is None or not asked.newer or asked.from_seq is None:
+            return ""
+        target = Target(self.stream, consumer)
+        found = finding_of_messages(self._live.state, target, asked.from_seq)
+        if found is None:
+            return ""
+        kind = found.kind
+        return clean_line(f"from {asked.from_seq} on: {kind.code} {kind.word} of {consumer}")
 
     def _keep_up(self) -> None:
         """Show how old the page is, and read it again when the stream moved since."""

@@ -63,7 +63,7 @@ class MessageJumps(Vertical):
 
     def compose(self) -> Iterable[Widget]:
         """The pages."""
-        yield MessagePages(self.stream, self._live, self._first_seq)
+        yield MessagePages(self.stream, self._live, self._first_seq, self.consumer)
 
     def take_state(self) -> None:
         """Take the answer when it comes."""

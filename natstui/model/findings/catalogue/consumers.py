@@ -27,7 +27,7 @@ ALL_NAKED = Kind(
     "NT-C04", "consumer", "critical", "all nak'd",
     "the client refuses nearly every message that it gets",
     "the log of the client: what it refuses messages for",
-    "mend the client; `.` pause_consumer stops the storm meanwhile",
+    "mend the client; `.` pause stops the storm meanwhile",
     "netdata pull diagnosis 4", 0.0, 1.0, ("recent", "naks", "naks, leaving", "naks, fewest"),
 )  # fmt: skip
 POISON = Kind(
@@ -74,7 +74,7 @@ STALLED = Kind(
     "NT-C11", "consumer", "critical", "stalled",
     "messages wait and clients ask for them, but none is delivered",
     "whether the pull requests allow for the size of the next message (max bytes)",
-    "pull with more bytes; `.` step_down_consumer gives it another leader",
+    "pull with more bytes; `.` step down gives it another leader",
     "netdata pull diagnosis 3", 0.0, 0.0, ("stalled",),
 )  # fmt: skip
 SKIPPED = Kind(
@@ -137,7 +137,7 @@ PAUSED = Kind(
     "NT-C27", "consumer", "warning", "paused",
     "delivery is paused until it is resumed or expires",
     "who paused it, and until when",
-    "`.` resume_consumer (`nats consumer resume STREAM CONSUMER`)",
+    "`.` resume (`nats consumer resume STREAM CONSUMER`)",
 )  # fmt: skip
 BACKOFF_SPENT = Kind(
     "NT-C28", "consumer", "warning", "backoff spent",
@@ -181,7 +181,7 @@ NOT_PINNED = Kind(
     "NT-C34", "consumer", "warning", "nobody pinned",
     "it serves one pinned client only, and none is pinned",
     "whether the client runs that was pinned; its events (`3`)",
-    "start a client; `.` unpin_consumer lets the next one take over",
+    "start a client; `.` unpin lets the next one take over",
     "`nats server check consumer --pinned`", 1.0, 0.0,
 )  # fmt: skip
 EXPIRING = Kind(
@@ -202,7 +202,7 @@ LEADER_FLAPS = Kind(
     "NT-C37", "consumer", "warning", "leader flaps",
     "its leader changes again and again",
     "load and network of the servers that hold its replicas",
-    "`nats server report jetstream`; `.` step_down_consumer picks another leader",
+    "`nats server report jetstream`; `.` step down picks another leader",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
 )  # fmt: skip
 GONE = Kind(

@@ -94,7 +94,7 @@ K_LED_TOGETHER = Kind(
     "NT-K28", "stream", "info", "leaders on one server",
     "the server that leads the stream leads most of its consumers, too",
     "load of that server against the others (CLUSTER in the details)",
-    "`.` step_down_stream gives it another leader; `nats server cluster balance`",
+    "`.` step down gives it another leader; `nats server cluster balance`",
     "Insights OPT (leader of a stream and of its consumers)", 0.0, 0.0,
     ("leaders together", "leaders together, fewest"),
 )  # fmt: skip

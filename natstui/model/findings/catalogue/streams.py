@@ -25,7 +25,7 @@ S_NO_QUORUM = Kind(
 S_LOST = Kind(
     "NT-S04", "stream", "critical", "damaged", "messages were lost by damage of its store",
     "disk and file system of the server that leads it",
-    "restore a backup, or `.` purge_stream up to the damage",
+    "restore a backup, or `.` purge up to the damage",
 )  # fmt: skip
 S_REFUSING = Kind(
     "NT-S05", "stream", "critical", "refusing", "it is full and refuses new messages",
@@ -124,7 +124,7 @@ S_HOLES = Kind(
 S_LEADER_FLAPS = Kind(
     "NT-S29", "stream", "warning", "flapping", "its leader changes again and again",
     "load and network of the servers that hold its replicas",
-    "`nats server report jetstream`; `.` step_down_stream picks another leader",
+    "`nats server report jetstream`; `.` step down picks another leader",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
 )  # fmt: skip
 S_ROLLED_BACK = Kind(

@@ -29,6 +29,8 @@ class Column:
     priority: int = 0
     """What does not fit goes behind the right edge: the highest number first."""
     sortable: bool = True
+    from_width: int = 0
+    """It goes behind the right edge of a table with fewer cells, though it might fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +99,8 @@ def _seen_at_once(
     seen: set[int] = set()
     used = GUTTER
     for index in sorted(range(len(columns)), key=lambda i: (i != 0, columns[i].priority)):
-        if not seen or used + widths[index] <= viewport_width:
+        fits = used + widths[index] <= viewport_width >= columns[index].from_width
+        if not seen or fits:
             seen.add(index)
             used += widths[index] + gap
     return seen

@@ -68,6 +68,9 @@ class Analyzing:
             raise MissingExtra("analyze", "spark")
         self._stopping = False
         self._child = child = start_child(folder)
+        # Python and Spark take a while before the child says anything.
+        begun = (time.time_ns() // 1000, command.command_id, folder.name, "starting Spark")
+        self._viewer.add(AnalysisProgress(*begun, 0, 0, 0, 0))
         arguments = (child, command.command_id, folder.name)
         threading.Thread(target=self._follow, args=arguments, name="analysis", daemon=True).start()
 

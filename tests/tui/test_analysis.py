@@ -21,7 +21,7 @@ from natstui.tui.analysis.text import (
     progress_text,
     verdict_text,
 )
-from tests.tui.viewer import viewing
+from tests.tui.viewer import replaying, viewing
 
 VERDICT_NAMES = ("session", "kind", "subject", "sentence", "evidence", "start_at_us",
                  "end_at_us", "weight_count", "harm", "code", "advice")  # fmt: skip
@@ -110,9 +110,16 @@ async def test_a_recording_is_analysed_from_the_command_line(
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
         screen = viewer.app.screen
         assert isinstance(screen, AnalysisScreen)
-        await viewer.until(lambda: "escape cancels" in viewer.text, "no progress")
+        await viewer.until(lambda: "s stops it" in viewer.text, "no progress")
+        # Left alone it goes on, and says when it is done.
+        await viewer.press("escape")
+        await viewer.until(lambda: ":analyze shows it" in viewer.words, "no word", s=300)
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
+        run_id, screen = screen.run_id, viewer.app.screen
+        assert isinstance(screen, AnalysisScreen) and screen.run_id == run_id
         await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=300)
-        assert "Worth looking at" in viewer.text
+        await viewer.until(lambda: "Worth looking at" in viewer.text, "drawn")
         assert "20260921T141320Z-small" in viewer.text
         names = [option.id for option in screen.tables.options]
         assert names[0] == "verdict"
@@ -122,6 +129,33 @@ async def test_a_recording_is_analysed_from_the_command_line(
         assert screen.table.sort is not None
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+
+
+@pytest.mark.spark
+async def test_escape_leaves_an_analysis_running_and_s_stops_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
+    folder = tmp_path / "sessions" / "20260921T141320Z-small"
+    write_session(folder, Plan(4, 6, 90))
+    async with replaying(folder, size=(80, 24)) as viewer:
+        await viewer.until(lambda: "paused" in viewer.text)
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
+        await viewer.until(lambda: "starting Spark" in viewer.text and "s stops it" in viewer.text)
+        assert "escape leaves, and it goes on" in viewer.words
+        begun = viewer.app.state.analysis
+        assert begun is not None and begun.running is not None
+        await viewer.press("escape")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
+        await viewer.type_command("analyze")
+        await viewer.until(lambda: "s stops it" in viewer.text)
+        again = viewer.app.state.analysis
+        assert again is not None and again.running is not None
+        assert (again.run_id, again.began_at_us) == (begun.run_id, begun.began_at_us)
+        await viewer.press("s")
+        await viewer.until(lambda: "escape leaves" in viewer.text and "cancelled" in viewer.text)
+        assert not viewer.app._notifications
 
 
 async def test_what_cannot_be_analysed_is_said_on_the_screen(

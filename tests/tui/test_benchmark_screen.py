@@ -163,11 +163,11 @@ async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Brok
             viewer.app._toasts = {}  # The same sentence again within seconds is not shown.
             await viewer.press(key)
             told = [str(toast.message) for toast in viewer.app._notifications]
-            assert told == ["no benchmark runs: b picks a scenario"], key
+            assert told == ["no benchmark runs: b opens the form of one"], key
             viewer.app.clear_notifications()
         await viewer.press("r")
         told = [str(toast.message) for toast in viewer.app._notifications]
-        assert told == ["no benchmark has run yet: b picks a scenario"]
+        assert told == ["no benchmark has run yet: b opens the form of one"]
 
 
 async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_every_message(
@@ -176,7 +176,7 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
     async with viewing(nats_server.url, size=(200, 50)) as viewer:
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkScreen)
-        assert "b picks a scenario" in viewer.text
+        assert "b opens the form of one" in viewer.text
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkForm)
         await viewer.press("ctrl+o")

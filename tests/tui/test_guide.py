@@ -6,9 +6,15 @@ from pathlib import Path
 
 import nats
 import pytest
+from textual.widgets._toast import Toast
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.state import State
+from natstui.model.records.benchmark import BenchmarkPlanned
+from natstui.tui.app.controls import guide
 from natstui.tui.app.controls.guide import STEPS
+from natstui.tui.frame.live import GuideLine
+from tests.model.test_benchmark_view import PLAN
 from tests.tui.viewer import Viewer, viewing
 
 
@@ -51,18 +57,62 @@ async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None
         await viewer.press("escape", "5")
         await at_step(viewer, 5, "1, then a")
         await viewer.press("1", "a")
-        await at_step(viewer, 6, "load with live charts")
+        await at_step(viewer, 5, "Nothing is sent before ^s; escape leaves")
+        await viewer.press("escape")
+        await at_step(viewer, 6, "the form of a load")
+        await viewer.press("b", "b")
+        await at_step(viewer, 6, "^s runs it")
         await viewer.press("escape", "ctrl+g")
         await at_step(viewer, 7, "R records everything")
         await viewer.press("R")
         await at_step(viewer, 8, "again ends the recording")
-        await viewer.press("R", "ctrl+g")
-        await at_step(viewer, 9, "what stood out")
+        await viewer.press("R")
+        await at_step(viewer, 8, "enter replays one")
+        await viewer.press("ctrl+g")
+        await at_step(viewer, 9, "what stood out in the newest recording")
         await viewer.press("ctrl+g")
         await at_step(viewer, 10, "? lists every key")
         await viewer.press("question_mark")
         await viewer.press("escape")
-        await viewer.until(lambda: "/10 " not in viewer.text, "the end of the guide")
+        await viewer.until(lambda: "That was all" in viewer.text, "the last line")
+        assert "/10 " not in viewer.text
+        await viewer.press("ctrl+g")
+        await viewer.until(lambda: "That was all" not in viewer.text, "the end of the guide")
+
+
+async def test_the_last_line_goes_away_by_itself(
+    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(guide, "LAST_LINE_S", 1.0)
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.type_command("guide")
+        await at_step(viewer, 1, "consumers")
+        await viewer.press(*["ctrl+g"] * len(STEPS))
+        await viewer.until(lambda: not viewer.app.parts.guide.text(), "the end")
+        await viewer.until(lambda: "That was all" not in viewer.text)
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)])
+async def test_a_toast_leaves_the_guide_free(nats_server: Broker, size: tuple[int, int]) -> None:
+    async with viewing(nats_server.url, size=size) as viewer:
+        await viewer.type_command("guide")
+        for number in range(1, len(STEPS) + 1):
+            await viewer.until(lambda at=number: f"{at}/10 " in viewer.text)  # type: ignore[misc]
+            if number == 6:
+                break
+            await viewer.press("ctrl+g")
+        viewer.app.notify("three lines " * 15)
+        await viewer.until(lambda: "three lines" in viewer.text)
+        toast, line = viewer.app.screen.query_one(Toast), viewer.app.screen.query_one(GuideLine)
+        await viewer.until(lambda: not toast.region.overlaps(line.region), "beside each other")
+
+
+def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
+    step = STEPS[5]
+    planned = State().after(BenchmarkPlanned(1, "r", PLAN))
+    assert "^s runs it" in step.said(State(), is_open=False)
+    assert step.said(planned, is_open=False).startswith("It runs")
+    assert not step.holds(planned)
 
 
 async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_told(

@@ -13,6 +13,7 @@ from natstui.model.live.state import State
 from natstui.model.records.recording import Gap
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
+from natstui.tui.streams.screen import StreamsScreen
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -136,11 +137,17 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.until(lambda: len(viewer.app.state.costs) > polls + 2)
         await viewer.press("R")
         await viewer.until(lambda: "● REC" not in viewer.text)
+        await viewer.press("b")
         await viewer.type_command("sessions")
         await viewer.until(lambda: "complete" in viewer.text)
         await viewer.press("enter")
+        await viewer.until(lambda: any("loading" in text for text in viewer.app._toasts))
         engines = viewer.app.parts.engines
         await viewer.until(lambda: engines.replaying and "paused" in viewer.text)
+        assert isinstance(viewer.app.screen, StreamsScreen)
+        await viewer.until(lambda: "loading" not in viewer.text)
+        await viewer.until(lambda: "○ was connected" in viewer.text)
+        assert "rtt" not in viewer.text and "● connected" not in viewer.text
         await viewer.press("3", "right_curly_bracket", "right_curly_bracket")
         await viewer.until(lambda: "seen" in viewer.text)
         await viewer.press("escape")

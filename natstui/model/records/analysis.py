@@ -67,6 +67,8 @@ class AnalysisRun:
 
     progress: AnalysisProgress | None = None
     finished: AnalysisFinished | None = None
+    began_at_us: int | None = None
+    """When it first said how far it is."""
 
     @property
     def run_id(self) -> int | None:
@@ -83,7 +85,8 @@ class AnalysisRun:
         """Return the run after one more record; progress of another run replaces it."""
         match record:
             case AnalysisProgress():
-                return AnalysisRun(record)
+                same = self.progress is not None and self.progress.run_id == record.run_id
+                return AnalysisRun(record, None, self.began_at_us if same else record.at_us)
             case AnalysisFinished():
                 of_it = self.progress is not None and self.progress.run_id == record.run_id
                 return AnalysisRun(self.progress if of_it else None, record)

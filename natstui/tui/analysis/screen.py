@@ -32,6 +32,7 @@ from natstui.tui.analysis.text import (
 )
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.view import HeaderSelected
@@ -57,9 +58,10 @@ class Findings(Static):
 
 
 class AnalysisScreen(LiveScreen):
-    """Starts an analysis, or watches the one that runs; escape cancels it, then leaves."""
+    """Starts an analysis, or watches the one that runs; it goes on when this is left."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "stop", "Stop", id="analysis.stop"),
         Binding("escape", "back", "Back", id="back"),
         Binding("tab", "app.focus_next", "Other side", show=False, id="analysis.other"),
         Binding("j", "next_table(1)", "Next table", show=False, id="analysis.next"),
@@ -85,6 +87,9 @@ class AnalysisScreen(LiveScreen):
     }
     """
 
+    left_run_id: ClassVar[int | None] = None
+    """The run that went on when its screen was left: the next screen shows it."""
+
     caption = getters.query_one("#caption", Static)
     progress = getters.query_one("#progress", Static)
     tables = getters.query_one("#tables", OptionList)
@@ -99,7 +104,7 @@ class AnalysisScreen(LiveScreen):
         self.run_id = next_command_id()
         self._finished: AnalysisFinished | None = None
         self._stop_asked = False
-        self._began_s = time.monotonic()
+        self._running = False
         self._sorts: dict[str, tuple[str, bool]] = {}
 
     def body(self) -> Iterable[Widget]:
@@ -115,10 +120,32 @@ class AnalysisScreen(LiveScreen):
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
-        """Have the engine begin."""
-        self.caption.update(safe("Analysis  ·  starting …"))
-        self.app.post_message(Asked(StartAnalysis(self.run_id, self.session)))
+        """Have the engine begin, unless there is a run to come back to."""
+        self.caption.update(safe("Analysis"))
+        self.progress.update(safe(f"starting …\n\n{self._keys_text()}", "dim"))
+        left_id, known = AnalysisScreen.left_run_id, self.state.analysis
+        AnalysisScreen.left_run_id = None
+        if known and left_id is not None and known.run_id == left_id and self._is_meant(known):
+            self.run_id = left_id
+            # Its widgets are mounted by then.
+            self.call_after_refresh(self.refresh_state)
+        else:
+            self.app.post_message(Asked(StartAnalysis(self.run_id, self.session)))
         self.set_interval(1.0, self._draw_progress)
+
+    def _is_meant(self, known: AnalysisRun) -> bool:
+        """Tell whether a run is what was asked for: any that runs, else one of that session."""
+        if self.session is None or known.finished is None:
+            return True
+        return self.session == known.finished.session
+
+    def _keys_text(self) -> str:
+        """Return how to stop it, and what becomes of it without this screen."""
+        if self._stop_asked:
+            return "stopping …"
+        back, stop = key_of(self, "back") or "escape", key_of(self, "analysis.stop") or "s"
+        until = "" if self.state.replay is None else " until the replay is left"
+        return f"{stop} stops it  ·  {back} leaves, and it goes on{until}: :analyze shows it again"
 
     @property
     def run(self) -> AnalysisRun | None:
@@ -133,22 +160,29 @@ class AnalysisScreen(LiveScreen):
         if refused is not None and other is not None and other.running is not None:
             self.run_id = other.running.run_id
             self.notify(f"{refused.text}: this is it", markup=False)
+        elif refused is not None and self.run is None:
+            self.progress.update(safe(refused.text, "error"))
         run = self.run
         if run is None or self._finished is not None:
             return
+        if self._running is not (run.running is not None):
+            self._running = run.running is not None
+            self.refresh_bindings()
         self._draw_progress()
         if run.finished is not None:
             self._finished = run.finished
             self._end(run.finished)
 
     def _draw_progress(self) -> None:
-        progress = self.run.running if self.run is not None else None
-        if progress is None:
+        run = self.run
+        progress = run.running if run is not None else None
+        if run is None or progress is None:
             return
         self.caption.update(safe(f"Analysis  ›  {progress.session}"))
-        hint = "cancelling …" if self._stop_asked else "escape cancels"
-        parts = [progress_text(progress, time.monotonic() - self._began_s), Content()]
-        self.progress.update(Content("\n").join([*parts, safe(hint, "dim")]))
+        # The engine's clock and ours are of one machine; it was set back where it is less.
+        elapsed_us = max(0, time.time_ns() // 1000 - (run.began_at_us or progress.at_us))
+        parts = [progress_text(progress, elapsed_us / 1e6), Content()]
+        self.progress.update(Content("\n").join([*parts, safe(self._keys_text(), "dim")]))
 
     def _end(self, finished: AnalysisFinished) -> None:
         title = "  ›  ".join(["Analysis", finished.session or ""]).removesuffix("  ›  ")
@@ -205,12 +239,20 @@ class AnalysisScreen(LiveScreen):
         """Go to the table below (1) or above (-1) in the list."""
         self.tables.action_cursor_down() if step > 0 else self.tables.action_cursor_up()
 
-    def action_back(self) -> None:
-        """Cancel what runs; leave when nothing runs, or when it was asked before."""
-        running = self.run is not None and self.run.running is not None
-        if running and not self._stop_asked:
-            self._stop_asked = True
-            self.app.post_message(Asked(StopAnalysis(next_command_id())))
-            self._draw_progress()
-        else:
-            super().action_back()
+    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
+        """Offer to stop it while it runs."""
+        if action == "stop":
+            return self._running and not self._stop_asked
+        return super().check_action(action, parameters)
+
+    def action_stop(self) -> None:
+        """End what runs; nothing of it is kept."""
+        self._stop_asked = True
+        self.app.post_message(Asked(StopAnalysis(next_command_id())))
+        self.refresh_bindings()
+        self._draw_progress()
+
+    def on_unmount(self) -> None:
+        """Remember what goes on, whichever key led away."""
+        if self._finished is None and not self._stop_asked:
+            AnalysisScreen.left_run_id = self.run_id

@@ -145,7 +145,10 @@ def _analyze(app: App[int], parts: Parts, words: list[str]) -> None:
     # Imported when it is wanted: few viewers ever analyse.
     from natstui.tui.analysis.screen import AnalysisScreen
 
-    app.push_screen(AnalysisScreen(words[0] if words else None))
+    screen = AnalysisScreen(words[0] if words else None)
+    # It looks whether one runs already.
+    screen.where.take(parts.engines.state)
+    app.push_screen(screen)
 
 
 def _guide(_app: App[int], parts: Parts, _words: list[str]) -> None:

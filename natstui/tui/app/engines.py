@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from textual.app import App
 from textual.notifications import SeverityLevel
@@ -11,6 +12,7 @@ from textual.notifications import SeverityLevel
 from natstui.clean import clean_line
 from natstui.errors import NatstuiError, UsageError
 from natstui.model.live.state import State
+from natstui.model.records.analysis import AnalysisCommand, AnalysisFinished
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, LinkChanged, Outcome, Record, Watch
 from natstui.model.records.recording import (
@@ -26,7 +28,7 @@ from natstui.model.records.recording import (
     Step,
 )
 from natstui.tui.app.follower import Follower
-from natstui.tui.app.guarded import GuardedApp
+from natstui.tui.app.guarded import GuardedApp, take_back
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import Heard, LiveSystem, Opened, follow
 from natstui.tui.frame.head.status_text import COLOUR
@@ -45,8 +47,11 @@ _REPLAY_COMMANDS = (
     | ListSessions
     | ExportSelection
     | ChangeSession
+    | AnalysisCommand
 )
 """What the engine of a replay understands."""
+_LOADING_TOLD_S = 600.0
+"""At most; the toast goes away when the replay is there."""
 
 
 class Announcements:
@@ -85,8 +90,20 @@ class Announcements:
                 self._show_awaited(record, system)
             case Answered(status="refused" | "failed") if of_replay:
                 self._app.notify(safe_copy(record.text), severity="warning", timeout=3)
+            case AnalysisFinished():
+                self._show_analysed(record)
             case _:
                 pass
+
+    def _show_analysed(self, record: AnalysisFinished) -> None:
+        """Tell the end of an analysis whose screen was left."""
+        from natstui.tui.analysis.screen import AnalysisScreen
+
+        if record.run_id == AnalysisScreen.left_run_id:
+            done = record.status == "done"
+            text = f"{record.text}; :analyze shows it" if done else record.text
+            severity: SeverityLevel = "information" if done else "error"
+            self._app.notify(safe_copy(text), title="analysis", severity=severity, timeout=15)
 
     def _show_awaited(self, answer: Answered | Outcome, system: str) -> None:
         title = self._titles.pop(answer.command_id)
@@ -129,6 +146,8 @@ class Engines:
         self._announcements = announcements
         self._in_view = in_view
         self._replay: Follower | None = None
+        self._loaded = asyncio.Event()
+        """The replay has a moment to show, or there is none any more."""
         self._heard = Heard(self._announce, self._show_newer, self._replay_ended)
         self.systems: dict[str, LiveSystem] = {}
         """What the app was opened on, and what was added: by name, in the order of the screen."""
@@ -240,6 +259,8 @@ class Engines:
         self.show_soon()
 
     def _show_newer(self, follower: Follower) -> None:
+        if follower is self._replay and self.replaying:
+            self._loaded.set()
         if self._replay is None or follower is self._replay:
             self.show_soon()
 
@@ -262,7 +283,16 @@ class Engines:
     async def _replay_session(self, folder: str) -> None:
         if self._open_replay is None:
             return
-        link = await asyncio.to_thread(self._open_replay, folder)
+        words = safe_copy(f"loading {Path(folder).name} …")
+        self._app.notify(words, title="replay", timeout=_LOADING_TOLD_S)
+        try:
+            await self._load(self._open_replay, folder)
+        finally:
+            take_back(self._app, words)
+
+    async def _load(self, open_replay: Callable[[str], Link], folder: str) -> None:
+        """Put the replay in the place of what is shown, and wait until it has a moment."""
+        link = await asyncio.to_thread(open_replay, folder)
         try:
             started = await asyncio.to_thread(link.wait_started)
         except NatstuiError as error:
@@ -270,8 +300,10 @@ class Engines:
             self._app.notify(safe_copy(str(error)), severity="error")
             return
         self.close_replay()
-        self._replay = Follower(link, started)
-        self._app.run_worker(follow(self._app, self._replay, self._heard))
+        self._loaded.clear()
+        self._replay = follower = Follower(link, started)
+        self._app.run_worker(follow(self._app, follower, self._heard))
+        await self._loaded.wait()
 
     def show_home(self) -> None:
         """Go back from a replay to what the app was opened on."""
@@ -281,6 +313,7 @@ class Engines:
     def close_replay(self) -> None:
         """End the replay that covers what the app was opened on, if there is one."""
         follower, self._replay = self._replay, None
+        self._loaded.set()
         if follower is not None:
             self._close(follower)
 

@@ -294,3 +294,10 @@ class GuardedApp(App[int]):
         # Textual sets it for an exception of a handler, not for a panic of its own.
         self._return_code = 1
         self._close_messages_no_wait()
+
+
+def take_back(app: App[int], message: str) -> None:
+    """Remove a toast that is no longer so."""
+    for one in list(app._notifications):
+        if one.message == clean_text(message):
+            app._unnotify(one)

@@ -15,6 +15,7 @@ _WORDS: Mapping[str, str] = {
     "analysis.before": "the table before this one",
     "analysis.next": "the next table",
     "analysis.other": "between the questions and the table",
+    "analysis.stop": "end the analysis; nothing of it is kept",
     "bench.add": "one worker more",
     "bench.again": "run the same once more",
     "bench.faster": "send a quarter more a second",

@@ -46,7 +46,7 @@ def _key(name: str, key: str, action: str, text: str, *, shown: str | None = Non
     return Binding(key, f"part('steering', {action})", text, key_display=shown, id=f"bench.{name}")
 
 
-_PICK = _key("pick", "b,enter", "'pick'", "Pick", shown="b")
+_PICK = _key("pick", "b,enter", "'pick'", "Form", shown="b")
 
 
 class Steering(ScreenPart):
@@ -76,7 +76,7 @@ class Steering(ScreenPart):
         self._screen.app.post_message(Asked(self._last))
 
     def action_pick(self) -> None:
-        """Pick or write a scenario."""
+        """Open the form, which also leads to the ready scenarios."""
         self._screen.app.post_message(Open("scenarios", ""))
 
     def action_stop(self) -> None:
@@ -116,11 +116,11 @@ class Steering(ScreenPart):
 
 
 def _pick_hint(screen: LiveScreen) -> str:
-    """Return the end of a sentence: which key picks a scenario, also where none is offered.
+    """Return the end of a sentence: which key opens the form, also where none is offered.
 
     So a replay shows the words that were on the screen.
     """
-    return f": {key_of(screen, 'bench.pick') or _PICK.key_display} picks a scenario"
+    return f": {key_of(screen, 'bench.pick') or _PICK.key_display} opens the form of one"
 
 
 def _steered(state: State) -> str:
@@ -247,7 +247,8 @@ class BenchmarkScreen(LiveScreen):
     def _show_texts(self, view: BenchmarkView) -> None:
         """Show everything that is read."""
         self.caption.update(safe(text.title_text(view, self.size.width)), layout=False)
-        none = f"no benchmark has run{_pick_hint(self)}" if view.planned is None else ""
+        none = f"no benchmark has run{_pick_hint(self)}; ready scenarios are there too"
+        none = none if view.planned is None else ""
         self.summary.show(view.summed, none)
         if view.planned is None:
             for texts in (self.workers_text, self.figures, self.flow, self.log_text):

@@ -74,6 +74,8 @@ class GuideLine(Static):
         if text != self._text:
             self._text = text
             self.display = bool(text)
+            # Toasts leave it free.
+            self.screen.set_class(bool(text), "-guided")
             self.update(safe(text))
 
 

@@ -25,16 +25,43 @@ class _Step(NamedTuple):
     text: str
     reached: str = ""
     """The screen that ends the step, by its class: most are imported only when they are wanted."""
+    left: str = ""
+    """The screen that ends it when it was opened and is closed again: until then its sentence is
+    still wanted."""
+    opened: str = ""
+    """What is said while that screen is open, if it is something else."""
     holds: Callable[[State], bool] = lambda state: False
     """What else ends it."""
+    meanwhile: tuple[tuple[Callable[[State], bool], str], ...] = ()
+    """What is said instead where the text does not hold: the first that fits."""
 
     def key_ids(self) -> list[str]:
         """Return the ids of the keys that it names."""
-        return [found[1] for found in _KEY.finditer(self.text)]
+        texts = (self.text, self.opened, *(text for _, text in self.meanwhile))
+        return [found[1] for text in texts for found in _KEY.finditer(text)]
+
+    def said(self, state: State, *, is_open: bool) -> str:
+        """Return the sentence for now."""
+        if is_open and self.opened:
+            return self.opened
+        return next((text for holds, text in self.meanwhile if holds(state)), self.text)
 
 
 def _is_recording(state: State) -> bool:
     return state.recording is not None and state.recording.on
+
+
+def _records_not(state: State) -> bool:
+    return not _is_recording(state)
+
+
+def _runs_load(state: State) -> bool:
+    view = state.benchmark
+    return view is not None and view.planned is not None and view.finished is None
+
+
+def _ran_load(state: State) -> bool:
+    return state.benchmark is not None and state.benchmark.finished is not None
 
 
 STEPS = (
@@ -57,28 +84,41 @@ STEPS = (
     _Step(
         "Now a stream of your own: {screen.streams|1}, then {stream.add|a}. "
         "Nothing is sent before ^s; escape leaves.",
-        "StreamForm",
+        left="StreamForm",
+        opened="Fill in a name. Nothing is sent before ^s; escape leaves.",
     ),
     _Step(
-        "{screen.benchmark|b}, and {bench.pick|b} there: load with live charts; "
-        "a ready scenario starts with ^s.",
-        holds=lambda state: state.benchmark is not None and state.benchmark.planned is not None,
+        "{screen.benchmark|b}, and {bench.pick|b} there: the form of a load. ^s runs it, with "
+        "live charts; ^o has ready scenarios.",
+        holds=_ran_load,
+        meanwhile=((_runs_load, "It runs: what came of it will stand here when it is over."),),
     ),
     _Step("{record|R} records everything from now on.", holds=_is_recording),
     _Step(
-        "{record|R} again ends the recording. {command|:}sessions lists it: enter replays it.",
+        "{record|R} again ends the recording.",
         holds=lambda state: state.replay is not None,
+        meanwhile=((_records_not, "{command|:}sessions lists recordings: enter replays one."),),
     ),
     _Step(
         "The same screens, as it was. space plays, escape leads back to the server. "
         "{command|:}analyze says what stood out.",
-        "AnalysisScreen",
+        left="AnalysisScreen",
+        opened="What stood out stands here when all is read. Escape leaves; it goes on.",
+        meanwhile=(
+            (
+                lambda state: state.replay is None,
+                "{command|:}analyze says what stood out in the newest recording.",
+            ),
+        ),
     ),
-    _Step(
-        "{help|?} lists every key and column of a screen, {command|:}guide begins here again.",
-        "HelpScreen",
-    ),
+    _Step("{help|?} lists every key and column of a screen.", left="HelpScreen"),
 )
+_END = len(STEPS)
+"""All steps were done: the last line is shown."""
+_OFF = _END + 1
+_LAST_LINE = "That was all: {command|:}guide begins here again."
+LAST_LINE_S = 20.0
+"""How long the last line stays, unless a key ends it."""
 
 
 class Guide(Part):
@@ -97,21 +137,34 @@ class Guide(Part):
         is_on: bool,
     ) -> None:
         self._app, self._state, self._show_soon = app, state, show_soon
-        self._at = 0 if is_on else len(STEPS)
+        self._at = 0 if is_on else _OFF
+        self._opened = False
+        """The screen that ends the step by being left was opened."""
 
     def may(self, action: str, *, typing: bool) -> bool:
-        """Offer the key while there is a step to skip."""
-        return self._at < len(STEPS)
+        """Offer the key while there is a step to skip, or the last line."""
+        return self._at < _OFF
 
     def action_next(self) -> None:
         """Go on to the next step, or end."""
-        self._at += 1
+        self._go(self._at + 1)
         self._changed()
 
     def begin_or_end(self) -> None:
         """Begin with the first step; end a guide that is shown."""
-        self._at = 0 if self._at >= len(STEPS) else len(STEPS)
+        self._go(0 if self._at >= _END else _OFF)
         self._changed()
+
+    def _go(self, at: int) -> None:
+        self._at, self._opened = at, False
+        if at == _END:
+            self._app.set_timer(LAST_LINE_S, self._end)
+
+    def _end(self) -> None:
+        """Take the last line away, unless the guide was begun again meanwhile."""
+        if self._at == _END:
+            self._go(_OFF)
+            self._changed()
 
     def _changed(self) -> None:
         self._app.refresh_bindings()
@@ -119,26 +172,32 @@ class Guide(Part):
 
     def look(self) -> None:
         """Go on when what the present step says was done."""
-        if self._at >= len(STEPS) or not self._app.screen_stack:
+        if self._at >= _END or not self._app.screen_stack:
             return
         step = STEPS[self._at]
-        if type(self._app.screen).__name__ == step.reached or step.holds(self._state()):
-            self._at += 1
+        open_ = {type(screen).__name__ for screen in self._app.screen_stack}
+        was_left = self._opened and step.left not in open_
+        self._opened = step.left in open_
+        in_view = type(self._app.screen).__name__
+        if was_left or in_view == step.reached or step.holds(self._state()):
+            self._go(self._at + 1)
 
     def text(self) -> str:
         """Return the sentence of the present step, with the user's own keys; empty without one."""
         screen = self._app.screen if self._app.screen_stack else None
-        if self._at >= len(STEPS) or not isinstance(screen, LiveScreen):
+        if self._at >= _OFF or not isinstance(screen, LiveScreen):
             return ""
 
         def key(found: re.Match[str]) -> str:
             return key_of(screen, found[1]) or found[2]
 
-        words = _KEY.sub(key, STEPS[self._at].text)
+        key_id = key_of(screen, "guide.next")
+        if self._at == _END:
+            return _KEY.sub(key, _LAST_LINE) + (f"  ({key_id} closes this)" if key_id else "")
+        words = _KEY.sub(key, STEPS[self._at].said(self._state(), is_open=self._opened))
         if "{worst}" in words:
             words = words.replace("{worst}", _worst(self._state()))
-        skip = key_of(screen, "guide.next")
-        return f"{self._at + 1}/{len(STEPS)}  {words}" + (f"  ({skip} skips)" if skip else "")
+        return f"{self._at + 1}/{_END}  {words}" + (f"  ({key_id} skips)" if key_id else "")
 
 
 def _worst(state: State) -> str:

@@ -22,7 +22,7 @@ from natstui.model.records.recording import (
 )
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Engines
-from natstui.tui.app.screens import close_covering
+from natstui.tui.app.screens import close_covering, go_to
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import next_command_id
 from natstui.tui.frame.timeline import REPLAY_KEYS, ReplayKey
@@ -75,11 +75,13 @@ class ReplayControls(Part):
         return position
 
     async def open(self, folder: str) -> None:
-        """Replay the recording in a folder, on the screen that lies below all others."""
+        """Replay the recording in a folder, from the table of streams on."""
         if not await close_covering(self._app):
             return
         self.marked_a = None
         self._speed_asked = _NO_SPEED_ASKED
+        # What was in view, as the result of a load, may be nothing that was recorded.
+        await go_to(self._app, "streams")
         self._engines.replay_session(folder)
 
     def leave(self) -> None:

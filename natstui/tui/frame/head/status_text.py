@@ -69,7 +69,7 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
         parts.append(recording_cell(state.recording))
     if link is None:
         return [*parts, Cell("◌ connecting", "warn")]
-    parts.append(_link_cell(link))
+    parts.append(_link_cell(link, recorded=state.replay is not None))
     if link.state == "connected" and link.jetstream is not True and link.reason:
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
     if polls_are_missing(state, late_us) and link.state == "connected":
@@ -79,7 +79,7 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
         name = clean_line(link.server_name or "")
         parts.append(Cell(f"{name[:24]} v{clean_line(link.server_version)}", ""))
     rtt_us = next((c.cost.api_rtt_us for c in reversed(state.costs) if c.cost.api_rtt_us), None)
-    if rtt_us is not None:
+    if rtt_us is not None and state.replay is None:
         parts.append(Cell(f"rtt {rtt_us / 1000:.1f}ms", ""))
     return parts
 
@@ -121,8 +121,11 @@ def _target_cell(started: EngineStarted) -> Cell:
     return Cell(target, "accent")
 
 
-def _link_cell(link: LinkChanged) -> Cell:
+def _link_cell(link: LinkChanged, *, recorded: bool) -> Cell:
+    """Return how the connection is; of a recording, how it was: nothing is connected now."""
     glyph, look = _LINKS[link.state]
+    if recorded:
+        return Cell(f"○ was {link.state}", "dim" if link.state == "connected" else look)
     tls = " TLS" if link.tls and link.state == "connected" else ""
     return Cell(f"{glyph} {link.state}{tls}", look)
 

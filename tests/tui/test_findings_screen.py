@@ -11,6 +11,7 @@ from pathlib import Path
 import nats
 import pytest
 from nats.js import JetStreamContext
+from nats.js.api import StreamSource
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
@@ -183,6 +184,8 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         assert "S › C" in viewer.text
         assert "3 pending, nobody ever pulled" in viewer.words
         assert "start the client" in viewer.words
+        await viewer.press("1")
+        await viewer.until(lambda: "✖1 below" in viewer.text, "that a consumer of it is stuck")
         await viewer.press("4")
         await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
         await viewer.press("2")
@@ -205,6 +208,18 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.press("escape", "escape")
         await js.delete_consumer("S", "C")
         await viewer.until(lambda: "· over" in viewer.text, "that it is over")
+
+
+async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -> None:
+    async with shop(nats_server) as js, viewing(nats_server.url) as viewer:
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+        await viewer.press("2")
+        await viewer.until(lambda: "consumers 1  ·" in viewer.text, "the consumer")
+        assert "unlisted" not in viewer.text
+        await js.add_stream(name="M", mirror=StreamSource(name="S"))
+        await viewer.until(
+            lambda: "1 unlisted feed mirrors and sources" in viewer.text, "the other"
+        )
 
 
 @pytest.mark.parametrize("flags", [(), ("--read-only",)], ids=["writable", "read-only"])

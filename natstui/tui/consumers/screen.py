@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 from textual import on
 from textual.binding import Binding, BindingType
 
+from natstui.model.live.state import State
 from natstui.tui.consumers.cells import CONSUMER_COLUMNS
 from natstui.tui.consumers.detail import consumer_brief
 from natstui.tui.frame.action_keys import Target, manage_keys
@@ -19,6 +20,21 @@ from natstui.tui.frame.selection import SelectionScreen, acted_on, open_of_row, 
 from natstui.tui.frame.systems import joined, of_system, own_key
 from natstui.tui.frame.view import ConsumerView
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
+
+
+def unlisted_consumers_count(state: State) -> int:
+    """Return how many consumers of the account no stream lists: what feeds mirrors and sources.
+
+    0 where the difference may have another reason: a list that is not complete, or fewer mirrors
+    and sources than that.
+    """
+    listed = len(state.consumers)
+    if state.account is None or listed != sum(state.streams.columns.consumers_count):
+        return 0
+    known = state.stream_configurations.values()
+    feeds = sum(len(config.sources) + bool(config.mirror) for config in known)
+    more = state.account.consumers_count - listed
+    return more if 0 < more <= feeds else 0
 
 
 class ConsumersScreen(SelectionScreen):
@@ -51,7 +67,10 @@ class ConsumersScreen(SelectionScreen):
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table."""
         text = super().caption_text(shown, total)
-        return text if self.stream is None else f"{self.stream}  ›  {text}"
+        if self.stream is not None:
+            return f"{self.stream}  ›  {text}"
+        count = 0 if self.where.joins else unlisted_consumers_count(self.state)
+        return f"{text}  ·  {count} unlisted feed mirrors and sources" if count else text
 
     @on(RowSelected)
     def _drill_down(self) -> None:

@@ -27,9 +27,10 @@ def name(view: StreamView, row: int) -> Cell:
 
 
 def status(view: StreamView, row: int) -> Cell:
-    """What is wrong with it, if anything is; the detail screen shows the evidence."""
+    """What is wrong with it; "✖2 below": its consumers have 2 critical findings (▲: warnings)."""
     verdict = view.verdict(row)
-    return Cell(f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level])
+    said = f"{GLYPHS[verdict.level]} {verdict.word}"
+    return Cell("  ".join(filter(None, (said, view.below_text(row)))), LOOKS[verdict.level])
 
 
 def kind(view: StreamView, row: int) -> Cell:
@@ -258,7 +259,7 @@ _words: Callable[..., ColumnSpec[StreamView]] = partial(ColumnSpec, align="left"
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
     _words("name", "STREAM", 18, 0, name, _by("name"), flex=2),
-    _words("status", "STATUS", 16, 5, status, _by_status, descends=True),
+    _words("status", "STATUS", 19, 5, status, _by_status, descends=True),
     _words("kind", "KIND", 6, 12, kind, _by_config("kind")),
     _words("subjects", "SUBJECTS", 14, 15, subjects, _by_config("subjects"), flex=3),
     _words("storage", "STORE", 6, 18, storage, _by_config("storage")),

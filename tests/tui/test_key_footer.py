@@ -37,7 +37,7 @@ async def test_the_keys_of_a_screen_come_before_those_of_all_screens(nats_server
     async with viewing(nats_server.url, size=(80, 24)) as viewer:
         await viewer.until(lambda: last_line(viewer).startswith("? Help / Filter ! Problems d "))
         await viewer.press("b")
-        own = "? Help b Pick s Stop r Again + Faster - Slower a Add k Kill q Quit : Command …"
+        own = "? Help b Form s Stop r Again + Faster - Slower a Add k Kill L Log scale q Quit …"
         await viewer.until(lambda: last_line(viewer) == own)
 
 
@@ -46,7 +46,9 @@ async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
     async with replaying(folder, size=(80, 24)) as viewer:
         await viewer.press("b")
-        await viewer.until(lambda: last_line(viewer).startswith(f"? Help {REPLAY_KEYS} q Quit"))
+        await viewer.until(
+            lambda: last_line(viewer).startswith(f"? Help L Log scale {REPLAY_KEYS} q")
+        )
         await viewer.type_command("sessions")
         own = "? Help / Filter ! Problems e Rename n Note w Pack ^d Delete space Play/pause …"
         await viewer.until(lambda: last_line(viewer) == own)

@@ -144,6 +144,9 @@ TOPICS: dict[str, dict[str, Listed]] = {
             "natstui.cli.config:config", "Print the effective settings and where each came from"
         ),
         "engine": Listed("natstui.cli.engine:engine", "Watch a server for a viewer"),
+        "help": Listed(
+            "natstui.cli.help:help_", "Explain TOPIC: a command, a group of commands, or a finding"
+        ),
     },
 }
 _HIDDEN = {"replay-engine": "natstui.cli.sessions.replay:replay_engine"}

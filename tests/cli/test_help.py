@@ -6,6 +6,7 @@ import click
 from click.testing import CliRunner
 
 from natstui.cli.root import COMMANDS, TOPICS, root
+from natstui.errors import UsageError
 
 
 def test_every_command_is_listed_once_in_its_own_words() -> None:
@@ -30,3 +31,25 @@ def test_the_help_names_every_topic_and_fits_eighty_columns() -> None:
         assert all(f"\n  {name} " in text for name in commands)
     assert max(map(len, text.splitlines())) <= 80
     assert "replay-engine" not in text
+
+
+def asked(*topic: str) -> str:
+    result = CliRunner().invoke(root, ["help", *topic], terminal_width=80)
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_help_explains_commands_groups_and_findings() -> None:
+    everything = CliRunner().invoke(root, ["--help"], terminal_width=80, prog_name="natstui")
+    assert asked() == everything.output
+    assert asked("stream", "add").startswith("Usage: natstui stream add ")
+    assert "  kv " in asked("stores")
+    assert "restore" not in asked("stores")
+    assert asked("nt-c07").startswith("NT-C07 no pulls: critical, of a consumer\n  means ")
+    assert asked("no", "pulls") == asked("NT-C07")
+
+
+def test_help_on_nothing_there_is_says_what_can_be_asked() -> None:
+    result = CliRunner().invoke(root, ["help", "stream", "nothing"])
+    assert isinstance(result.exception, UsageError)
+    assert "no help on 'stream nothing'" in str(result.exception)

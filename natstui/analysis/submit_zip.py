@@ -20,6 +20,7 @@ _PARTS = (
     "output.py",
     "paths.py",
     "units.py",
+    "values.py",
     "analysis/**/*",
     "model/**/*",
 )

@@ -18,6 +18,7 @@ from natstui.errors import NatstuiError
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted
 from natstui.tui.app import commands
+from natstui.tui.app.completing import Completing
 from natstui.tui.app.controls.systems import NO_CONTEXTS, Contexts
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
@@ -179,7 +180,9 @@ class NatstuiApp(GuardedApp):
         self.set_keymap(keys)
         for complaint in complaints:
             self.notify(complaint, severity="warning", timeout=15)
-        CommandLine.words = commands.WORDS
+        CommandLine.completing = Completing(
+            lambda: self.parts.engines.state, lambda: self.available_themes
+        )
         self.set_interval(1.0, self._updates.if_late)
         self.parts.engines.start()
         # Imported modules stay: without this, each full collection walks them again.

@@ -50,13 +50,13 @@ def _consumers(app: App[int], parts: Parts, words: list[str]) -> None:
 
 def _stream(app: App[int], parts: Parts, words: list[str]) -> None:
     if len(words) != 1:
-        raise UsageError("write :stream NAME")
+        raise UsageError("write :stream STREAM")
     app.post_message(Open("stream", _known_stream(parts.engines.state, words[0])))
 
 
 def _consumer(app: App[int], parts: Parts, words: list[str]) -> None:
     if len(words) != 2:
-        raise UsageError("write :consumer STREAM NAME")
+        raise UsageError("write :consumer STREAM CONSUMER")
     stream, name = _known_stream(parts.engines.state, words[0]), words[1]
     known = {(key[0], key[1]) for key in parts.engines.state.consumers.roster.keys}
     if (stream, name) not in known:
@@ -107,7 +107,7 @@ def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
 
 def _theme(app: App[int], parts: Parts, words: list[str]) -> None:
     if len(words) != 1 or words[0] not in app.available_themes:
-        raise UsageError(f"write :theme NAME, one of {', '.join(sorted(app.available_themes))}")
+        raise UsageError(f"write :theme THEME, one of {', '.join(sorted(app.available_themes))}")
     app.theme = words[0]
 
 
@@ -199,8 +199,8 @@ COMMANDS: tuple[Word, ...] = (
     Word(("buckets", "kv"), "[BUCKET]", "key-value buckets and object stores", _buckets),
     Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
     Word(("runs",), "", "saved benchmark runs, compared", _runs),
-    Word(("stream",), "NAME", "describe one stream", _stream),
-    Word(("consumer",), "STREAM NAME", "describe one consumer", _consumer),
+    Word(("stream",), "STREAM", "describe one stream", _stream),
+    Word(("consumer",), "STREAM CONSUMER", "describe one consumer", _consumer),
     Word(
         ("journal", "jo"),
         "",
@@ -227,7 +227,7 @@ COMMANDS: tuple[Word, ...] = (
         _contexts,
         "server",
     ),
-    Word(("theme",), "NAME", "another look", _theme),
+    Word(("theme",), "THEME", "another look", _theme),
     Word(("analyze",), "[SESSION]", "what a recording tells; the newest unless named", _analyze),
     Word(("guide",), "", "ten steps through natstui; again ends them", _guide),
     Word(("help",), "", "keys and columns of this screen", _action("help")),

@@ -10,7 +10,7 @@ from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal
 from textual.message import Message
-from textual.suggester import SuggestFromList
+from textual.suggester import Suggester
 from textual.widgets import Input, Label
 
 HISTORY_KEPT = 100
@@ -55,8 +55,8 @@ class CommandLine(Horizontal):
         prefix: str
 
     history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
-    words: ClassVar[list[str]] = []
-    """What `:` completes; set once by the app."""
+    completing: ClassVar[Suggester | None] = None
+    """What `:` offers while one types; set once by the app."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -82,7 +82,7 @@ class CommandLine(Horizontal):
         self._at = len(self.history[prefix])
         self.query_one(Label).update(prefix)
         line = self.query_one(Input)
-        line.suggester = SuggestFromList(self.words) if prefix == ":" else None
+        line.suggester = self.completing if prefix == ":" else None
         self.add_class("-open")
         with line.prevent(Input.Changed):
             line.value = text

@@ -1,0 +1,51 @@
+"""The command line offers commands, and behind them the names that are there."""
+
+from __future__ import annotations
+
+import nats
+import pytest
+from textual.widgets import Input
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.command_line import CommandLine
+from tests.tui.viewer import viewing
+
+OFFERED = (
+    ("consum", "consumers"),
+    ("consumers KV", "consumers KV_carts"),
+    ("stream O", "stream ORDERS"),
+    ("consumer ORDERS w", "consumer ORDERS worker"),
+    ("buckets c", "buckets carts"),
+    ("theme no", "theme nord"),
+)
+
+
+async def test_commands_and_names_are_offered_and_taken_with_tab(nats_server: Broker) -> None:
+    nc = await nats.connect(nats_server.url)
+    await nc.jetstream().add_stream(name="ORDERS", subjects=["orders"])
+    await nc.jetstream().add_consumer("ORDERS", durable_name="worker")
+    await nc.jetstream().create_key_value(bucket="carts")
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.until(lambda: "KV_carts" in viewer.text)
+        await viewer.until(lambda: len(viewer.app.screen.state.consumers) == 1)
+        await viewer.press("colon")
+        line = viewer.app.screen.query_one(CommandLine).query_one(Input)
+        for typed, whole in OFFERED:
+            line.value = typed
+            line.cursor_position = len(typed)
+            await viewer.until(lambda whole=whole: line._suggestion == whole, whole)
+            await viewer.press("tab")
+            assert line.value == whole
+        for typed in ("stream X", "stream ORDERS O", "nothing O"):
+            line.value = typed
+            await viewer.press("end")
+            await viewer.pilot.pause(0.2)
+            assert line._suggestion == "", typed
+    await nc.close()
+
+
+@pytest.mark.parametrize("line", ["stream", "consumer ORDERS"])
+async def test_what_is_missing_is_said_by_its_name(nats_server: Broker, line: str) -> None:
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.type_command(line)
+        await viewer.until(lambda: "write :" in viewer.text and "STREAM" in viewer.text)

@@ -70,6 +70,10 @@ async def test_every_pattern_takes_every_size_with_headers(
         # Every name an assertion may use has a value, and the check holds.
         figures = metrics(result)
         for name in metrics_names():
+            if "respon" in name:
+                # Of requests over streams, which have tests of their own.
+                assert figures.get(name) is None
+                continue
             check = parse_check(f"{name} >= 0{'ms' if '.' in name else ''}", figures)
             assert check.failure(figures) is None
     assert result.accounting.stored_msgs == stored

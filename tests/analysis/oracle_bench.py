@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from natstui.model.bench.counts import LATENCY_FIELDS
 from natstui.model.bench.latency import LatencyCounts, bucket_middle_ns
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
@@ -105,7 +106,7 @@ def _measured(report: BenchmarkReport) -> list[tuple[str, bool, LatencyCounts]]:
     found = []
     for metric in METRICS:
         found.append((metric, True, getattr(report.latencies, metric)))
-        if metric != "store":
+        if f"{metric}_uncorrected" in LATENCY_FIELDS:
             found.append((metric, False, getattr(report.latencies, f"{metric}_uncorrected")))
     return found
 

@@ -42,5 +42,5 @@ class Completing(Suggester):
                     if one.startswith(kind))  # fmt: skip
         if place == "CONSUMER":
             keys = self._state().consumers.roster.keys
-            return (key[1] for key in keys if key[0] == before[-1])
+            return (str(key[1]) for key in keys if key[0] == before[-1])
         return ()

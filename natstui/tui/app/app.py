@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import Callable, Sequence
+from contextvars import Context
 from functools import partial
 from typing import ClassVar
 
@@ -12,6 +13,7 @@ from textual import on
 from textual.app import App
 from textual.binding import Binding, BindingType
 from textual.message import Message
+from textual.screen import Screen
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
@@ -286,12 +288,23 @@ def system_in_view(app: App[int]) -> str | None:
     return next(filter(None, (one.where.system for one in live)), None)
 
 
+def _is_closing_one(app: App[int]) -> bool:
+    """Tell whether a screen is still there that was closed."""
+    known = {id(screen) for stack in app._screen_stacks.values() for screen in stack}
+    known.update(map(id, app._installed_screens.values()))
+    return any(isinstance(one, Screen) and id(one) not in known for one in gc.get_objects())
+
+
 def freeze_settled(app: App[int]) -> None:
     """Freeze the memory once no screen lies on another: one that is closed would stay for ever."""
     # Whoever started the app switched it off while everything was imported.
     gc.enable()
-    if len(app.screen_stack) == 1:
-        gc.collect()
+    if not app.is_running:
+        return
+    gc.collect()
+    if len(app.screen_stack) == 1 and not _is_closing_one(app):
         gc.freeze()
     else:
-        app.set_timer(SETTLED_AFTER_S, lambda: freeze_settled(app))
+        # No timer of the app: it would know the screen in view, and keep it.
+        again = asyncio.get_running_loop().call_later
+        again(SETTLED_AFTER_S, freeze_settled, app, context=Context())

@@ -148,10 +148,10 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes(
             await says("S  ·  reading")
             await viewer.press("escape", "b")
             await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-            await viewer.press("b")
+            await viewer.press("b", "ctrl+o")
             await says("reading the scenarios")
-        await viewer.until(lambda: "enter runs a scenario" in viewer.text, "the scenarios")
-        await viewer.press("1", "m")
+        await viewer.until(lambda: "core-request-reply" in viewer.text, "the scenarios")
+        await viewer.press("escape", "escape", "1", "m")
         await viewer.until(lambda: "no messages here" in viewer.text, "the messages")
         await listed(viewer)
 

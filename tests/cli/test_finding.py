@@ -1,4 +1,4 @@
-"""`stream find|report|gaps|copy|seal` and `consumer find|report` against a real server."""
+"""`stream find|report|gaps|copy|seal` and `consumer find|report|copy` against a real server."""
 
 from __future__ import annotations
 
@@ -112,6 +112,46 @@ def test_a_copy_has_the_configuration_and_no_message(shell: Shell, nats_server: 
     assert json.loads(shell.ok("stream", "info", "C", "--json"))["state"]["messages"] == 0
     assert shell.run("stream", "copy", "A", "B", "--subjects", "d").returncode == 4
     assert shell.run("stream", "copy", "NONE", "D").returncode == 4
+
+
+def test_a_copied_consumer_differs_in_its_name_and_in_what_was_said(
+    shell: Shell, nats_server: Broker
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    shell.ok("consumer", "edit", "A", "one", "--max-deliver", "5", "--description", "mine")
+    words = ("consumer", "copy", "A", "one", "other", "--filter", "a.7")
+    planned = shell.run(*words, "--dry-run")
+    assert planned.returncode == 1
+    assert json.loads(planned.stdout)["durable_name"] == "other"
+    assert "nats consumer add A other" in planned.stderr
+    assert shell.run(*words, "--read-only").returncode == 5
+    assert shell.run("consumer", "info", "A", "other").returncode == 4
+    shell.ok(*words)
+    one, other = (shell.config("consumer", "info", "A", name) for name in ("one", "other"))
+    assert {key for key in one if one[key] != other[key]} <= {"name", "durable_name", "metadata"}
+    assert (other["filter_subject"], other["max_deliver"]) == ("a.7", 5)
+    again = shell.run(*words)
+    assert again.returncode == 4 and "exists already" in again.stderr
+    assert shell.run("consumer", "copy", "A", "NONE", "more").returncode == 4
+    (entry,) = (
+        one for one in json.loads(shell.ok("journal", "--json")) if one["consumer"] == "other"
+    )
+    assert (entry["action"], entry["outcome"]) == ("create_consumer", "done")
+    shell.ok("undo", entry["entry"], "--yes")
+    assert shell.run("consumer", "info", "A", "other").returncode == 4
+
+
+def test_a_copy_does_not_deliver_to_the_same_clients_unless_that_is_said(
+    shell: Shell, nats_server: Broker
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    refused = shell.run("consumer", "copy", "B", "two", "same")
+    assert refused.returncode == 2 and "get every message twice" in refused.stderr
+    assert shell.run("consumer", "info", "B", "same").returncode == 4
+    shell.ok("consumer", "copy", "B", "two", "another", "--deliver-subject", "elsewhere")
+    assert shell.config("consumer", "info", "B", "another")["deliver_subject"] == "elsewhere"
+    shell.ok("consumer", "copy", "B", "two", "puller", "--pull", "--ack-policy", "explicit")
+    assert "deliver_subject" not in shell.config("consumer", "info", "B", "puller")
 
 
 def test_a_stream_is_sealed_only_when_its_name_was_said(shell: Shell, nats_server: Broker) -> None:

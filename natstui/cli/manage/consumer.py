@@ -33,9 +33,10 @@ from natstui.cli.watch.finding import find_consumers, report_consumers
 from natstui.config import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.configure import read_config
 from natstui.model.assets.defaults import normal_consumer
 from natstui.model.assets.differences import fields_of
-from natstui.model.assets.fields import read
+from natstui.model.assets.fields import read, without_server_metadata
 from natstui.model.assets.text import shown
 from natstui.model.natscli.spellings import is_time
 from natstui.model.records.managing import Action, PreviewChange
@@ -154,6 +155,29 @@ def add(
 @click.command(cls=WithSwitches)
 @on_stream
 @consumer_name
+@click.argument("new")
+@functools.partial(file_options, adding=True)
+@change_flags
+@config_options("consumer", adding=True)
+@connection_options_beside_config
+def copy(connection: Connection, stream: str, name: str, new: str, **words: Any) -> None:
+    """Make the consumer NEW on STREAM with the configuration of NAME; it begins anew."""
+    words.pop("settings")
+    owner, source = given_name(stream), given_name(name)
+    start = run_with_writer(connection, True, lambda w: read_config(w, "consumer", owner, source))
+    subject = start.get("deliver_subject")
+    asked = Asked(kind="consumer", stream=owner, consumer=given_name(new), **words)
+    if subject and not (asked.file or asked.whole or "deliver_subject" in asked.texts):
+        raise UsageError(
+            f"{name} delivers to {subject!r}, where its clients would get every message twice: "
+            "say --deliver-subject, or --pull"
+        )
+    add_asset(connection, asked, without_server_metadata(start))
+
+
+@click.command(cls=WithSwitches)
+@on_stream
+@consumer_name
 @functools.partial(file_options, adding=False)
 @change_flags
 @config_options("consumer", adding=False)
@@ -237,6 +261,7 @@ def consumer() -> None:
 for _command in (
     add,
     clients,
+    copy,
     edit,
     find_consumers,
     info,

@@ -121,7 +121,12 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
         ("restore",),
     ),
     "create_consumer": ActionTraits(
-        "make", "make a consumer", "CONSUMER.CREATE.*.>", "never", "consumer add"
+        "make",
+        "make a consumer",
+        "CONSUMER.CREATE.*.>",
+        "never",
+        "consumer add",
+        ("consumer copy",),
     ),
     "edit_consumer": ActionTraits(
         "change", "change it", "CONSUMER.CREATE.*.>", "sometimes", "consumer edit"

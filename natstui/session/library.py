@@ -76,13 +76,17 @@ def _name(folder: Path) -> str | None:
 
 def summaries(sessions: Path) -> Iterator[SessionSummary]:
     """Yield a summary per session, the newest first; damaged ones say what is wrong."""
-    for folder in session_folders(sessions):
-        try:
-            yield summary(Recording(folder))
-        except SessionError as error:
-            yield SessionSummary(
-                str(folder), folder.name, "", "", 0, 0, 0, None, None, 0, 0, 0, "", (), str(error)
-            )
+    yield from map(summary_of, session_folders(sessions))
+
+
+def summary_of(folder: Path) -> SessionSummary:
+    """Return what a list shows of the session in a folder; a damaged one says what is wrong."""
+    try:
+        return summary(Recording(folder))
+    except SessionError as error:
+        return SessionSummary(
+            str(folder), folder.name, "", "", 0, 0, 0, None, None, 0, 0, 0, "", (), str(error)
+        )
 
 
 def listed_json(sessions: Path) -> str:

@@ -5,6 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from natstui.bench.plan.scenario import ready_scenarios
+from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
 
 
@@ -26,6 +30,14 @@ def test_a_short_form_gives_one_object_and_is_saved(nats_server: Broker, tmp_pat
     assert found["results"][0]["accounting"]["closes"]
     listed = bench("runs", folder=tmp_path)
     assert listed.stdout.strip() == found["name"]
+    (tmp_path / "runs" / "damaged.json").write_text("{")
+    lines = bench("runs", "--json", folder=tmp_path).stdout.splitlines()
+    rows = [json.loads(line) for line in lines]
+    told = (rows[0]["name"], rows[0]["at_us"], rows[0]["repetitions_count"], rows[0]["problem"])
+    assert told == (found["name"], found["at_us"], 1, None)
+    assert (rows[1]["name"], rows[1]["at_us"]) == ("damaged", None)
+    assert "is not a saved benchmark" in rows[1]["problem"]
+    (tmp_path / "runs" / "damaged.json").unlink()
     shown = bench("show", "-1", folder=tmp_path)
     assert "every message accounted for" in shown.stdout
 
@@ -48,6 +60,11 @@ def test_repetitions_of_both_clients_are_compared(nats_server: Broker, tmp_path:
     assert len(both) == 2
     compared = bench("compare", *both, folder=tmp_path)
     assert "publish_rate" in compared.stdout
+    told = json.loads(bench("compare", *both, "--json", folder=tmp_path).stdout)
+    assert [told["before"], told["after"]] == both
+    (rate,) = [one for one in told["differences"] if one["metric"] == "publish_rate"]
+    shown = json.loads(bench("show", both[0], "--json", folder=tmp_path).stdout)
+    assert (rate["unit"], rate["before"]) == ("msgs_per_s", shown["metrics"]["publish_rate"])
 
 
 def test_mistakes_are_one_sentence_and_their_exit_code(
@@ -137,3 +154,13 @@ rate = 500
     assert done.returncode == 0, done.stderr
     told = [line for line in done.stderr.splitlines() if line.startswith("phase ")]
     assert told == ["phase ramp", "phase warmup", "phase steady", "phase drain"]
+
+
+def test_the_ready_scenarios_are_objects_too() -> None:
+    lines = CliRunner().invoke(root, ["bench", "scenarios", "--json"]).output.splitlines()
+    names = [json.loads(line)["name"] for line in lines]
+    assert names == list(ready_scenarios())
+    one = CliRunner().invoke(root, ["bench", "scenarios", names[0], "--json"]).output
+    told = json.loads(one)
+    assert told["text"] == ready_scenarios()[names[0]]
+    assert told["plan"]["title"] == json.loads(lines[0])["title"]

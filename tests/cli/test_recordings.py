@@ -50,10 +50,10 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
     stream = nc.jetstream()
     await stream.add_stream(name="ORDERS", subjects=["orders.>"])
     await stream.add_consumer("ORDERS", durable_name="worker")
-    child = recorder(tmp_path, "--server", nats_server.url, "--name", "load test")
+    child = recorder(tmp_path, "--server", nats_server.url, "--name", "load test", "--json")
     with child:
-        assert child.stdout is not None
-        folder = Path(child.stdout.readline().strip())
+        assert child.stderr is not None
+        folder = Path(child.stderr.readline().strip().rpartition(" ")[2])
         assert folder.parent == tmp_path and folder.name.endswith("-load-test")
         for number in range(25):
             await stream.publish("orders.new", b"secret payload %d" % number)
@@ -61,9 +61,19 @@ async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
         wait_until(lambda: polled in _last_seqs(folder), timeout_s=40)
         info = await stream.stream_info("ORDERS")
         child.send_signal(signal.SIGTERM)
-        assert child.wait(30) == 0
+        output, _ = child.communicate(timeout=30)
+        assert child.returncode == 0
     await nc.close()
-    assert natstui("sessions", "verify", "last", sessions=tmp_path).returncode == 0
+    verified = natstui("sessions", "verify", "last", "--json", sessions=tmp_path)
+    verdict = json.loads(verified.stdout)
+    assert (verified.returncode, verdict["damaged"], verdict["cut_off"]) == (0, False, False)
+    # All that was said while it recorded went to stderr, so that stdout is this line.
+    told = json.loads(output)
+    assert (told["folder"], told["name"], told["whole"]) == (str(folder), "load test", True)
+    assert told["polls_count"] == verdict["polls_count"] > 0
+    assert sum(told["records_count"].values()) == verdict["records_count"]
+    spanned_us = told["ended_at_us"] - told["started_at_us"]
+    assert told["duration_s"] == spanned_us / 1e6 > 0
     exported = natstui("export", "load test", "--to", str(tmp_path / "out"), sessions=tmp_path)
     assert exported.returncode == 0, exported.stderr
     with (tmp_path / "out" / "stream_sample.csv").open() as file:
@@ -86,12 +96,15 @@ def test_a_duration_ends_a_recording_and_a_server_that_never_was_is_exit_code_3(
 ) -> None:
     log = tmp_path / "log"
     with recorder(
-        tmp_path, "--server", "nats://127.0.0.1:1", "--duration", "1s", "--log-file", str(log)
-    ) as child:
+        tmp_path, "--server", "nats://127.0.0.1:1", "--duration", "1s", "--log-file", str(log),
+        "--json",
+    ) as child:  # fmt: skip
         output, errors = child.communicate(timeout=40)
         assert child.returncode == 3
-    assert "nothing was recorded: " in errors
-    folder = Path(output.strip())
+    assert "nothing was recorded: " in json.loads(errors)["error"]
+    told = json.loads(output)
+    assert (told["polls_count"], told["streams_count"], told["problem"]) == (0, None, None)
+    folder = Path(told["folder"])
     assert all(segment.sealed for segment in segments(folder))
     assert "failed" in log.read_text()
 
@@ -117,7 +130,8 @@ def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> Non
     assert (session["streams_count"], session["consumers_count"]) == (2, 3)
     assert (session["status"], session["server"], session["polls_count"]) == ("complete", "n1", 70)
     assert "2 " in natstui("sessions", "ls", sessions=library).stdout.splitlines()[1]
-    assert natstui("sessions", "note", "test", "the incident", sessions=library).returncode == 0
+    noted = natstui("sessions", "note", "test", "the incident", "--json", sessions=library)
+    assert json.loads(noted.stdout)["notes"] == ["the incident"]
     shown = natstui("sessions", "show", "last", "--json", sessions=library)
     assert json.loads(shown.stdout)["notes"] == ["the incident"]
     plain = natstui("sessions", "show", "last", sessions=library).stdout
@@ -128,19 +142,28 @@ def test_the_library_lists_shows_notes_renames_and_deletes(library: Path) -> Non
     assert "None" not in plain and "{" not in plain
     verified = natstui("sessions", "verify", "last", sessions=library).stdout
     assert re.search(r"\b1 segment,|\b[02-9]\d* segments,", verified)
-    renamed = natstui("sessions", "rename", "test", "Incident 7/3", sessions=library)
-    assert renamed.stdout.strip().endswith("-Incident-7-3")
+    renamed = natstui("sessions", "rename", "test", "Incident 7/3", "--json", sessions=library)
+    told = json.loads(renamed.stdout)
+    assert (told["name"], told["notes"]) == ("Incident 7/3", ["the incident"])
+    assert told["folder"].endswith("-Incident-7-3")
     assert natstui("sessions", "rm", "test", sessions=library).returncode == 2
-    assert natstui("sessions", "rm", "Incident 7/3", "--yes", sessions=library).returncode == 0
+    unsure = natstui("sessions", "rm", "Incident 7/3", "--json", sessions=library)
+    assert (unsure.returncode, unsure.stdout) == (5, "")
+    assert "say --yes" in json.loads(unsure.stderr)["error"]
+    gone = natstui("sessions", "rm", "Incident 7/3", "--yes", "--json", sessions=library)
+    assert (gone.returncode, json.loads(gone.stdout)["polls_count"]) == (0, 70)
     assert natstui("sessions", "ls", "--json", sessions=library).stdout == ""
 
 
 def test_a_redacted_pack_holds_no_name_of_the_original(library: Path, tmp_path: Path) -> None:
     file = tmp_path / "handed-over.natstui"
-    packed = natstui("sessions", "pack", "test", str(file), "--redact", sessions=library)
-    assert (packed.returncode, packed.stdout.strip()) == (0, str(file))
+    packed = natstui("sessions", "pack", "test", str(file), "--redact", "--json", sessions=library)
+    told = json.loads(packed.stdout)
+    assert (told["file"], told["redacted"]) == (str(file), True)
+    assert told["size_bytes"] == file.stat().st_size
     there = tmp_path / "there"
-    folder = Path(natstui("sessions", "unpack", str(file), sessions=there).stdout.strip())
+    unpacked = natstui("sessions", "unpack", str(file), "--json", sessions=there)
+    folder = Path(json.loads(unpacked.stdout)["folder"])
     original, redacted = (
         list(Recording(path).records()) for path in (next(library.glob("*-test")), folder)
     )
@@ -155,6 +178,11 @@ def test_a_redacted_pack_holds_no_name_of_the_original(library: Path, tmp_path: 
 def test_a_damaged_session_is_exit_code_6_and_says_what_is_missing(library: Path) -> None:
     folder = next(library.glob("*-test"))
     segments(folder)[0].path.unlink()
+    said = natstui("sessions", "verify", "test", "--json", sessions=library)
+    told = json.loads(said.stdout)
+    assert (told["damaged"], told["findings"][0]["damage"]) == (True, True)
+    assert "segment 1 is missing" in told["findings"][0]["text"]
+    assert (said.returncode, json.loads(said.stderr)["code"]) == (6, 6)
     verdict = natstui("sessions", "verify", "test", sessions=library)
     assert verdict.returncode == 6
     assert verdict.stdout.startswith("damaged: segment 1 is missing")
@@ -176,7 +204,7 @@ def _spoil(path: Path) -> None:
 def test_an_export_of_a_damaged_session_writes_what_can_be_read_and_says_what_cannot(
     library: Path, tmp_path: Path, how: str
 ) -> None:
-    whole = natstui("export", "test", "--to", str(tmp_path / "whole"), sessions=library)
+    whole = natstui("export", "test", "--to", str(tmp_path / "whole"), "--json", sessions=library)
     assert whole.returncode == 0, whole.stderr
     sealed = _segments(library)
     first = sealed[0]
@@ -190,10 +218,11 @@ def test_an_export_of_a_damaged_session_writes_what_can_be_read_and_says_what_ca
     gone = 1 if how == "missing" else len(sealed)
     assert (first.name if how == "spoiled" else f"segment {gone} is missing") in done.stderr
     assert "is damaged: only what can be read of it was exported" in done.stderr
-    before, after = (
-        {name: int(count) for name, count in (line.split("\t") for line in text.splitlines())}
-        for text in (whole.stdout, done.stdout)
-    )
+    told = json.loads(whole.stdout)
+    assert (told["format"], told["damage"]) == ("csv", [])
+    before = told["rows_count"]
+    after = {name: int(count) for name, count in map(str.split, done.stdout.splitlines())}
+    assert before.keys() == after.keys()
     assert 0 < after["stream_sample"] < before["stream_sample"]
     rows = (tmp_path / "rest" / "stream_sample.csv").read_text().splitlines()
     assert len(rows) == after["stream_sample"] + 1

@@ -30,6 +30,13 @@ class Difference:
     high_ratio: float | None
     verdict: str
 
+    @property
+    def unit(self) -> str:
+        """The unit of both values."""
+        if is_latency(self.metric):
+            return "ns"
+        return "ratio" if self.metric == "fairness" else "msgs_per_s"
+
 
 def compare(before: SavedRun, after: SavedRun) -> list[Difference]:
     """Return the differences of all figures both runs have."""

@@ -26,6 +26,19 @@ SCHEMA_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
+class ListedRun:
+    """What a list tells of one saved run; what is unknown is None, and `problem` says why."""
+
+    name: str
+    file: str
+    title: str | None = None
+    at_us: int | None = None
+    partial: bool | None = None
+    repetitions_count: int | None = None
+    problem: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SavedRun:
     """One benchmark with all its repetitions: the object of `--json`, and the file."""
 
@@ -93,6 +106,20 @@ def runs(folder: Path) -> list[str]:
     return sorted(path.stem for path in folder.glob("*.json"))
 
 
+def listed(folder: Path) -> list[ListedRun]:
+    """Return what a list tells of all saved runs, oldest first."""
+    return [_listed(folder / f"{name}.json") for name in runs(folder)]
+
+
+def _listed(path: Path) -> ListedRun:
+    try:
+        run = _decoded(path)
+    except SessionError as error:
+        return ListedRun(path.stem, str(path), problem=str(error))
+    # The name it is found by is that of its file.
+    return ListedRun(path.stem, str(path), run.title, run.at_us, run.partial, len(run.repetitions))
+
+
 def load(name: str, folder: Path) -> SavedRun:
     """Return a run by its name, by the end of it, or by its file; `-1` is the newest.
 
@@ -101,6 +128,10 @@ def load(name: str, folder: Path) -> SavedRun:
     path = Path(name)
     if not (name.endswith(".json") and path.is_file()):
         path = folder / f"{_find(name, runs(folder))}.json"
+    return _decoded(path)
+
+
+def _decoded(path: Path) -> SavedRun:
     try:
         run = msgspec.json.decode(path.read_bytes(), type=SavedRun)
     except (OSError, msgspec.DecodeError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from natstui.cli.bench.more import kv, oldjs, service
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.cli.bench.versus import versus
 from natstui.cli.bench.worker import worker
+from natstui.cli.json_line import print_json
 from natstui.errors import UsageError
 
 if TYPE_CHECKING:
@@ -151,11 +153,16 @@ def _library(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 @click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per run.")
 @_library
-def runs(*, folder: Path) -> None:
+def runs(*, as_json: bool, folder: Path) -> None:
     """List saved runs, oldest first."""
     from natstui.bench.result import library
 
+    if as_json:
+        for one in library.listed(folder):
+            print_json(asdict(one))
+        return
     for name in library.runs(folder):
         click.echo(name)
 
@@ -177,8 +184,9 @@ def show(*, run: str, as_json: bool, folder: Path) -> None:
 
 @click.command("compare", context_settings={"ignore_unknown_options": True})
 @click.argument("names", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per comparison.")
 @_library
-def compare_runs(*, names: tuple[str, ...], folder: Path) -> None:
+def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
     """Compare two or more saved runs: the first with each of the others."""
     from natstui.bench.result import library
     from natstui.bench.result.compare import compare
@@ -189,12 +197,18 @@ def compare_runs(*, names: tuple[str, ...], folder: Path) -> None:
         raise UsageError("compare needs two runs or more: see natstui bench runs")
     first, *others = (library.load(name, folder) for name in names)
     for other in others:
-        click.echo(comparison_text(first, other, compare(first, other)))
+        found = compare(first, other)
+        if as_json:
+            rows = [{**asdict(one), "unit": one.unit} for one in found]
+            print_json({"before": first.name, "after": other.name, "differences": rows})
+        else:
+            click.echo(comparison_text(first, other, found))
 
 
 @click.command()
 @click.argument("name", required=False)
-def scenarios(*, name: str | None) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
+def scenarios(*, name: str | None, as_json: bool) -> None:
     """List the ready scenarios, or print one as a start for your own file."""
     from natstui.bench.plan.scenario import read_scenario, ready_scenarios
     from natstui.errors import NotFound
@@ -202,11 +216,18 @@ def scenarios(*, name: str | None) -> None:
     ready = ready_scenarios()
     if name is None:
         for one, text in ready.items():
-            click.echo(f"{one:<20}{read_scenario(text, one).title}")
-    elif name in ready:
-        click.echo(ready[name], nl=False)
-    else:
+            plan = read_scenario(text, one)
+            if as_json:
+                print_json({"name": one, "title": plan.title, "description": plan.description})
+            else:
+                click.echo(f"{one:<20}{plan.title}")
+    elif name not in ready:
         raise NotFound(f"no ready scenario {name!r}: there are {', '.join(ready)}")
+    elif as_json:
+        plan = read_scenario(ready[name], name)
+        print_json({"name": name, "text": ready[name], "plan": asdict(plan)})
+    else:
+        click.echo(ready[name], nl=False)
 
 
 class ScenarioGroup(click.Group):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +10,14 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.complete import session_name
+from natstui.cli.json_line import print_json
 from natstui.cli.sessions.options import library_options, progress
+from natstui.cli.sessions.told import print_session, session_object
+from natstui.errors import Refused
 
 if TYPE_CHECKING:
     from natstui.model.records.recording import SessionSummary
+    from natstui.session.share.verify import Verdict
 
 
 @click.group()
@@ -78,7 +81,10 @@ def list_sessions(sessions: Path, *, as_json: bool) -> None:
             f"  STREAMS  CONSUMERS  BENCHMARKS  GAPS  STATUS"
         )
     for summary in summaries(sessions):
-        click.echo(json.dumps(asdict(summary)) if as_json else _line(summary))
+        if as_json:
+            print_json(asdict(summary))
+        else:
+            click.echo(_line(summary))
 
 
 @sessions.command()
@@ -99,7 +105,7 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
     info = asdict(recording.info)
     facts |= {key: info[key] for key in ("natstui_version", "schema_version", "dropped")}
     if as_json:
-        click.echo(json.dumps(facts))
+        print_json(facts)
         return
     for key, value in facts.items():
         click.echo(clean_line(_fact(key, value)))
@@ -111,52 +117,85 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 @session_name
 @library_options
 @click.option("--yes", is_flag=True, help="Do not ask.")
-def rm(sessions: Path, session: str, *, yes: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print what was deleted as JSON.")
+def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     """Delete a recording."""
     from natstui.session.library import delete, find
 
     folder = find(sessions, session)
+    if not yes and as_json:
+        # A question beside JSON would have nobody to answer it.
+        raise Refused(f"this deletes {folder}: say --yes")
     if not yes:
         click.confirm(f"Delete {folder}?", abort=True, err=True)
+    deleted = session_object(folder) if as_json else {}
     delete(folder)
-    click.echo(f"deleted {folder}", err=True)
+    if as_json:
+        print_json(deleted)
+    else:
+        click.echo(f"deleted {folder}", err=True)
 
 
 @sessions.command()
 @session_name
 @click.argument("name")
 @library_options
-def rename(sessions: Path, session: str, name: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the renamed session as JSON.")
+def rename(sessions: Path, session: str, name: str, *, as_json: bool) -> None:
     """Give a recording another name; prints its new folder."""
     from natstui.session.library import find
     from natstui.session.library import rename as renamed
 
-    click.echo(str(renamed(find(sessions, session), name)))
+    _print_folder(renamed(find(sessions, session), name), as_json=as_json)
+
+
+def _print_folder(folder: Path, *, as_json: bool) -> None:
+    if as_json:
+        print_session(folder)
+    else:
+        click.echo(str(folder))
 
 
 @sessions.command()
 @session_name
 @click.argument("text")
 @library_options
-def note(sessions: Path, session: str, text: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the session with its notes as JSON.")
+def note(sessions: Path, session: str, text: str, *, as_json: bool) -> None:
     """Add a note about a whole recording."""
     from natstui.session.library import annotate, find
 
-    annotate(find(sessions, session), text)
+    folder = find(sessions, session)
+    annotate(folder, text)
+    if as_json:
+        print_session(folder)
 
 
 @sessions.command()
 @session_name
 @library_options
-def verify(sessions: Path, session: str) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def verify(sessions: Path, session: str, *, as_json: bool) -> None:
     """Read everything in a recording; exit code 6 when it is damaged or was cut off."""
     from natstui.errors import DamagedSession, SessionError
     from natstui.session.library import find
     from natstui.session.share.verify import verify as verdict_of
-    from natstui.units import counted
 
     folder = find(sessions, session)
     verdict = verdict_of(folder)
+    if as_json:
+        print_json({"folder": str(folder), **asdict(verdict), "damaged": verdict.damaged})
+    else:
+        _print_verdict(verdict)
+    if verdict.damaged:
+        raise DamagedSession(folder, "what is listed above is all that is")
+    if verdict.cut_off:
+        raise SessionError(f"{folder} was cut off; everything that was written can be read")
+
+
+def _print_verdict(verdict: Verdict) -> None:
+    from natstui.units import counted
+
     for finding in verdict.findings:
         click.echo(clean_line(("damaged: " if finding.damage else "note: ") + finding.text))
     counts = (
@@ -166,10 +205,6 @@ def verify(sessions: Path, session: str) -> None:
         (verdict.consumer_samples_count, "consumer sample"),
     )
     click.echo(", ".join(counted(count, word) for count, word in counts))
-    if verdict.damaged:
-        raise DamagedSession(folder, "what is listed above is all that is")
-    if verdict.cut_off:
-        raise SessionError(f"{folder} was cut off; everything that was written can be read")
 
 
 @sessions.command()
@@ -177,7 +212,8 @@ def verify(sessions: Path, session: str) -> None:
 @click.argument("file", type=click.Path(path_type=Path), required=False)
 @library_options
 @click.option("--redact", is_flag=True, help="Replace names by pseudonyms, and leave text out.")
-def pack(sessions: Path, session: str, file: Path | None, *, redact: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the file and its size as JSON.")
+def pack(sessions: Path, session: str, file: Path | None, *, redact: bool, as_json: bool) -> None:
     """Make one file of a recording, to send to somebody; prints its path."""
     from natstui.session.library import find
     from natstui.session.share.pack import pack as packed
@@ -185,17 +221,24 @@ def pack(sessions: Path, session: str, file: Path | None, *, redact: bool) -> No
     folder = find(sessions, session)
     name = "redacted" if redact else folder.name
     target = file or Path(f"{name}.natstui")
-    click.echo(str(packed(folder, target, redact=redact, progress=progress("packing"))))
+    written = packed(folder, target, redact=redact, progress=progress("packing"))
+    if as_json:
+        size_bytes = written.stat().st_size
+        told = {"folder": str(folder), "file": str(written), "size_bytes": size_bytes}
+        print_json({**told, "redacted": redact})
+    else:
+        click.echo(str(written))
 
 
 @sessions.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @library_options
-def unpack(sessions: Path, file: Path) -> None:
+@click.option("--json", "as_json", is_flag=True, help="Print the unpacked session as JSON.")
+def unpack(sessions: Path, file: Path, *, as_json: bool) -> None:
     """Check a packed recording and add it to the library; prints its folder."""
     from natstui.session.share.pack import unpack as unpacked
 
-    click.echo(str(unpacked(file, sessions)))
+    _print_folder(unpacked(file, sessions), as_json=as_json)
 
 
 @sessions.command("format")

@@ -12,6 +12,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.options import connection_options
+from natstui.cli.sessions.told import print_recorded
 from natstui.errors import UsageError
 from natstui.paths import user_path
 
@@ -70,6 +71,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 @click.option(
     "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
 )
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def record(
     settings: Settings,
     connection: Connection,
@@ -77,12 +79,14 @@ def record(
     sessions: str | None,
     log_file: Path | None,
     metrics: str | None,
+    as_json: bool,
     **limits: Any,
 ) -> None:
     """Record everything until Ctrl-C, SIGTERM or the end of --duration.
 
-    Prints the folder of the recording on stdout as soon as it records. Problems with
-    the server or the disk do not end it; they are logged to stderr or to --log-file.
+    Prints the folder of the recording on stdout as soon as it records; with --json what was
+    recorded, at the end. Problems with the server or the disk do not end it; they are logged to
+    stderr or to --log-file.
     """
     import asyncio
 
@@ -94,14 +98,35 @@ def record(
 
     folder = user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **limits)
-    log = ConnectionLog(_logger(_opened(log_file)))
-    latest = Latest() if metrics is not None else None
+    tell = _logger(_opened(log_file))
+    log, begun = ConnectionLog(tell), _Begun(tell if as_json else None)
     latest = Latest()
     beside = [latest] if metrics is not None else []
-    with metrics_at(metrics, "--metrics", lambda: latest.state):
-        asyncio.run(
-            record_server(settings, connection, recording, duration_s, log, click.echo, beside)
-        )
+    try:
+        with metrics_at(metrics, "--metrics", lambda: latest.state):
+            asyncio.run(
+                record_server(settings, connection, recording, duration_s, log, begun, beside)
+            )
+    finally:
+        # A recording that failed is told, too: its folder is there.
+        if as_json and begun.folder is not None:
+            print_recorded(begun.folder)
+
+
+class _Begun:
+    """Takes the folder of the recording when there is one, and says it."""
+
+    def __init__(self, tell: Callable[[str], None] | None) -> None:
+        """`tell` logs it; without, it is what stdout has."""
+        self.folder: Path | None = None
+        self._tell = tell
+
+    def __call__(self, folder: str) -> None:
+        self.folder = Path(folder)
+        if self._tell is None:
+            click.echo(folder)
+        else:
+            self._tell(f"recording into {folder}")
 
 
 def _opened(path: Path | None) -> IO[str]:

@@ -1,0 +1,15 @@
+"""One JSON object as one line of stdout."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+import click
+
+from natstui.clean import clean_json
+
+
+def print_json(told: Mapping[str, object]) -> None:
+    """Print an object as one line that is harmless on a terminal."""
+    click.echo(clean_json(json.dumps(told)))

@@ -18,6 +18,7 @@ from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.findings.catalogue.account import A_API_SLOW, M_STALE
+from natstui.model.findings.catalogue.consumers import REDELIVERING
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
@@ -59,7 +60,7 @@ async def test_a_ready_scenario_without_faults_raises_nothing(name: str, broker:
         asyncio.create_task(poll(client, PollControl(0.5), judge)),
     ]
     try:
-        await asyncio.wait_for(Benchmark(short(name), connection, Records()).run(), 240)
+        result = await asyncio.wait_for(Benchmark(short(name), connection, Records()).run(), 240)
         seen_us = judge.state.now_mono_us
         while judge.state.now_mono_us < seen_us + _LOOKED_ON_US:
             await asyncio.sleep(0.2)
@@ -68,4 +69,6 @@ async def test_a_ready_scenario_without_faults_raises_nothing(name: str, broker:
             task.cancel()
         await asyncio.gather(*watching, return_exceptions=True)
         await client.close()
-    assert seen_us and not judge.told, judge.told
+    # Where the receivers themselves counted some, a machine was too busy, and it is true.
+    true = {REDELIVERING.code} if result.accounting.redelivered_msgs else set[str]()
+    assert seen_us and not [one for one in judge.told if one[0] not in true], judge.told

@@ -129,7 +129,7 @@ async def seen_over(server: Broker, wire: Wire, stored: dict[str, Stored], seed:
     polls = [record for record in polled.records if isinstance(record, Snapshot)]
     took_us = polls[-1].taken_mono_us - polls[0].taken_mono_us
     cell.polls_s = took_us / 1e6 / max(1, len(polls) - 1)
-    cell.told_s = sum(p.cost.interval_us for p in polls[1:]) / 1e6 / max(1, len(polls) - 1)
+    cell.told_s = sum(p.cost.interval_us for p in polls[:-1]) / 1e6 / max(1, len(polls) - 1)
     cell.reasons = {poll.cost.backoff_reason or "" for poll in polls}
     return cell
 

@@ -18,6 +18,7 @@ from natstui.cli.manage.options import (
     config_options,
     file_options,
 )
+from natstui.cli.manage.receiving import sub
 from natstui.cli.manage.switches import WithSwitches
 from natstui.cli.manage.taking import take_next
 from natstui.cli.manage.writing import (
@@ -273,6 +274,7 @@ for _command in (
     reset,
     rm,
     step_down,
+    sub,
     unpin,
 ):
     consumer.add_command(_command)

@@ -55,7 +55,7 @@ def take_next(
         for _ in range(count):
             asked = PullNext(0, stream, name, wait_s, confirmed=confirmed)
             pulled = await pull_next(writer, asked)
-            printer.show(pulled.message, _more(pulled))
+            printer.show(pulled.message, more_of(pulled))
             if ack:
                 reply = pulled.reply
                 done = AnswerMessage(0, name, reply, "double_ack", confirmed=confirmed)
@@ -64,7 +64,8 @@ def take_next(
     written(connection, words, take)
 
 
-def _more(pulled: PulledMessage) -> dict[str, object]:
+def more_of(pulled: PulledMessage) -> dict[str, object]:
+    """Return what is known of a message beside what is stored of it."""
     return {
         "deliveries_count": pulled.deliveries_count,
         "pending_msgs": pulled.pending_msgs,

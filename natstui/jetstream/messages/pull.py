@@ -24,7 +24,10 @@ async def pull_next(writer: Writer, asked: PullNext) -> PulledMessage:
     doubt = "a message may have been delivered all the same"
     draft = JournalDraft("pull", asked.stream, asked.consumer, body, doubt=doubt)
     return await writer.send(
-        draft, (asked.consumer, asked.confirmed), lambda: _next(writer.client, asked), _taken
+        draft,
+        (asked.consumer, asked.confirmed),
+        lambda: next_message(writer.client, asked),
+        _taken,
     )
 
 
@@ -32,7 +35,8 @@ def _taken(pulled: PulledMessage) -> dict[str, Any]:
     return {"stream_seq": pulled.message.stream_seq, "deliveries_count": pulled.deliveries_count}
 
 
-async def _next(client: Client, asked: PullNext) -> PulledMessage:
+async def next_message(client: Client, asked: PullNext) -> PulledMessage:
+    """Take the next message, which the caller has journalled; raises NotFound without one."""
     subject = f"{client.prefix}.CONSUMER.MSG.NEXT.{asked.stream}.{asked.consumer}"
     body: dict[str, Any] = {"batch": 1, "expires": round(asked.wait_s * 1_000_000_000)}
     if asked.group is not None:
@@ -64,6 +68,18 @@ def answered_place(reply: str) -> tuple[str, str, list[str]]:
     at = 2 if len(words) == 9 else 4
     stream, consumer, *numbers = [*words[at : at + 7], "", ""][:7]
     return stream, consumer, numbers
+
+
+def delivered(msg: Msg, stream: str, consumer: str) -> PulledMessage | None:
+    """Return what a consumer sent to its deliver subject; None for what anybody else did.
+
+    An answer to that one would be a message to wherever its sender wants.
+    """
+    if not msg.reply.startswith("$JS.ACK."):
+        return None
+    *place, numbers = answered_place(msg.reply)
+    whole = len(numbers) == 5 and all(word.isdecimal() for word in numbers)
+    return _pulled(msg) if whole and place == [stream, consumer] else None
 
 
 def _pulled(msg: Msg) -> PulledMessage:

@@ -216,7 +216,12 @@ CATALOGUE: Mapping[JournalAction, ActionTraits] = {
     "request": ActionTraits("request", "ask and show the first reply", "", "sometimes", "request"),
     "reply": ActionTraits("reply", "answer requests", "", "never", "reply"),
     "pull": ActionTraits(
-        "pull", "take the next message", "CONSUMER.MSG.NEXT.*.*", "never", "consumer next"
+        "pull",
+        "take the next message",
+        "CONSUMER.MSG.NEXT.*.*",
+        "never",
+        "consumer next",
+        ("consumer sub",),
     ),
     "answer": ActionTraits("answer", "acknowledge a message", "", "never"),
 }

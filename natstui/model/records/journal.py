@@ -58,6 +58,11 @@ def sent_text(entry: JournalEntry) -> str:
     after: Config = json.loads(entry.after_json or "{}")
     place = f"{entry.consumer} on {entry.stream}" if entry.stream else f"{entry.consumer}"
     match entry.action:
+        case "pull" if asked.get("received"):
+            done = number_at(after, "acknowledged_msgs")
+            return (
+                f"receive {number_at(after, 'received_msgs'):,}, acknowledge {done:,} of {place}"
+            )
         case "pull":
             return f"pull message {after.get('stream_seq') or '?'} from {place}"
         case "reply":
@@ -99,6 +104,9 @@ def sent_command(entry: JournalEntry) -> str:
     if asked.get("copied_from"):
         return f"# {sent_text(entry)}: the NATS CLI copies no messages"
     match entry.action:
+        case "pull" if asked.get("received"):
+            ack = "--ack" if asked.get("acknowledges") else "--no-ack"
+            words = ["consumer", "sub", entry.stream, entry.consumer or "", ack]
         case "pull":
             words = ["consumer", "next", entry.stream, entry.consumer or "", "--no-ack"]
         case "reply":

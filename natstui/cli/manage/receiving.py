@@ -1,0 +1,121 @@
+"""`natstui consumer sub`: print the messages of a consumer as they come, until it is stopped."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from natstui.clean import clean_line
+from natstui.cli.complete import consumer_name, on_stream
+from natstui.cli.core.arrived import Printer, form_of
+from natstui.cli.core.options import seconds_of, written
+from natstui.cli.manage.assets import given_name
+from natstui.cli.manage.taking import more_of
+from natstui.cli.manage.writing import change_flags, refuse_read_only
+from natstui.cli.options import connection_options
+from natstui.config import Connection
+from natstui.engine.stopping import stopped_by_signal
+from natstui.errors import Refused, UsageError
+from natstui.jetstream.connection.writer import Config, Writer
+from natstui.jetstream.messages.receive import Receiver, read_consumer
+from natstui.units import counted, duration_text
+
+
+@click.command()
+@on_stream
+@consumer_name
+@click.option(
+    "--ack/--no-ack", default=False,
+    help="Acknowledge each when it was printed; without it they come again.",
+)  # fmt: skip
+@click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
+@click.option("--duration", metavar="TIME", help="End after so long: 500ms, 2s.")
+@click.option("--raw", "-r", is_flag=True, help="Only payloads, as they are, each on a line.")
+@click.option("--headers-only", is_flag=True, help="No payloads.")
+@change_flags
+@connection_options
+def sub(
+    connection: Connection, stream: str, name: str, ack: bool, count: int | None,
+    duration: str | None, **words: Any,
+) -> None:  # fmt: skip
+    """Print the messages of the consumer NAME on STREAM, until it is stopped.
+
+    Other clients of the consumer do not get them meanwhile: with --ack never, without it they
+    come again after the ack wait, and each time counts as a delivery.
+    """
+    refuse_read_only(connection, words["read_only"])
+    most_s, printer = seconds_of(duration, "--duration"), Printer(form_of(words))
+    stream, name = given_name(stream), given_name(name)
+    begun: list[Receiver] = []
+
+    async def receive(writer: Writer, confirmed: str | None) -> None:
+        info = await read_consumer(writer.client, stream, name)
+        config = info["config"]
+        _check_ack(info, name, ack)
+        if not begun:
+            _tell(_meaning(config, ack))
+        receiver = Receiver(
+            stream, name, config, ack, count, most_s,
+            lambda pulled: printer.show(pulled.message, more_of(pulled)),
+            lambda: _tell(f"receiving from {name} on {stream}"),
+            stopped_by_signal(),
+        )  # fmt: skip
+        begun[:] = [receiver]
+        await receiver.receive(writer, confirmed)
+
+    try:
+        written(connection, words, receive)
+    except BrokenPipeError:
+        # The reader has closed the pipe; what Python still flushes is thrown away.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    finally:
+        if begun:
+            _tell(_account(begun[0]))
+
+
+def _check_ack(info: Config, name: str, ack: bool) -> None:
+    """Refuse acknowledgements that mean nothing, or that take messages from who has them."""
+    config = info["config"]
+    if ack and config.get("ack_policy") == "none":
+        raise UsageError(f"{name} takes no acknowledgements: leave --ack away")
+    if ack and info.get("push_bound") and not config.get("deliver_group"):
+        raise Refused(
+            f"{name} delivers the same messages to another client: --ack would acknowledge them "
+            "before that one is done"
+        )
+
+
+def _meaning(config: Config, ack: bool) -> str:
+    """Return what becomes of the messages that are printed."""
+    policy = config.get("ack_policy")
+    if policy == "none":
+        return "this consumer takes no acknowledgements: what is received does not come again"
+    if ack:
+        before = " with all before it" if policy == "all" else ""
+        return f"each message is acknowledged when it was printed{before}: it does not come again"
+    wait_ns = (config.get("backoff") or [config.get("ack_wait") or 0])[0]
+    most = config.get("max_deliver") or -1
+    end = f"; after {counted(most, 'delivery')} it is given up" if most > 0 else ""
+    return (
+        "nothing is acknowledged: each message comes again after "
+        f"{duration_text(wait_ns / 1e9)}, and this counts as a delivery{end}"
+    )
+
+
+def _account(receiver: Receiver) -> str:
+    text = f"{counted(receiver.received_count, 'message')}, "
+    text += f"{receiver.acknowledged_count} acknowledged"
+    if receiver.unseen_count:
+        text += f"; {receiver.unseen_count} more came and were not printed"
+    if receiver.foreign_count:
+        text += f"; {receiver.foreign_count} of others on its deliver subject left out"
+    if receiver.lost_count:
+        text += f"; the connection was lost {counted(receiver.lost_count, 'time')}"
+    return text
+
+
+def _tell(text: str) -> None:
+    click.echo(clean_line(f"natstui: {text}"), err=True)

@@ -1,0 +1,123 @@
+"""`natstui consumer sub` against a real server: pull and push consumers, and how it ends."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import signal
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from pathlib import Path
+
+import pytest
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import PATIENCE_S, connected, ended, run
+from tests.cli.test_manage import Shell
+from tests.cli.test_taking import filled
+from tests.jetstream.flushing import flushed
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def receiving(shell: Shell, *words: str) -> Process:
+    """Start it without a stdin, and wait until it receives."""
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "natstui", "consumer", "sub", "S", *words,
+        stdin=DEVNULL, stdout=PIPE, stderr=PIPE, env={**os.environ, **shell.environment},
+    )  # fmt: skip
+    assert process.stderr is not None
+    async with asyncio.timeout(PATIENCE_S):
+        while not (line := await process.stderr.readline()).startswith(b"natstui: receiving"):
+            assert line, "it ended"
+    return process
+
+
+async def state_of(shell: Shell, name: str) -> tuple[int, int]:
+    """Return how many are unprocessed, and how many wait for an acknowledgement."""
+    info = json.loads(await asyncio.to_thread(shell.ok, "consumer", "info", "S", name, "--json"))
+    return info["num_pending"], info["num_ack_pending"]
+
+
+async def test_messages_of_a_pull_consumer_come_until_there_are_enough_of_them(
+    shell: Shell, nats_server: Broker
+) -> None:
+    await filled(nats_server.url, 5)
+    words = ("consumer", "sub", "S", "C")
+    assert (await run(shell, *words, "--read-only")).returncode == 5
+    shell.environment["NATSTUI_CONNECTION_PRODUCTION"] = "true"
+    refused = await run(shell, *words, "--yes", "--count", "1")
+    assert refused.returncode == 5 and "this is production" in refused.stderr
+    assert await state_of(shell, "C") == (5, 0)
+    taken = await run(shell, *words, "--ack", "--count", "2", "--raw", "--confirm", "C")
+    assert (taken.returncode, taken.stdout) == (0, "0\n1\n"), taken.stderr
+    assert "2 messages, 2 acknowledged" in taken.stderr
+    del shell.environment["NATSTUI_CONNECTION_PRODUCTION"]
+    assert await state_of(shell, "C") == (3, 0)
+    kept = await run(shell, *words, "--count", "1", "--json")
+    assert kept.stderr.count("nothing is acknowledged: each message comes again after 30") == 1
+    found = json.loads(kept.stdout)
+    assert (found["stream_seq"], found["deliveries_count"]) == (3, 1)
+    headers = await run(shell, *words, "--count", "1", "--headers-only")
+    assert "  K: v" in headers.stdout and "seq 4" in headers.stdout
+    assert await state_of(shell, "C") == (1, 2)
+    for_a_while = await run(shell, *words, "--ack", "--duration", "1s", "--raw")
+    assert (for_a_while.returncode, for_a_while.stdout) == (0, "4\n")
+    journal = await asyncio.to_thread(shell.ok, "journal")
+    assert "receive 2, acknowledge 2 of C on S" in journal
+    gone = await run(shell, "consumer", "sub", "S", "NONE")
+    assert gone.returncode == 4
+
+
+async def test_it_ends_with_its_accounts_when_stopped_and_when_nobody_reads(
+    shell: Shell, nats_server: Broker
+) -> None:
+    await filled(nats_server.url, 1)
+    stopped = await receiving(shell, "C", "--ack", "--raw")
+    assert stopped.stdout is not None
+    async with asyncio.timeout(PATIENCE_S):
+        assert await stopped.stdout.readline() == b"0\n"
+    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+        js = nc.jetstream()
+        while (await js.consumer_info("S", "C")).ack_floor.stream_seq < 1:
+            await asyncio.sleep(0.02)
+        stopped.send_signal(signal.SIGINT)
+        assert await ended(stopped) == ([], "natstui: 1 message, 1 acknowledged\n")
+        assert stopped.returncode == 0
+        unread = await receiving(shell, "C", "--ack", "--raw")
+        unread._transport.get_pipe_transport(1).close()  # type: ignore[attr-defined]
+        await js.publish("s", b"lost")
+        assert await unread.wait() == 0
+    assert unread.stderr is not None
+    assert await unread.stderr.read() == b"natstui: 0 messages, 0 acknowledged\n"
+    assert await state_of(shell, "C") == (0, 1), "what nobody saw comes again"
+
+
+async def test_a_push_consumer_is_listened_to_and_only_its_own_messages_are_answered(
+    shell: Shell, nats_server: Broker
+) -> None:
+    await filled(nats_server.url, 3)
+    words = ("--target", "push", "--heartbeat", "200ms", "--flow-control")
+    await asyncio.to_thread(shell.ok, "consumer", "add", "S", "P", *words)
+    async with connected(nats_server.url) as nc, asyncio.timeout(PATIENCE_S):
+        process = await receiving(shell, "P", "--ack", "--raw")
+        assert process.stdout is not None
+        assert [await process.stdout.readline() for _ in range(3)] == [b"0\n", b"1\n", b"2\n"]
+        await nc.publish("push", b"evil", reply="$JS.API.STREAM.DELETE.S")
+        await flushed(nc)
+        await nc.jetstream().publish("s", b"more")
+        assert await process.stdout.readline() == b"more\n"
+        while (await nc.jetstream().consumer_info("S", "P")).ack_floor.stream_seq < 4:
+            await asyncio.sleep(0.02)
+        refused = await run(shell, "consumer", "sub", "S", "P", "--ack", "--count", "1")
+        assert refused.returncode == 5 and "to another client" in refused.stderr
+        process.send_signal(signal.SIGTERM)
+        _, said = await ended(process)
+    assert said == (
+        "natstui: 4 messages, 4 acknowledged; 1 of others on its deliver subject left out\n"
+    )
+    assert process.returncode == 0

@@ -23,17 +23,19 @@ def session_object(folder: Path) -> dict[str, object]:
 def print_recorded(folder: Path) -> None:
     """Print what there is of a recording that just ended, as one JSON line.
 
-    `whole`: it was closed, and nothing was given up or deleted. That every record can be read
-    again is what `sessions verify` tells.
+    `span_s` is from the first record to the last, as in `sessions ls`. `whole`: something was
+    polled, it was closed, and nothing was given up or deleted. That every record can be read again
+    is what `sessions verify` tells.
     """
     from natstui.session.library import records_count, summary_of
     from natstui.session.read.recording import Recording
 
     told = summary_of(folder)
     known = told.problem is None
+    closed = told.status == "complete" and told.gaps_count == 0
     print_json({
         **asdict(told),
-        "duration_s": (told.ended_at_us - told.started_at_us) / 1e6 if known else None,
+        "span_s": (told.ended_at_us - told.started_at_us) / 1e6 if known else None,
         "records_count": records_count(Recording(folder)) if known else None,
-        "whole": known and told.status == "complete" and told.gaps_count == 0,
+        "whole": known and closed and told.polls_count > 0,
     })  # fmt: skip

@@ -301,10 +301,11 @@ def freeze_settled(app: App[int]) -> None:
     gc.enable()
     if not app.is_running:
         return
-    gc.collect()
-    if len(app.screen_stack) == 1 and not _is_closing_one(app):
-        gc.freeze()
-    else:
-        # No timer of the app: it would know the screen in view, and keep it.
-        again = asyncio.get_running_loop().call_later
-        again(SETTLED_AFTER_S, freeze_settled, app, context=Context())
+    if len(app.screen_stack) == 1:
+        gc.collect()
+        if not _is_closing_one(app):
+            gc.freeze()
+            return
+    # No timer of the app: it would know the screen in view, and keep it.
+    again = asyncio.get_running_loop().call_later
+    again(SETTLED_AFTER_S, freeze_settled, app, context=Context())

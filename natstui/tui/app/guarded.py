@@ -64,7 +64,8 @@ _make_timer = Timer.__init__
 
 def _make_certain(timer: Timer, target: MessagePump, interval: float, **words: Any) -> None:
     """Make a timer that rings though it is due already."""
-    _make_timer(timer, target, interval, **words | {"skip": words.get("repeat") != 0})
+    rings_once = words.get("repeat") == 0
+    _make_timer(timer, target, interval, **words | ({"skip": False} if rings_once else {}))
 
 
 # Textual (8.2) skips what is overdue: a timer that rings once never does where the machine is busy

@@ -121,6 +121,8 @@ async def test_a_screen_that_is_open_when_everything_has_come_goes_when_it_is_cl
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "SETTLED_AFTER_S", 3600)
+    # What other tests of this process left behind is no screen of this app that is closing.
+    gc.freeze()
     async with viewing(nats_server.url) as viewer:
         await viewer.press("question_mark")
         await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen))

@@ -202,7 +202,8 @@ async def test_leaving_a_replay_in_the_middle_of_an_export_does_not_hold_the_vie
                 await viewer.type_command("live")
                 await viewer.until(lambda: viewer.app.state.replay is None, "the server again")
                 await viewer.until(lambda: engine.poll() is not None, "killed")
-                assert longest_s() < STOP_TIMEOUT_S / 2
+                # Waiting for the engine's end would take all of it; a busy machine does not.
+                assert longest_s() < STOP_TIMEOUT_S
         assert "exported" not in toasts(viewer)
 
 

@@ -21,7 +21,6 @@ from natstui.jetstream.system.publishers import publishers
 from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
 from natstui.jetstream.system.reply_tap import Noted, ReplyTap
 from natstui.jetstream.testbed.broker import Broker, free_ports
-from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.clients.requests import Heard
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user, asking
@@ -74,8 +73,8 @@ def names(heard: Heard) -> set[str | None]:
     return {one.connection.name if one.connection else None for one in heard.askers}
 
 
-async def until_it_reads(client: Client) -> None:
-    while NEXT not in {sub.subject for sub in client.nc._subs.values()}:
+async def until_it_reads(client: Client, what: str = NEXT) -> None:
+    while what not in {sub.subject for sub in client.nc._subs.values()}:
         await asyncio.sleep(0.05)
     # The server has not seen it yet: another client's request could come before it.
     await client.nc.flush(timeout=20)
@@ -83,39 +82,6 @@ async def until_it_reads(client: Client) -> None:
 
 async def heard_of(client: Client, servers: Servers, for_s: float = 4.0) -> Heard:
     return await pull_clients(client, servers, "S", "C", for_s)
-
-
-async def test_three_that_share_a_pull_consumer_on_three_nodes_are_named_exactly(
-    nats_cluster: Cluster,
-) -> None:
-    urls = [as_user(url, "app") for url in nats_cluster.urls]
-    async with (
-        people(urls, "one", "two", "three", "idle", "nosy") as (one, two, three, _, nosy),
-        asking(*urls) as (client, servers),
-    ):
-        await consumer(one, replicas=3)
-        # Somebody who looks at all inboxes is no client of anything.
-        await nosy.subscribe("_INBOX.>")
-        await flushed(nosy)
-        pulls = [
-            asyncio.ensure_future(pull(nc, 5 * n)) for n, nc in enumerate((one, two, three), 1)
-        ]
-        async with at_work(*pulls):
-            heard = await heard_of(client, servers, 8.0)
-    assert names(heard) == {"one", "two", "three"}
-    assert heard.gone_msgs == heard.anonymous_msgs == 0
-    by_name = {one.connection.name: one for one in heard.askers if one.connection}
-    assert {name: one.about for name, one in by_name.items()} == {
-        "one": ("5",), "two": ("10",), "three": ("15",),
-    }  # fmt: skip
-    assert {one.connection.server_name for one in heard.askers if one.connection} == {
-        "n1",
-        "n2",
-        "n3",
-    }
-    assert sum(one.requests_count for one in heard.askers) == heard.read_msgs
-    assert all(one.longest_wait_s and one.longest_wait_s <= 0.5 for one in heard.askers)
-    assert "it read for 8s" in heard.ended
 
 
 async def test_what_each_client_gets_of_a_pull_consumer_is_what_it_counts(

@@ -2,7 +2,10 @@
 
 2,000 streams with 5 consumers each on a real server; a part of them moves. Seen by an engine, as
 a screen shows it, and by `natstui watch --json`. Then 10,000 streams, with the system account,
-with the monitoring port, and without either.
+with the monitoring port, and without either; and how soon a viewer of them answers a key.
+
+`python -m benchmarks.whole_view many` does the second half alone, `… many system` one of its
+three ways: `system`, `port`, `lists`.
 """
 
 from __future__ import annotations
@@ -10,18 +13,21 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import statistics
 import subprocess
 import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import nats
 from nats.aio.client import Client
 
 from benchmarks.server_share import CONSUMERS_PER_STREAM_COUNT, cpu_s, fill
+from benchmarks.viewer import drain, in_terminal, key_to_frame_ms
 from natstui.jetstream.testbed.broker import Broker
 from natstui.lines import decode_record
 from natstui.model.live.snapshot import Snapshot
@@ -41,6 +47,8 @@ SECONDS = 60
 SETTLE_S = 60
 THIN = Wire(bytes_per_s=20_000, latency_s=0.05)
 THIN_MINUTES_COUNT = 4
+VIEWED_S = 45
+WAYS = ("system", "port", "lists")
 MOVING_COUNT = 100
 """Streams that get a message a second."""
 
@@ -219,21 +227,48 @@ async def _both(broker: Broker) -> None:
     await _over_a_thin_wire(broker)
 
 
-async def _many(broker: Broker) -> None:
+async def _many(broker: Broker, ways: Sequence[str]) -> None:
     """See all of a bigger server: with one answer for everything, and with lists."""
     url = broker.url.replace("://", "://app:app@")
     nc = await nats.connect(url)
     await fill(nc, MANY_COUNT)
     await nc.close()
     await asyncio.sleep(SETTLE_S)
-    system = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
-    ports = {"NATSTUI_CONNECTION_MONITORING": broker.monitoring_url}
-    for name, variables in (("the system account", system), ("the port", ports), ("lists", {})):
+    variables_of = {
+        "system": {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"},
+        "port": {"NATSTUI_CONNECTION_MONITORING": broker.monitoring_url},
+        "lists": {},
+    }
+    for way in ways:
 
-        def watched(variables: dict[str, str] = variables) -> Watched:
+        def watched(variables: dict[str, str] = variables_of[way]) -> Watched:
             return Watched(url, ("engine",), _engine_line(), MANY_COUNT, **variables)
 
-        await _measure(broker, f"10,000 streams, by {name}", watched, url, MANY_COUNT)
+        await _measure(broker, f"10,000 streams, by {way}", watched, url, MANY_COUNT)
+        await asyncio.to_thread(_keys, url, variables_of[way])
+
+
+def _keys(url: str, variables: Mapping[str, str]) -> None:
+    """Print how soon a viewer of so much answers a key, and what it takes meanwhile."""
+    words = [sys.executable, "-m", "natstui", "--server", url]
+    pid, fd = in_terminal(["/usr/bin/env", *(f"{k}={v}" for k, v in variables.items()), *words])
+    drain(fd, VIEWED_S)
+    for key, name in ((b"1", "streams"), (b"2", "consumers")):
+        os.write(fd, key)
+        drain(fd, 3)
+        used_s, began_s = cpu_s(pid), time.monotonic()
+        times = key_to_frame_ms(fd, b"j", b"k")
+        share = (cpu_s(pid) - used_s) / (time.monotonic() - began_s)
+        p95 = times[int(len(times) * 0.95) - 1]
+        print(
+            f"  a key on {name:13} {statistics.median(times):.1f} ms (p95 {p95:.1f}), "
+            f"viewer {100 * share:.1f} % of a core meanwhile",
+            flush=True,
+        )
+    os.kill(pid, signal.SIGTERM)
+    drain(fd, 2)
+    os.waitpid(pid, 0)
+    os.close(fd)
 
 
 async def _over_a_thin_wire(broker: Broker) -> None:
@@ -259,11 +294,14 @@ async def _over_a_thin_wire(broker: Broker) -> None:
 
 def main() -> None:
     """Print when everything was seen, how old rows grew, and shares of a core."""
-    if sys.argv[1:] != ["many"]:
+    words = sys.argv[1:]
+    alone = words[:1] == ["many"]
+    if not alone:
         with Broker() as broker:
             asyncio.run(_both(broker))
+    ways = words[1:] if alone else []
     with Broker(config_text=ACCOUNTS) as broker:
-        asyncio.run(_many(broker))
+        asyncio.run(_many(broker, ways or WAYS))
 
 
 if __name__ == "__main__":

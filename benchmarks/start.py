@@ -15,6 +15,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.viewer import drain, in_terminal
 from natstui.jetstream.testbed.broker import Broker
@@ -35,11 +36,21 @@ def children_cpu_s() -> float:
     return used.ru_utime + used.ru_stime
 
 
-def plain_s(command: tuple[str, ...]) -> tuple[float, float]:
-    """Return how long a command took, and its processor time."""
+def queued_s_of(pid: int) -> float:
+    """Return how long the main thread of a process could have run, and others did instead."""
+    return int(Path(f"/proc/{pid}/schedstat").read_text().split()[1]) / 1e9
+
+
+def plain_s(command: tuple[str, ...]) -> tuple[float, float, float]:
+    """Return how long a command took, its processor time, and how long it waited for one."""
     start, before_s = time.perf_counter(), children_cpu_s()
-    subprocess.run(command, stdout=subprocess.DEVNULL, check=True)
-    return time.perf_counter() - start, children_cpu_s() - before_s
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    # It has ended and is not reaped: its figures are still there.
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    taken_s, queued_s = time.perf_counter() - start, queued_s_of(process.pid)
+    if code := process.wait():
+        raise SystemExit(f"{command} ended with {code}")
+    return taken_s, children_cpu_s() - before_s, queued_s
 
 
 def cpu_s_of(pid: int) -> float:
@@ -48,34 +59,44 @@ def cpu_s_of(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def frames_s(url: str) -> tuple[float, float, float]:
-    """Return when the table's titles, and when a stream's name, reached the terminal.
+class Frames(NamedTuple):
+    """When the table's titles, and a stream's name, reached the terminal; and what was used."""
 
-    And the processor time of the viewer until the first of them; the engine's is beside it.
-    """
+    frame_s: float
+    data_s: float
+    cpu_s: float
+    """Of the viewer until the first of them; the engine's is beside it."""
+    frame_queued_s: float
+    """How long the viewer waited for a processor until then."""
+    data_queued_s: float
+
+
+def frames_s(url: str) -> Frames:
+    """Start the viewer, and measure it until it shows a stream."""
     start = time.perf_counter()
     pid, fd = in_terminal([*_NATSTUI, "--server", url])
-    seen, frame_s, data_s, cpu_s = b"", 0.0, 0.0, 0.0
+    seen, frame_s, data_s, cpu_s, frame_queued_s, data_queued_s = b"", 0.0, 0.0, 0.0, 0.0, 0.0
     while not data_s and time.perf_counter() - start < 20:
         if select.select([fd], [], [], 0.05)[0]:
             with contextlib.suppress(OSError):
                 seen += os.read(fd, 1 << 16)
         if not frame_s and b"INGEST" in seen:
             frame_s, cpu_s = time.perf_counter() - start, cpu_s_of(pid)
+            frame_queued_s = queued_s_of(pid)
         if b"ORDERS" in seen:
-            data_s = time.perf_counter() - start
+            data_s, data_queued_s = time.perf_counter() - start, queued_s_of(pid)
     os.kill(pid, signal.SIGTERM)
     drain(fd, 0.5)
     os.waitpid(pid, 0)
     os.close(fd)
-    return frame_s, data_s, cpu_s
+    return Frames(frame_s, data_s, cpu_s, frame_queued_s, data_queued_s)
 
 
 def main() -> None:
     """Print medians of ten runs, each of which does everything once."""
     # As it is installed: with its byte code, which a first run that is not counted writes.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    plain: dict[str, list[tuple[float, float]]] = {title: [] for title in _PLAIN}
+    plain: dict[str, list[tuple[float, float, float]]] = {title: [] for title in _PLAIN}
     runs = []
     with Broker() as broker:
         subprocess.run([sys.executable, "-c", _MAKE_STREAM, broker.url], check=True)
@@ -85,12 +106,20 @@ def main() -> None:
                 plain[title].append(plain_s(command))
             runs.append(frames_s(broker.url))
     for title, timed in plain.items():
-        wall_s, cpu_s = (statistics.median(each) for each in zip(*timed, strict=True))
-        print(f"{title:19} {wall_s:.3f} s   cpu {cpu_s:.3f} s")
-    frame_s, data_s, cpu_s = (statistics.median(each) for each in zip(*runs, strict=True))
-    print(f"first frame         {frame_s:.3f} s   cpu {cpu_s:.2f} s of the viewer")
-    print(f"first data          {data_s:.3f} s   {data_s - frame_s:+.3f} s")
+        wall_s, cpu_s, queued_s = map(statistics.median, zip(*timed, strict=True))
+        own_s = statistics.median(wall - queued for wall, _, queued in timed)
+        print(f"{title:19} {wall_s:.3f} s   cpu {cpu_s:.3f} s   {_without(queued_s, own_s)}")
+    frame_s, data_s, cpu_s, queued_s, _ = map(statistics.median, zip(*runs, strict=True))
+    own_s = statistics.median(run.frame_s - run.frame_queued_s for run in runs)
+    later_s = statistics.median(run.data_s - run.data_queued_s for run in runs) - own_s
+    print(f"first frame         {frame_s:.3f} s   cpu {cpu_s:.3f} s   {_without(queued_s, own_s)}")
+    print(f"first data          {data_s:.3f} s   {data_s - frame_s:+.3f} s, or {later_s:+.3f} s")
     print(f"medians of {RUNS}, in turn; load of the machine {os.getloadavg()[0]:.1f}")
+
+
+def _without(queued_s: float, own_s: float) -> str:
+    """Say what a busy machine added, and what is left."""
+    return f"waited {queued_s:.3f} s for a processor: {own_s:.3f} s without"
 
 
 _MAKE_STREAM = """

@@ -100,3 +100,27 @@ async def test_a_toast_that_ran_out_while_it_was_made_is_taken_away() -> None:
             async with asyncio.timeout(35):
                 while late.is_attached:
                     await pilot.pause()
+
+
+class Ground(Static):
+    DEFAULT_CSS = "Ground { background: $panel; }"
+
+
+class GroundApp(GuardedApp):
+    def compose(self) -> ComposeResult:
+        yield Ground("below")
+
+
+async def test_styles_are_parsed_again_for_another_theme_only() -> None:
+    app = GroundApp(theme="natstui-dark")
+    async with app.run_test() as pilot:
+        parsed, ground = app.stylesheet.rules, app.query_one(Ground).styles.background
+        app.refresh_css()
+        assert app.stylesheet.rules is parsed
+        app.theme = "natstui-light"
+        await pilot.pause()
+        assert app.stylesheet.rules is not parsed
+        assert app.query_one(Ground).styles.background != ground
+        app.theme = "natstui-dark"
+        await pilot.pause()
+        assert app.query_one(Ground).styles.background == ground

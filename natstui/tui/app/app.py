@@ -54,7 +54,6 @@ from natstui.tui.frame.messages import (
 )
 from natstui.tui.kit.chart.plotter import Plotter
 from natstui.tui.kit.command_line import CommandLine
-from natstui.tui.kit.looks import THEMES
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
 from natstui.tui.streams.screen import StreamsScreen
@@ -71,14 +70,25 @@ _LETTER_ACTIONS = {"switch_mode", "help", "leave"}
 class Updates:
     """Hands the newest state to the screen in view."""
 
-    def __init__(self, app: App[int], newest: Callable[[], StateChanged]) -> None:
+    def __init__(
+        self, app: App[int], newest: Callable[[], StateChanged], polled: Callable[[], bool]
+    ) -> None:
         self._app = app
         self._newest = newest
+        self._polled = polled
+        self._shown = False
+        """Whether what the first poll brought was shown."""
         self._due = False
 
     def soon(self) -> None:
-        """Show the newest state soon: records that arrive together are shown together."""
-        if not self._due:
+        """Show the newest state soon: records that arrive together are shown together.
+
+        The first that has rows is shown at once: somebody waits for it.
+        """
+        if not self._shown and self._polled():
+            self._shown = True
+            self.now()
+        elif not self._due:
             self._due = True
             self._app.set_timer(SHOW_AFTER_S, self.now)
 
@@ -143,13 +153,12 @@ class NatstuiApp(GuardedApp):
         `connect` takes words that are added to the command line. `guided` shows the guide.
         `others` are systems beside it, `contexts` knows what it is called, and more of them.
         """
-        super().__init__(ascii_only=started.ascii_only)
+        super().__init__(ascii_only=started.ascii_only, theme=started.theme)
         self._started = started
-        known = started.theme in self.available_themes
-        # Not when it is mounted: all styles would be worked out twice before the first frame.
-        self.set_reactive(NatstuiApp.theme, started.theme if known else THEMES[0].name)
         self.plotter = Plotter()
-        self._updates = Updates(self, lambda: self.parts.newest())
+        self._updates = Updates(
+            self, lambda: self.parts.newest(), lambda: self.state.now_mono_us > 0
+        )
         self.parts = Parts.of(
             self,
             (Opened(contexts.own or started.target, started, link, connect), *others),

@@ -24,6 +24,7 @@ from textual.cache import FIFOCache
 from textual.color import Color
 from textual.command import CommandList, CommandPalette
 from textual.css.scalar import Scalar
+from textual.css.stylesheet import Stylesheet
 from textual.dom import DOMNode
 from textual.driver import Driver
 from textual.filter import LineFilter
@@ -40,7 +41,7 @@ from textual.widget import Widget
 from natstui.clean import clean_line, clean_text
 from natstui.defects import contained, crash_line, log_folder, write_crash_log
 from natstui.tui.kit.input_order import ORDERED, InputOrder
-from natstui.tui.kit.looks import register_themes
+from natstui.tui.kit.looks import THEMES, register_themes
 from natstui.tui.kit.text import ASCII, HARMLESS, safe_copy
 from natstui.tui.kit.too_small import TerminalSized, TooSmall, too_small
 
@@ -138,6 +139,24 @@ def _forget_sizes() -> None:
         found.cache_clear()
 
 
+class _Styles(Stylesheet):
+    """The styles, parsed again only for another theme.
+
+    Textual (8.2) also parses all of them for each mode that is new, and three times at the start.
+    """
+
+    def set_variables(self, variables: dict[str, str]) -> None:
+        """Take the colours of a theme."""
+        if variables != self._variables:
+            super().set_variables(variables)
+            self._require_parse = True
+
+    def reparse(self) -> None:
+        """Parse what was not parsed with these colours."""
+        if self._require_parse:
+            super().reparse()
+
+
 class Palette(TerminalSized, CommandPalette):
     """Textual's palette, on a terminal of any size."""
 
@@ -150,7 +169,10 @@ class Palette(TerminalSized, CommandPalette):
 class GuardedApp(App[int]):
     """Cleans what it shows and copies; keeps the report of a crash in a private file."""
 
-    def __init__(self, *, ascii_only: bool = False, log_to: Path | None = None) -> None:
+    def __init__(
+        self, *, ascii_only: bool = False, log_to: Path | None = None, theme: str = ""
+    ) -> None:
+        """`theme` is shown from the first frame on; one that is not known is our first."""
         super().__init__()
         self._own_filters = (HARMLESS, ASCII) if ascii_only else (HARMLESS,)
         self._log_to = log_to
@@ -158,6 +180,10 @@ class GuardedApp(App[int]):
         self._toasts: dict[str, float] = {}
         self._input = InputOrder(self, super().on_event)
         register_themes(self)
+        known = theme in self.available_themes
+        # Not when it is mounted: all styles would be worked out twice before the first frame.
+        self.set_reactive(GuardedApp.theme, theme if known else THEMES[0].name)
+        self.stylesheet = _Styles(variables=self.get_css_variables())
 
     def get_driver_class(self) -> type[Driver]:
         """Return our terminal driver on Unix, else the one Textual chose."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 from textual.content import Content
 from textual.widgets import Static
@@ -14,6 +13,7 @@ from natstui.model.live.snapshot import Peer
 from natstui.tui.kit.looks import STYLES
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
+from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

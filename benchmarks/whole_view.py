@@ -47,6 +47,7 @@ SECONDS = 60
 SETTLE_S = 60
 THIN = Wire(bytes_per_s=20_000, latency_s=0.05)
 THIN_MINUTES_COUNT = 4
+ALONE_S = 10
 VIEWED_S = 45
 WAYS = ("system", "port", "lists")
 MOVING_COUNT = 100
@@ -166,6 +167,13 @@ async def _move(nc: Client, streams_count: int) -> None:
         await asyncio.sleep(1)
 
 
+async def _share_alone(broker: Broker) -> float:
+    """Return what of a core the server takes while only the load is there."""
+    used_s, began_s = cpu_s(broker.pid), time.monotonic()
+    await asyncio.sleep(ALONE_S)
+    return (cpu_s(broker.pid) - used_s) / (time.monotonic() - began_s)
+
+
 async def _measure(
     broker: Broker,
     name: str,
@@ -176,22 +184,23 @@ async def _measure(
     moving_nc = await nats.connect(url or broker.url)
     moving = asyncio.create_task(_move(moving_nc, streams_count))
     await asyncio.sleep(2)
-    idle_s, began_s = cpu_s(broker.pid), time.monotonic()
-    await asyncio.sleep(5)
-    idle_share = (cpu_s(broker.pid) - idle_s) / (time.monotonic() - began_s)
+    before_share = await _share_alone(broker)
     used_s, began_s = cpu_s(broker.pid), time.monotonic()
     watching = watched()
     while watching.seen.complete_s is None and time.monotonic() < began_s + SECONDS:
         await asyncio.sleep(0.1)
     complete_used_s, complete_at_s = cpu_s(broker.pid), time.monotonic()
     await asyncio.sleep(began_s + SECONDS - time.monotonic())
-    first_share = (cpu_s(broker.pid) - used_s) / SECONDS - idle_share
+    first_share = (cpu_s(broker.pid) - used_s) / SECONDS
     await asyncio.sleep(complete_at_s + SECONDS - time.monotonic())
     now_s = time.monotonic()
-    then_share = (cpu_s(broker.pid) - complete_used_s) / (now_s - complete_at_s) - idle_share
+    then_share = (cpu_s(broker.pid) - complete_used_s) / (now_s - complete_at_s)
     elapsed_s = now_s - began_s
     ours_s = cpu_s(watching.process.pid)
     watching.end()
+    await asyncio.sleep(2)
+    after_share = await _share_alone(broker)
+    alone_share = min(before_share, after_share)
     moving.cancel()
     await moving_nc.close()
     seen = watching.seen
@@ -203,8 +212,10 @@ async def _measure(
     print(f"  rows seen              {len(seen.row_at_s)} of {seen.rows_count}")
     print(f"  complete               {complete}")
     print(f"  oldest row afterwards  {seen.oldest_s:.1f} s")
-    print(f"  server, first minute   {100 * first_share:.1f} % of a core")
-    print(f"  a minute from then on  {100 * then_share:.1f} % of a core")
+    print(f"  server, first minute   {100 * (first_share - alone_share):.1f} % of a core")
+    print(f"  a minute from then on  {100 * (then_share - alone_share):.1f} % of a core")
+    told = f"{100 * before_share:.1f} % before, {100 * after_share:.1f} % after"
+    print(f"  without us, left out   {told}: the less of both")
     for reason, count in seen.slowed.most_common(3):
         print(f"  {count} polls came later    {reason}")
     print(f"  natstui                {100 * ours_s / elapsed_s:.1f} % of a core", flush=True)

@@ -3,38 +3,104 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import nats
+import nats.js.errors
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.servers.server import Servers
 from natstui.tui.servers import screen as servers_screen
+from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.viewer import replaying, viewing
+from tests.tui.server_columns import Beside, Look, judged
+from tests.tui.viewer import Viewer, replaying, viewing
 
 SYSTEM = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
 
 
-@pytest.mark.parametrize("source", ["system", "monitoring", "account"])
-async def test_each_server_stands_there_with_what_its_source_tells(
-    nats_cluster: Cluster, source: str
-) -> None:
-    urls = [as_user(url, "app") for url in nats_cluster.urls]
-    nc = await nats.connect(urls[0])
+@pytest.fixture(scope="module")
+def lab() -> Iterator[Cluster]:
+    """One cluster for all: the last test leaves it without a quorum."""
+    with Cluster() as cluster:
+        yield cluster
+
+
+def app_urls(cluster: Cluster) -> list[str]:
+    return [as_user(url, "app") for url in cluster.urls]
+
+
+@asynccontextmanager
+async def load(cluster: Cluster) -> AsyncIterator[None]:
+    """Have four streams, with something of every kind to count, while messages come."""
+    nc = await nats.connect(app_urls(cluster)[0])
     js = nc.jetstream()
     for number in range(4):
-        await js.add_stream(name=f"S{number}", subjects=[f"s{number}"], num_replicas=3)
-    ports = ",".join(node.monitoring_url for node in nats_cluster.nodes)
+        name, kind = f"S{number}", "memory" if number == 3 else "file"
+        await js.add_stream(name=name, subjects=[f"s{number}"], num_replicas=3, storage=kind)
+        await js.add_consumer(name, durable_name="C", ack_policy="explicit")
+        for _ in range(10):
+            await js.publish(f"s{number}", b"x" * 1000)
+    # The API has refused something, and somebody listens.
+    with suppress(nats.js.errors.NotFoundError):
+        await js.stream_info("NONE")
+    await nc.subscribe("elsewhere")
+
+    async def publish() -> None:
+        while True:
+            await nc.publish("elsewhere", b"x" * 100)
+            await flushed(nc)
+            await asyncio.sleep(0.01)
+
+    task = asyncio.create_task(publish())
+    try:
+        yield
+    finally:
+        task.cancel()
+        await asyncio.wait({task})
+        await nc.close()
+
+
+def looked_at(viewer: Viewer, earlier: Servers, now: Servers) -> list[Look]:
+    """Return the rows of the screen, with the moments of the two looks behind them."""
+    screen, before = viewer.table, {one.name: one.at_us for one in earlier.rows}
+    view = screen.view()
+    values = {spec.id: spec.sort(view) for spec in screen.SPECS}
+    texts = viewer.rows()
+    return [
+        Look(
+            one.name,
+            texts[one.name],
+            {column: of[place] for column, of in values.items()},
+            before[one.name],
+            one.at_us,
+        )
+        for place, one in enumerate(now.rows)
+    ]
+
+
+@pytest.mark.parametrize("source", ["system", "monitoring", "account"])
+async def test_every_column_is_what_the_ports_of_each_server_tell(
+    lab: Cluster, source: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(servers_screen, "_RENEWED_AFTER_S", 1.0)
+    ports = ",".join(node.monitoring_url for node in lab.nodes)
     environ = {
         "system": SYSTEM,
         "monitoring": {"NATSTUI_CONNECTION_MONITORING": ports},
         "account": {},
     }[source]
-    async with viewing(",".join(urls), environ=environ) as viewer:
+    async with (
+        load(lab),
+        viewing(",".join(app_urls(lab)), environ=environ) as viewer,
+    ):
         await viewer.press("4")
         await viewer.until(lambda: {"n1", "n2", "n3"} == viewer.rows().keys(), "the servers")
         await viewer.until(lambda: viewer.rows()["n1"]["in_s"] not in ("–", ""), "rates")
@@ -48,34 +114,82 @@ async def test_each_server_stands_there_with_what_its_source_tells(
             assert {row["cpu"] for row in rows.values()} == {"–"}
             assert "$SYS.REQ.SERVER.PING.VARZ" in viewer.text
             assert "http_port" in viewer.words
-        else:
-            assert [row["meta"] for row in rows.values()].count("leader") == 1
-            assert all(float(row["cpu"]) >= 0 for row in rows.values())
-            assert "META GROUP" in viewer.text and "3 members" in viewer.words
-            assert "NOT TOLD" not in viewer.text
-    await nc.close()
+            return
+        assert [row["meta"] for row in rows.values()].count("leader") == 1
+        assert "META GROUP" in viewer.text and "3 members" in viewer.words
+        assert "NOT TOLD" not in viewer.text
+        screen = viewer.table
+        assert isinstance(screen, servers_screen.ServerScreen)
+        with Beside(lab) as beside:
+            began_us = time.time_ns() // 1000
+            await viewer.until(lambda: beside.has_after(began_us), "the ports were asked")
+            for _ in range(2):
+                earlier = screen._seen
+                await viewer.until(lambda was=earlier: screen._seen is not was, "another look")
+            await viewer.press("p")
+            now = screen._seen
+            assert earlier is not None and now is not None
+            last_us = max(one.at_us for one in now.rows)
+            await viewer.until(lambda: beside.has_after(last_us), "the ports were asked again")
+            looks = looked_at(viewer, earlier, now)
+            judged(beside, looks, [spec.id for spec in screen.SPECS])
+            assert any(look.values["in_s"] > 0 for look in looks)
+            assert any(look.values["store"] for look in looks)
 
 
-async def test_a_rolling_restart_is_seen_and_over_when_it_is_over(
-    nats_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+async def told(viewer: Viewer, *sentences: str) -> float:
+    """Wait until all of these stand on the screen; return how long that took."""
+    began_s = time.monotonic()
+    await viewer.until(
+        lambda: all(one in viewer.words for one in sentences), f"{sentences}", 120.0
+    )
+    return time.monotonic() - began_s
+
+
+async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come(
+    lab: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(servers_screen, "_RENEWED_AFTER_S", 1.0)
-    urls = [as_user(url, "app") for url in nats_cluster.urls]
-    async with viewing(",".join(urls), environ=SYSTEM, size=(200, 50)) as viewer:
+    async with viewing(",".join(app_urls(lab)), environ=SYSTEM, size=(200, 50)) as viewer:
         await viewer.press("4")
         await viewer.until(lambda: {"n1", "n2", "n3"} == viewer.rows().keys(), "the servers")
+
+        def led_by() -> str:
+            roles = {name: row["meta"] for name, row in viewer.rows().items()}
+            return next((name for name, role in roles.items() if role == "leader"), "")
+
         for name in ("n2", "n3"):
-            node = nats_cluster.node(name)
+            node = lab.node(name)
             await asyncio.to_thread(node.stop)
-            await viewer.until(lambda one=name: f"no answer from {one}" in viewer.words, name)
+            await told(viewer, f"no answer from {name}")
             assert name not in viewer.rows()
+            # Of a server that was stopped the others are told at once that it is offline.
+            if led_by():
+                await told(viewer, f"{name} offline")
             await asyncio.to_thread(node.start)
             # It has another id now: nobody waits for the one before, and none is missed.
             await viewer.until(
                 lambda one=name: one in viewer.rows() and "no answer" not in viewer.words, name
             )
             assert viewer.rows()[name]["uptime"] not in ("", "–")
-        await viewer.until(lambda: "3 members" in viewer.words, "the meta group")
+        await viewer.until(lambda: led_by() and "3 members" in viewer.words, "the meta group")
+        killed = led_by()
+        lab.node(killed).kill()
+        # The first sign: no answer, and until there is another leader nothing of its group.
+        await told(viewer, f"no answer from {killed}")
+        await viewer.until(lambda: led_by() not in ("", killed), "another leader", 60.0)
+        # A leader that never heard of it says so; offline it is called minutes later only.
+        await told(viewer, f"{killed} away, lag", "never heard of by its leader")
+        assert f"{killed} offline" not in viewer.words
+        last = next(node for node in lab.nodes if node.name not in (killed, led_by()))
+        second = led_by()
+        lab.node(second).kill()
+        gone = ", ".join(sorted((killed, second)))
+        await told(viewer, f"no answer from {gone}")
+        await told(viewer, "without a leader, 3 members, of which 2 must be there")
+        assert viewer.rows()[last.name]["meta"] == "no leader"
+        # Nobody knows of the others now, so nothing is said of them.
+        assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
 
 
 async def test_p_stops_the_looks_at_servers(nats_server: Broker) -> None:

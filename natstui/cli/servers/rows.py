@@ -9,7 +9,7 @@ from dataclasses import asdict
 from natstui.clean import clean_line
 from natstui.cli.text_table import Column, hanging, table
 from natstui.model.servers.server import ServerRates, Servers, ServerSeen, Storage
-from natstui.model.servers.words import account_text, meta_text, peer_text, summary
+from natstui.model.servers.words import account_text, meta_role, meta_text, peer_text, summary
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
 
 Rates = Mapping[str, ServerRates]
@@ -59,7 +59,8 @@ def server_lines(seen: Servers, rates: Rates | None, width_cells: int | None) ->
     rows = [_cells(seen, one, rates) for one in seen.rows]
     lines = [clean_line(summary(seen)), *table(columns, rows, width_cells)]
     for meta in seen.metas:
-        lines += ["", clean_line(f"META GROUP of {meta.cluster}: {meta_text(meta)}")]
+        text = meta_text(meta, answers=seen.leader_answers(meta))
+        lines += ["", clean_line(f"META GROUP of {meta.cluster}: {text}")]
         lines += [clean_line(f"  {one.name}: {peer_text(one)}") for one in meta.peers]
     if seen.accounts:
         lines += ["", "ACCOUNTS"]
@@ -106,13 +107,6 @@ def _jetstream_cells(seen: Servers, one: ServerSeen) -> list[str]:
     it = one.jetstream
     if it is None:
         return [UNKNOWN] * len(_JETSTREAM)
-    meta = seen.meta_of(one)
-    peer = meta.peer(one.name) if meta is not None else None
-    role = UNKNOWN
-    if meta is not None and meta.leader == one.name:
-        role = "leader"
-    elif peer is not None:
-        role = f"lag {peer.lag_entries_count}"
     return [
         bytes_text(it.file.used_bytes),
         bytes_text(it.file.reserved_bytes),
@@ -124,7 +118,7 @@ def _jetstream_cells(seen: Servers, one: ServerSeen) -> list[str]:
         count_text(it.consumers_led_count),
         count_text(it.api_inflight_count),
         count_text(it.api_errors_count),
-        role,
+        meta_role(seen.meta_of(one), one.name),
     ]
 
 

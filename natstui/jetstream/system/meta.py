@@ -85,6 +85,11 @@ async def remove_server(writer: Writer, system: System, asked: RemoveServer) -> 
             f"{asked.server} answers: stop it first; a server that runs is emptied and moved away "
             "from, not removed"
         )
+    if not meta.peers and meta.size_count > 1:
+        who = (
+            f"its leader {meta.leader} does not answer" if meta.leader else "it has no leader now"
+        )
+        raise Refused(f"{cluster_text(meta)} cannot give up a member: {who}")
     if meta.peer(asked.server) is None:
         members = ", ".join(one.name for one in meta.peers) or "none but the leader"
         raise Refused(f"{asked.server} is no member of {cluster_text(meta)}: there are {members}")

@@ -276,7 +276,9 @@ def _metas(told: Iterable[_Jsz]) -> tuple[Meta, ...]:
 
 
 def _meta(it: _MetaCluster) -> Meta:
-    peers = [] if any(one.name == it.leader for one in it.replicas or ()) else it.replicas or []
+    # Without a leader nobody knows of the others: each tells what was once, and of itself.
+    of_leader = it.leader and all(one.name != it.leader for one in it.replicas or ())
+    peers = it.replicas or [] if of_leader else []
     snapshot = it.snapshot or _Snapshot()
     return Meta(
         cluster=it.name,
@@ -285,7 +287,8 @@ def _meta(it: _MetaCluster) -> Meta:
         quorum_count=it.quorum_needed,
         pending_count=it.pending,
         peers=tuple(
-            MetaPeer(one.name, one.current, one.offline, one.active, one.lag)
+            # `active` 0 is "never heard of", not "heard of just now".
+            MetaPeer(one.name, one.current, one.offline, one.active or None, one.lag)
             for one in sorted(peers, key=lambda one: one.name)
         ),
         snapshot_entries_count=snapshot.pending_entries,

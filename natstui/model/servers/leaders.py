@@ -7,10 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
+from natstui.model.servers.replicas import state_of
 from natstui.values import dataclass
-
-_BEHIND_NS = 5_000_000_000
-"""A leader that heard nothing for so long has lost its replica: `offline` says so much later."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,5 @@ def leaders_of(streams: StreamColumns, consumers: ConsumerColumns) -> Leaders:
 def _count_behind(rows: Sequence[Sequence[Peer]], behind: Counter[str]) -> None:
     for peers in rows:
         for peer in peers:
-            silent = peer.active_ns is None or peer.active_ns > _BEHIND_NS
-            if peer.offline or not peer.current or silent:
+            if state_of(peer) != "current":
                 behind[peer.name] += 1

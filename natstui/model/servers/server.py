@@ -89,8 +89,8 @@ class MetaPeer:
     name: str
     current: bool
     offline: bool
-    active_ns: int
-    """Since the leader heard of it last."""
+    active_ns: int | None
+    """Since the leader heard of it last; None when it never did."""
     lag_entries_count: int
 
 
@@ -106,7 +106,7 @@ class Meta:
     pending_count: int
     """Entries that wait to be applied."""
     peers: tuple[MetaPeer, ...]
-    """All but the leader; empty when only others answered."""
+    """All but the leader, as it sees them; empty when it did not answer, or there is none."""
     snapshot_entries_count: int | None = None
     """Entries since the last snapshot,"""
     snapshot_bytes: int | None = None
@@ -157,6 +157,14 @@ class Servers:
     silent: tuple[str, ...] = ()
     """Servers that answered at first and then not."""
     missing: tuple[Missing, ...] = ()
+
+    def leader_answers(self, meta: Meta) -> bool:
+        """Tell whether a meta group's leader is among those that answered.
+
+        Of monitoring ports only some may be known: then it is not told.
+        """
+        names = {one.name for one in self.rows}
+        return self.source == "monitoring" or meta.leader in names
 
     def meta_of(self, one: ServerSeen) -> Meta | None:
         """Return the meta group that a server belongs to."""

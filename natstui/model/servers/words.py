@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from natstui.model.servers.replicas import is_away, replica_text, state_of
 from natstui.model.servers.server import AccountSeen, Meta, MetaPeer, Servers, Source, Storage
-from natstui.units import bytes_text, counted, duration_text, moment_text
+from natstui.units import UNKNOWN, bytes_text, counted, duration_text, moment_text
+
+LEADER, NO_LEADER = "leader", "no leader"
 
 SOURCES: dict[Source, str] = {
     "system": "the system account",
@@ -35,10 +38,14 @@ def storage_text(store: Storage | None) -> str:
     )
 
 
-def meta_text(meta: Meta) -> str:
-    """Return one sentence on the meta group."""
+def meta_text(meta: Meta, *, answers: bool = True) -> str:
+    """Return one sentence on the meta group; `answers` tells whether its leader does."""
     leader = f"led by {meta.leader}" if meta.leader else "without a leader"
+    if meta.leader and not answers:
+        leader += ", which does not answer"
     text = f"{leader}, {counted(meta.size_count, 'member')}"
+    if not meta.leader and meta.quorum_count is not None:
+        text += f", of which {meta.quorum_count} must be there"
     text += f", {counted(meta.pending_count, 'entry')} pending".replace("entrys", "entries")
     if meta.snapshot_entries_count is not None:
         text += f"; {meta.snapshot_entries_count} since the last snapshot"
@@ -51,8 +58,24 @@ def meta_text(meta: Meta) -> str:
 
 def peer_text(one: MetaPeer) -> str:
     """Return how far a member of the meta group is."""
-    state = "offline" if one.offline else "current" if one.current else "behind"
-    return f"{state}, lag {one.lag_entries_count}, heard {duration_text(one.active_ns / 1e9)} ago"
+    return replica_text(one, one.lag_entries_count)
+
+
+def meta_role(meta: Meta | None, name: str) -> str:
+    """Return what a server is in its meta group: its leader, or how far it is behind."""
+    if meta is None:
+        return UNKNOWN
+    if meta.leader is None:
+        return NO_LEADER
+    if meta.leader == name:
+        return LEADER
+    peer = meta.peer(name)
+    if peer is None:
+        return UNKNOWN
+    state = state_of(peer)
+    if state in ("current", "behind"):
+        return f"{'lag' if state == 'current' else state} {peer.lag_entries_count}"
+    return state
 
 
 def used_text(used_bytes: int | None, most_bytes: int | None) -> str:
@@ -113,5 +136,5 @@ def removal_question(meta: Meta, name: str) -> str:
 
 def removable(meta: Meta, answering: Collection[str]) -> list[str]:
     """Return the members of the meta group that are gone: nobody heard of them, none answers."""
-    gone = (one for one in meta.peers if one.offline or not one.current)
+    gone = (one for one in meta.peers if is_away(one) or not one.current)
     return sorted(one.name for one in gone if one.name not in answering)

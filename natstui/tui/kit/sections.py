@@ -10,6 +10,7 @@ from textual.widgets import Static
 
 from natstui.clean import clean_line
 from natstui.model.live.snapshot import Peer
+from natstui.model.servers.replicas import replica_text, state_of
 from natstui.tui.kit.looks import STYLES
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
@@ -93,17 +94,9 @@ def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
     """Return the leader and each replica, as the leader sees it."""
     lines = [line("leader", leader) if leader else line("leader", "none elected", "bad")]
     for peer in peers:
-        state = "offline" if peer.offline else "current" if peer.current else "behind"
-        seen = "never seen" if peer.active_ns is None else duration_text(peer.active_ns / 1e9)
-        text = f"{state}, lag {peer.lag_msgs}, seen {seen} ago"
-        look = "" if peer.current and not peer.offline else "bad"
-        lines.append(
-            line(
-                f"replica {clean_line(peer.name)}",
-                text.replace("seen never seen ago", "never seen"),
-                look,
-            )
-        )
+        look = "" if state_of(peer) == "current" else "bad"
+        text = replica_text(peer, peer.lag_msgs)
+        lines.append(line(f"replica {clean_line(peer.name)}", text, look))
     return Section("CLUSTER", tuple(lines))
 
 

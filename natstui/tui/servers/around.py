@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from natstui.model.servers.leaders import Leaders
+from natstui.model.servers.replicas import state_of
 from natstui.model.servers.server import Servers, ServerSeen
 from natstui.model.servers.words import (
     account_text,
@@ -79,10 +80,12 @@ def _metas(seen: Servers) -> Section:
     lines: list[Line] = []
     for meta in seen.metas:
         label = meta.cluster if len(seen.metas) > 1 else ""
-        lines.append(line(label, meta_text(meta), "" if meta.leader else "bad"))
+        answers = seen.leader_answers(meta)
+        well = meta.leader is not None and answers
+        lines.append(line(label, meta_text(meta, answers=answers), "" if well else "bad"))
         for one in meta.peers:
-            late = one.offline or not one.current
-            lines.append(line(one.name, peer_text(one), "bad" if late else ""))
+            well = state_of(one) == "current"
+            lines.append(line(one.name, peer_text(one), "" if well else "bad"))
     return Section("META GROUP", tuple(lines))
 
 

@@ -9,6 +9,7 @@ from natstui.clean import clean_line
 from natstui.model.live.limits import is_near
 from natstui.model.servers.leaders import Leaders
 from natstui.model.servers.server import JetStreamHere, ServerRates, Servers, ServerSeen
+from natstui.model.servers.words import LEADER, meta_role
 from natstui.tui.frame.columns import ColumnSpec, Listed
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text, rate_text
@@ -40,17 +41,10 @@ class ServerView(Listed[ServerSeen]):
     def role(self, row: int) -> tuple[str, str]:
         """Return what it is in the meta group, and the look of that."""
         one = self.things[row]
-        meta = self._seen.meta_of(one) if self._seen is not None else None
-        if meta is None:
-            return UNKNOWN, "dim"
-        if meta.leader == one.name:
-            return "leader", "ok"
-        peer = meta.peer(one.name)
-        if peer is None:
-            return UNKNOWN, "dim"
-        if peer.offline or not peer.current:
-            return "offline" if peer.offline else f"behind {peer.lag_entries_count}", "bad"
-        return f"lag {peer.lag_entries_count}", ""
+        role = meta_role(self._seen.meta_of(one) if self._seen is not None else None, one.name)
+        if role.startswith("lag "):
+            return role, ""
+        return role, {LEADER: "ok", UNKNOWN: "dim"}.get(role, "bad")
 
     def led(self, row: int, kind: str) -> int | None:
         """Return how many `streams` or `consumers` it leads: of all, or of our account."""
@@ -99,7 +93,7 @@ def _cluster(view: ServerView, row: int) -> Cell:
 
 
 def _meta(view: ServerView, row: int) -> Cell:
-    """Leader of the meta group, or how many entries it is behind the leader."""
+    """Leader of the meta group, or how many entries it lags; what its leader lost is named."""
     return Cell(*view.role(row))
 
 

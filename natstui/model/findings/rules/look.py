@@ -8,12 +8,12 @@ from functools import cached_property, lru_cache
 from itertools import chain
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.findings.thresholds import PEER_ACTIVE_S
 from natstui.model.live.history import History
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.evidence import Trouble
+from natstui.model.servers.replicas import is_away
 
 _US = 1_000_000
 
@@ -216,14 +216,5 @@ class StreamLook:
 
 
 def away(peers: tuple[Peer, ...]) -> list[Peer]:
-    """Return the replicas that the leader does not hear of.
-
-    `offline` and `current` tell it late or never, so what counts is how long ago it was heard of.
-    """
-    return [
-        peer
-        for peer in peers
-        if peer.offline
-        or (not peer.current and not peer.active_ns)
-        or (peer.active_ns or 0) > PEER_ACTIVE_S * 1e9
-    ]
+    """Return the replicas that the leader does not hear of."""
+    return [peer for peer in peers if is_away(peer)]

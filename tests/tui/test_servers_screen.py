@@ -187,7 +187,7 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
         gone = ", ".join(sorted((killed, second)))
         await told(viewer, f"no answer from {gone}")
         await told(viewer, "without a leader, 3 members, of which 2 must be there")
-        assert viewer.rows()[last.name]["meta"] == "no leader"
+        assert viewer.rows()[last.name]["meta"] == "leaderless"
         # Nobody knows of the others now, so nothing is said of them.
         assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
 

@@ -8,7 +8,7 @@ from natstui.model.servers.replicas import is_away, replica_text, state_of
 from natstui.model.servers.server import AccountSeen, Meta, MetaPeer, Servers, Source, Storage
 from natstui.units import UNKNOWN, bytes_text, counted, duration_text, moment_text
 
-LEADER, NO_LEADER = "leader", "no leader"
+LEADER, NO_LEADER = "leader", "leaderless"
 
 SOURCES: dict[Source, str] = {
     "system": "the system account",

@@ -13,7 +13,14 @@ from pathlib import Path
 import pytest
 
 from natstui.bench.versus.measure import Compared, Figures, Rounds
-from natstui.bench.versus.rival import Rival, RivalFailed, rate_in, why_not
+from natstui.bench.versus.rival import (
+    Rival,
+    RivalFailed,
+    failure_in,
+    flags,
+    rate_in,
+    why_not,
+)
 from natstui.bench.versus.rows import ROWS, chosen, plan_of
 from natstui.bench.versus.table import mean_ratio, objects, ratio_of, table_text
 from natstui.config.connection import Connection, Secret
@@ -24,11 +31,31 @@ from natstui.model.bench.patterns import Pattern
 from natstui.model.bench.plan import ClientKind, Role, StreamPlan
 from tests.bench.running import plan, run_plan
 
-ONE = "NATS Core NATS publisher stats: 4,761,904 msgs/sec ~ 581 MiB/sec ~ min: 0.1us ~ P50: 0.2us"
-FOUR = """
-NATS Core NATS subscriber aggregated stats: 2,620,000 msgs/sec ~ 319 MiB/sec
- [1] 655,000 msgs/sec ~ 80 MiB/sec (700000 msgs)
- [2] 655,500 msgs/sec ~ 80 MiB/sec (700000 msgs)
+# As nats bench prints them: its words, the rate, and what follows.
+ONE = """
+2026/11/23 21:01:02 Starting JetStream synchronous publisher benchmark [batch=0, msgs=2,000]
+2026/11/23 21:01:02 [1] Starting JetStream synchronous publisher, publishing 2,000 messages
+
+NATS JetStream synchronous publisher stats: 16,339 msgs/sec ~ 2.0 MiB/sec ~ min: 27.49us
+"""
+BOTH = """
+  [1] 999,791 msgs/sec ~ 122 MiB/sec ~ min: 0.07us ~ avg: 0.09us (10,000 msgs)
+  [2] 1,061,741 msgs/sec ~ 130 MiB/sec ~ min: 0.07us ~ avg: 0.09us (10,000 msgs)
+
+ NATS Core NATS publisher aggregated stats: 1,823,298 msgs/sec ~ 223 MiB/sec
+ message rates min 999,791 | avg 1,030,766 | max 1,061,741 | stddev 30,975 msgs
+"""
+IN_TURNS = BOTH.replace("1,823,298", "823,298")
+UNKNOWN_FLAG = """
+error: unknown long flag '--inbox', use --help for full help including flags and arguments
+
+usage: nats bench pub [<flags>] <subject>
+
+Pass --help to see global flags applicable to this command.
+"""
+NO_STREAM = """
+2026/11/23 21:01:04 Starting JetStream durable consumer (callback) benchmark [acks=explicit]
+nats: error: creating the durable consumer: nats: API error: code=404 description=stream not found
 """
 # Writes its words down, and makes what the NATS CLI would have printed.
 STAND_IN = """#!{python}
@@ -68,10 +95,23 @@ def test_every_row_is_a_plan_that_can_be_run() -> None:
 
 
 def test_the_rate_of_all_clients_together_is_read() -> None:
-    assert rate_in(ONE) == 4_761_904
-    assert rate_in(FOUR) == 2_620_000
+    assert rate_in(ONE) == 16_339
+    assert rate_in(BOTH) == 1_823_298
+    assert rate_in(IN_TURNS) == 823_298
     with pytest.raises(RivalFailed, match="printed no rate, but: nats: error: no such stream"):
         rate_in("nats: error: no such stream")
+
+
+def test_of_what_the_other_program_says_its_error_is_told() -> None:
+    assert failure_in(UNKNOWN_FLAG, 1).startswith("error: unknown long flag '--inbox'")
+    assert failure_in(NO_STREAM, 1).startswith("nats: error: creating the durable consumer")
+    assert failure_in("it fell over", 2) == "it fell over"
+    assert failure_in("", 2) == "exit code 2"
+
+
+def test_an_inbox_prefix_is_said_only_where_it_is_not_the_usual_one() -> None:
+    assert flags(Connection()) == []
+    assert flags(Connection(inbox_prefix="_I.me")) == ["--inbox-prefix", "_I.me"]
 
 
 def test_credentials_that_are_in_no_file_leave_the_other_program_out() -> None:

@@ -17,6 +17,9 @@ from natstui.config.connection import Connection, Secret
 from natstui.errors import NatstuiError
 
 _RATE = re.compile(r"([\d,]+) msgs/sec")
+_TOGETHER = re.compile(r"aggregated stats: ([\d,]+) msgs/sec")
+_ERROR = re.compile(r"(nats: )?error: ")
+_INBOX = "_INBOX"
 _RUN_S = 300.0
 _BESIDE_S = 1.5
 """Until a subscriber or a service of the other program is surely there; nothing says so."""
@@ -74,7 +77,7 @@ class Rival:
         numbers = ["--msgs", str(total), "--size", str(row.size_bytes), "--no-progress"]
         return await asyncio.create_subprocess_exec(
             self.program,
-            *_flags(self.connection),
+            *flags(self.connection),
             "bench",
             *parts,
             *numbers,
@@ -94,8 +97,7 @@ class Rival:
             await _end(process)
         text = output.decode("utf-8", "replace")
         if process.returncode:
-            lines = text.strip().splitlines() or [f"exit code {process.returncode}"]
-            raise RivalFailed(f"nats bench failed: {lines[-1]}")
+            raise RivalFailed(f"nats bench failed: {failure_in(text, process.returncode)}")
         return text
 
 
@@ -115,11 +117,18 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 def rate_in(text: str) -> float:
     """Return the rate that `nats bench` printed: of several clients the one of all together."""
-    found = [float(number.replace(",", "")) for number in _RATE.findall(text)]
-    if not found:
+    # Clients that run one after the other are each faster than all of them together.
+    found = _TOGETHER.search(text) or _RATE.search(text)
+    if found is None:
         lines = text.strip().splitlines() or ["nothing"]
         raise RivalFailed(f"nats bench printed no rate, but: {lines[-1]}")
-    return max(found)
+    return float(found[1].replace(",", ""))
+
+
+def failure_in(text: str, exit_code: int) -> str:
+    """Return the line that says why `nats bench` failed; its usage may follow below."""
+    lines = text.strip().splitlines() or [f"exit code {exit_code}"]
+    return next((line for line in lines if _ERROR.match(line)), lines[-1])
 
 
 def why_not(connection: Connection) -> str | None:
@@ -150,12 +159,16 @@ def _environment(connection: Connection) -> dict[str, str]:
     }
 
 
-def _flags(connection: Connection) -> list[str]:
-    flags = ["--inbox-prefix", connection.inbox_prefix]
+def flags(connection: Connection) -> list[str]:
+    """Return how the other program is told what the environment cannot say."""
+    # What is the default is not said: an older program may not know the flag.
+    words = []
+    if connection.inbox_prefix != _INBOX:
+        words += ["--inbox-prefix", connection.inbox_prefix]
     if connection.tls_first:
-        flags.append("--tlsfirst")
+        words.append("--tlsfirst")
     if connection.domain:
-        flags += ["--js-domain", connection.domain]
+        words += ["--js-domain", connection.domain]
     elif connection.api_prefix:
-        flags += ["--js-api-prefix", connection.api_prefix]
-    return flags
+        words += ["--js-api-prefix", connection.api_prefix]
+    return words

@@ -350,3 +350,28 @@ def test_it_never_loads_the_screen_or_spark(nats_server: Broker) -> None:
     )
     run = subprocess.run([COMMAND[0], "-c", script], capture_output=True, check=False, text=True)
     assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+async def test_what_is_being_written_when_it_is_stopped_is_written_to_its_end(
+    nats_server: Broker, number: signal.Signals
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    # More than a pipe holds: it is in the middle of its lines while nobody reads on.
+    for i in range(200):
+        await js.add_stream(StreamConfig(f"S{i}", subjects=[f"s{i}"], description="d" * 400))
+    await nc.close()
+    with subprocess.Popen(
+        [*COMMAND, "--json", "--server", nats_server.url], stdout=subprocess.PIPE
+    ) as running:
+        assert running.stdout is not None
+        lines = [running.stdout.readline()]
+        while b'"S0"' not in lines[-1]:
+            lines.append(running.stdout.readline())
+        running.send_signal(number)
+        lines += running.stdout.read().splitlines(keepends=True)
+    assert running.returncode == 0
+    rows = [json.loads(line) for line in lines]
+    assert all(line.endswith(b"\n") for line in lines)
+    assert len({row["name"] for row in rows if row["kind"] == "stream"}) == 200

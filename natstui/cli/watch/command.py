@@ -13,9 +13,11 @@ import click
 
 from natstui.cli.open_viewer import refuse_one_for_all
 from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
-from natstui.errors import UsageError
+from natstui.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
     from natstui.cli.watch.json_lines import Row
     from natstui.cli.watch.several import System
     from natstui.config import Connection
@@ -96,7 +98,16 @@ def _watch_one(
     budget, only_new = monitor.max_requests_per_s, write is _write_json
     collector = Collector()
     with metrics_at(metrics, "--metrics", lambda: collector.state):
-        asyncio.run(watch_on(connection, interval_s, budget, write, only_new, collector))
+        watching = watch_on(connection, interval_s, budget, write, only_new, collector)
+        asyncio.run(_stopped_well(watching))
+
+
+async def _stopped_well(watching: Coroutine[None, None, None]) -> None:
+    """Watch until Ctrl-C or SIGTERM; what is being written then is written to its end."""
+    from natstui.engine.stopping import cancelled_by_signal
+
+    with cancelled_by_signal("watching"):
+        await watching
 
 
 def _watch_several(
@@ -151,7 +162,7 @@ def _leaving_well(work: Callable[[], None], *, once: bool) -> None:
     """Watch until somebody has had enough of it."""
     try:
         work()
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, Interrupted):
         # Ctrl-C is how one leaves a monitor; with --once it leaves a set incomplete.
         sys.exit(_INTERRUPTED if once else 0)
     except BrokenPipeError:

@@ -120,20 +120,22 @@ def show(sessions: Path, session: str, *, as_json: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print what was deleted as JSON.")
 def rm(sessions: Path, session: str, *, yes: bool, as_json: bool) -> None:
     """Delete a recording."""
-    from natstui.session.library import delete, find
+    from natstui.model.records.recording import what_goes
+    from natstui.session.library import delete, find, summary_of
 
     folder = find(sessions, session)
+    what = what_goes(summary_of(folder))
     if not yes and as_json:
         # A question beside JSON would have nobody to answer it.
-        raise Refused(f"this deletes {folder}: say --yes")
+        raise Refused(f"this deletes {what} for good: say --yes")
     if not yes:
-        click.confirm(f"Delete {folder}?", abort=True, err=True)
+        click.confirm(f"Delete {what}? This cannot be undone.", abort=True, err=True)
     deleted = session_object(folder) if as_json else {}
     delete(folder)
     if as_json:
         print_json(deleted)
     else:
-        click.echo(f"deleted {folder}", err=True)
+        click.echo(f"deleted {what}", err=True)
 
 
 @sessions.command()

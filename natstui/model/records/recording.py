@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from natstui.clean import clean_line
+from natstui.units import bytes_text
 from natstui.values import dataclass
 
 MarkKind = Literal[
@@ -222,3 +224,8 @@ class SessionSummary:
     notes: tuple[str, ...]
     problem: str | None = None
     """Why it cannot be read."""
+
+
+def what_goes(it: SessionSummary) -> str:
+    """Return what is lost with a session: which it is, and how much of it there is."""
+    return f"{clean_line(it.id)} ({bytes_text(it.size_bytes)})"

@@ -17,6 +17,7 @@ from natstui.model.records.recording import (
     ListSessions,
     SessionAction,
     SessionSummary,
+    what_goes,
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen, Question, ask
@@ -28,7 +29,6 @@ from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.sessions.cells import SESSION_COLUMNS, SessionView
-from natstui.units import bytes_text
 
 _decoder = msgspec.json.Decoder(tuple[SessionSummary, ...])
 
@@ -55,8 +55,7 @@ def word_to_type(it: SessionSummary) -> str:
 
 def delete_text(it: SessionSummary) -> str:
     """Return the question before it is deleted."""
-    what = f"{clean_line(it.id)} ({bytes_text(it.size_bytes)})"
-    return f"Delete {what}? This cannot be undone. To do it, type {word_to_type(it)}"
+    return f"Delete {what_goes(it)}? This cannot be undone. To do it, type {word_to_type(it)}"
 
 
 def asked_text(action: SessionAction, it: SessionSummary) -> tuple[str, str]:

@@ -15,6 +15,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app import commands
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.follower import Follower
+from natstui.tui.frame.messages import CameIntoView
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.viewer import Viewer, viewing
@@ -95,3 +96,11 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
         polls_count = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls_count, "it goes on")
         assert viewer.app.return_code is None
+
+
+async def test_what_a_screen_asks_for_while_the_app_ends_is_let_go(nats_server: Broker) -> None:
+    async with viewing(nats_server.url) as viewer:
+        app = viewer.app
+    assert not app.screen_stack
+    await app._hand_over(CameIntoView())
+    assert app.check_action("part", ("systems", "switch")) is False

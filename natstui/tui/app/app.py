@@ -210,6 +210,9 @@ class NatstuiApp(GuardedApp):
     @on(ToApp)
     async def _hand_over(self, message: ToApp) -> None:
         """Do what a screen asks for, or say why it cannot be done."""
+        if not self.screen_stack:
+            # The app is ending, and the screen that asks is closed.
+            return
         try:
             await execute(self, self._updates, message)
         except NatstuiError as error:
@@ -217,8 +220,9 @@ class NatstuiApp(GuardedApp):
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer no letter as a key on a screen where one types."""
-        screen = self.screen if self.screen_stack else None
-        typing = isinstance(screen, LiveScreen) and screen.TYPING
+        if not self.screen_stack:
+            return False
+        typing = isinstance(self.screen, LiveScreen) and self.screen.TYPING
         if action == "part":
             part, name, *_ = map(str, parameters)
             return self.parts.may(part, name, typing=typing)

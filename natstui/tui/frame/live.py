@@ -355,7 +355,7 @@ def _ask_again(asker: LiveScreen, question: Question, *, first: bool = False) ->
 
 
 def _may_ask_again(asker: LiveScreen, question: Question) -> bool:
-    screen = asker.app.screen
+    screen = asker.app.screen if asker.app.screen_stack else None
     if not isinstance(screen, LiveScreen) or screen.command_line.is_open:
         return False
     return screen is asker or (question.title is not None and not screen.TYPING)

@@ -25,6 +25,7 @@ from natstui.tui.app.live_system import Opened
 from natstui.tui.connections.screen import ConnectionsScreen
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.systems import SystemKey
+from natstui.tui.stores.bucket_form import BucketForm
 from natstui.tui.streams.form import StreamForm
 from tests.tui.viewer import NATSTUI, Viewer
 
@@ -93,6 +94,13 @@ def rows(viewer: Viewer) -> list[tuple[str, str]]:
     return [(key.system, key.key[0]) for key in keys if isinstance(key, SystemKey)]
 
 
+def happened_in(viewer: Viewer) -> set[str]:
+    """Return the systems whose events are in view, as the rows name them."""
+    source = viewer.table.rows
+    at = [spec.id for spec in source.specs].index("system") if source is not None else 0
+    return {source.cells(row)[at].text for row in source.order} if source is not None else set()
+
+
 def state_of(viewer: Viewer, system: str) -> State:
     return viewer.app.parts.engines.systems[system].follower.state
 
@@ -152,6 +160,28 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         assert screen.where.system == "north"
         await viewer.press("escape")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "closed")
+        # Buckets and events of all stand together too, and lead to what is their own system's.
+        for name in ("west", "north"):
+            nc = await nats.connect(brokers[name].url)
+            kv = await nc.jetstream().create_key_value(bucket="PRICES")
+            await kv.put(f"of.{name}", b"1")
+            await nc.close()
+        await viewer.press("7")
+        await viewer.until(
+            lambda: rows(viewer) == [("north", "KV_PRICES"), ("west", "KV_PRICES")], "buckets"
+        )
+        await put_cursor_on(viewer, "west", "KV_PRICES")
+        await viewer.press("enter")
+        await viewer.until(lambda: "of.west" in viewer.rows(), "the keys of west")
+        assert viewer.table.where.system == "west" and "of.north" not in viewer.text
+        await viewer.press("escape", "a")
+        await viewer.until(lambda: isinstance(viewer.app.screen, BucketForm), "its form")
+        screen = viewer.app.screen
+        assert isinstance(screen, BucketForm)
+        assert screen.where.system == "west"
+        await viewer.press("escape", "3")
+        await viewer.until(lambda: {"east", "west", "north"} == happened_in(viewer), "events")
+        await viewer.press("1")
         # One more is watched, one is gone to, one is left.
         await viewer.type_command("ctx spare")
         await viewer.until(lambda: ("spare", "SPARE") in rows(viewer), "the fourth")

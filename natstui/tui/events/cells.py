@@ -21,6 +21,11 @@ class EventView(View):
         """The newest events, oldest first."""
         return self.state.happenings
 
+    @property
+    def roster(self) -> object:
+        """Another one when something happened."""
+        return self.happenings
+
     def __len__(self) -> int:
         return len(self.happenings)
 

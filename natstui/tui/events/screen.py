@@ -7,11 +7,13 @@ from typing import Any, ClassVar
 
 from textual import on
 
-from natstui.model.live.state import EVENTS_KEPT
+from natstui.model.live.state import EVENTS_KEPT, Happening
 from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.messages import Open
+from natstui.tui.frame.selection import open_of_row
+from natstui.tui.frame.systems import joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
@@ -25,30 +27,42 @@ class EventsScreen(TableScreen):
     NOUN = "events"
     START = Order("time", reverse=True)
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
+
+    def chosen(self) -> Happening | None:
+        """Return the event under the cursor."""
+        rows, at = self.rows, self.table.cursor
+        if rows is None or at >= len(rows.order):
+            return None
+        view, row = of_system(rows.view, rows.order[at])
+        event: Happening = view.at(row)
+        return event
+
     @on(RowSelected)
-    def _open(self, message: RowSelected) -> None:
+    def _open(self) -> None:
         """Go to the consumer, else the stream, that the event is about."""
-        view = self.view()
-        event = next((view.at(row) for row in view.rows() if view.key(row) == message.key), None)
+        event = self.chosen()
         if not isinstance(event, Advisory) or not event.stream:
             self.notify("this event belongs to no stream", timeout=2)
         elif (event.stream, event.consumer) in {
             key[:2] for key in self.state.consumers.roster.keys
         }:
-            self.app.post_message(Open("consumer", event.stream, event.consumer))
+            open_of_row(self, Open("consumer", event.stream, event.consumer))
         elif event.stream in {key[0] for key in self.state.streams.roster.keys}:
-            self.app.post_message(Open("stream", event.stream))
+            open_of_row(self, Open("stream", event.stream))
         else:
             self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table; what is not kept any more is no quiet time."""
         text = super().caption_text(shown, total)
-        if total < EVENTS_KEPT:
-            return text
-        since = local_text(self.state.happenings[0].at_us)
-        return f"{text}  ·  kept since {since}"
+        every = (one.state.happenings for one in self.where.shown)
+        kept = [found[0].at_us for found in every if len(found) >= EVENTS_KEPT]
+        # From here on nothing is left out of any system.
+        return f"{text}  ·  kept since {local_text(max(kept))}" if kept else text
 
-    def view(self) -> EventView:
-        """Return the events of the present state."""
-        return EventView(self.state, self.late_us)
+    def view(self) -> Any:
+        """Return the events of the present state, of all systems."""
+        return joined(self.where.shown, lambda one: EventView(one.state, one.late_us))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import replace
 from itertools import accumulate, chain
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, overload
 
@@ -144,10 +145,7 @@ def _of_systems(spec: ColumnSpec[Any]) -> ColumnSpec[Any]:
         return list(chain.from_iterable(spec.sort(own) for own in view.views))
 
     cell.__doc__ = spec.cell.__doc__
-    return ColumnSpec(
-        spec.id, spec.title, spec.width, spec.priority, cell, values,
-        spec.align, spec.flex, spec.max_width, spec.descends,
-    )  # fmt: skip
+    return replace(spec, cell=cell, sort=values)
 
 
 class Where:

@@ -12,8 +12,9 @@ from natstui.tui.frame.action_keys import ADD_BUCKET, STREAM_ACTIONS, Target
 from natstui.tui.frame.action_runner import Managing
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.live import watch_rows
 from natstui.tui.frame.messages import Open
+from natstui.tui.frame.selection import acted_on, meant_rows, open_of_row, watch_shown
+from natstui.tui.frame.systems import joined, own_key
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.table.view import RowSelected, VisibleChanged
@@ -43,10 +44,11 @@ class BucketsScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self.managing = Managing(self, self.targets)
+        self.where.meant = lambda: meant_rows(self)
 
-    def view(self) -> BucketView:
-        """Return the buckets of the present state."""
-        return BucketView(self.state, self.late_us)
+    def view(self) -> Any:
+        """Return the buckets of the present state, of all systems."""
+        return joined(self.where.shown, lambda one: BucketView(one.state, one.late_us))
 
     def empty_text(self, total: int) -> str:
         """Return why there are no rows."""
@@ -62,13 +64,14 @@ class BucketsScreen(TableScreen):
         return super().check_action(action, parameters)
 
     def action_add(self) -> None:
-        """Make a bucket or an object store."""
-        self.app.push_screen(BucketForm())
+        """Make a bucket or an object store, on the system of the row under the cursor."""
+        form = BucketForm()
+        form.where.bound = self.where.system
+        self.app.push_screen(form)
 
     def targets(self) -> list[Target]:
         """Return the streams that are marked, else the one under the cursor."""
-        keys = self.table.marks or {self.table.cursor_key}
-        made = sorted((str(key[0]), int(key[1])) for key in keys if isinstance(key, tuple))
+        made = sorted((str(key[0]), int(key[1])) for key in acted_on(self))
         return [Target(stream, None, created_at_us) for stream, created_at_us in made]
 
     @on(RowSelected)
@@ -77,9 +80,9 @@ class BucketsScreen(TableScreen):
 
     def action_open(self, what: str) -> None:
         """Go to what belongs to the bucket under the cursor."""
-        if isinstance(key := self.table.cursor_key, tuple):
-            self.app.post_message(Open(what, str(key[0])))
+        if (key := own_key(self.table.cursor_key)) is not None:
+            open_of_row(self, Open(what, str(key[0])))
 
     @on(VisibleChanged)
     def _watch(self, message: VisibleChanged) -> None:
-        watch_rows(self, tuple(str(key[0]) for key in message.keys if isinstance(key, tuple)), ())
+        watch_shown(self, message.keys)

@@ -117,19 +117,24 @@ class Tally:
         `each_ns` is when each of them arrived, where that is not all at once.
         """
         count, size_bytes = payloads.shape
-        self._totals["received_msgs"] += count
-        self._totals["received_bytes"] += count * size_bytes
         stamps = read_stamps(payloads, place)
         if stamps is None:
-            steady = count if now_ns >= self.steady_ns else 0
-        else:
-            steady = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
-            self.timed(
-                "e2e", stamps.due_ns, stamps.sent_ns, now_ns if each_ns is None else each_ns
-            )
-            fresh, late = self.seen.add(stamps.publisher, stamps.seq)
-            self._totals["duplicate_msgs"] += count - fresh
-            self._totals["out_of_order_msgs"] += late
+            self.received_unstamped(count, size_bytes, now_ns)
+            return
+        steady = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
+        self.timed("e2e", stamps.due_ns, stamps.sent_ns, now_ns if each_ns is None else each_ns)
+        fresh, late = self.seen.add(stamps.publisher, stamps.seq)
+        self._totals["duplicate_msgs"] += count - fresh
+        self._totals["out_of_order_msgs"] += late
+        self._received(count, steady, size_bytes, now_ns)
+
+    def received_unstamped(self, count: int, size_bytes: int, now_ns: int) -> None:
+        """Count messages of this size that carry no stamp."""
+        self._received(count, count if now_ns >= self.steady_ns else 0, size_bytes, now_ns)
+
+    def _received(self, count: int, steady: int, size_bytes: int, now_ns: int) -> None:
+        self._totals["received_msgs"] += count
+        self._totals["received_bytes"] += count * size_bytes
         if steady:
             self._totals["steady_received_msgs"] += steady
             self._totals["steady_received_bytes"] += steady * size_bytes

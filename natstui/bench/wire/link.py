@@ -64,12 +64,14 @@ class WireLink:
         self._pump = self.run(self._pass_on())
         self._swap()
 
-    async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> None:
-        """Subscribe, also after every reconnect; returns once the server knows."""
+    async def subscribe(self, subject: str, on_run: OnRun, queue: str = "") -> int:
+        """Subscribe, also after every reconnect; returns its number once the server knows."""
         subscription = await self.nc.subscribe(subject, queue=queue)
-        self._handlers[subscription._id] = on_run
+        number: int = subscription._id
+        self._handlers[number] = on_run
         # Our blocks pass by nats-py's own queue, and would overtake the subscription.
         await self.flush(_SUBSCRIBE_S)
+        return number
 
     def write(self, data: bytes) -> None:
         """Send protocol; it is lost when there is no connection."""
@@ -134,6 +136,11 @@ class WireLink:
         except BaseException as error:
             self.fail(NatstuiError(f"the wire client failed: {error!r}"))
             raise
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something written waits for the socket to take it."""
+        return bool(self.nc._transport._io_writer.transport.get_write_buffer_size())
 
     @property
     def between_frames(self) -> bool:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import socket
+import time
+
 import numpy as np
 
 from natstui.bench.job.content import stamp_place
 from natstui.bench.job.job import Job
 from natstui.bench.job.stamps import NO_STAMP
 from natstui.bench.wire.frames import Run
-from natstui.bench.wire.link import WireLink, pause_reading, until_stopped
+from natstui.bench.wire.link import (
+    WireLink,
+    blocking_socket,
+    pause_reading,
+    until_stopped,
+)
 
 
 class Subscriber:
@@ -34,21 +43,78 @@ class Subscriber:
             pause_reading(self._link, self._job.orders.role.think_s * len(run))
 
 
+_TURN_NS = 40_000_000
+"""How long the event loop may wait for its turn."""
+_READ_BYTES = 1 << 16
+_LOOK_S = 0.02
+_PARTS = 5
+"""Of the control line of a request: MSG, subject, number of the subscription, reply, size."""
+
+
 class Server:
-    """Answers every request with its own payload."""
+    """Answers every request with its own payload.
+
+    Where requests come one by one each is answered from the blocking socket: arrays and a turn of
+    the event loop would cost several times what the answer does.
+    """
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
+        self._sid = b""
 
     async def begin(self) -> None:
         """Subscribe, in a queue group so that workers share the requests."""
         role = self._job.orders.role
         subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
-        await self._link.subscribe(subject, self._on_run, role.queue or "natstui-bench")
+        sid = await self._link.subscribe(subject, self._on_run, role.queue or "natstui-bench")
+        self._sid = b"%d" % sid
 
     async def run(self) -> None:
-        """Let messages come."""
-        await until_stopped(self._job, self._link)
+        """Let requests come."""
+        job, link = self._job, self._link
+        while not job.stopping.is_set():
+            if not link.is_held and not link.is_behind:
+                with blocking_socket(link) as twin:
+                    if twin is None:
+                        break
+                    self._turn(twin)
+            else:
+                await job.sleep(_LOOK_S)
+            await asyncio.sleep(0)
+            await link.drain()
+        await until_stopped(job, link)
+
+    def _turn(self, twin: socket.socket) -> None:
+        """Answer until the event loop is due."""
+        link, until_ns = self._link, time.monotonic_ns() + _TURN_NS
+        while (now_ns := time.monotonic_ns()) < until_ns:
+            try:
+                data = twin.recv(_READ_BYTES)
+                if not data:
+                    # nats-py reads the same end of the connection and reconnects.
+                    return
+                if link.between_frames and self._answered(twin, data, now_ns):
+                    continue
+            except OSError:
+                # Nothing came for long, or the connection broke.
+                return
+            link.received(data)
+            if link.is_behind or link.failure.done():
+                return
+
+    def _answered(self, twin: socket.socket, data: bytes, now_ns: int) -> bool:
+        """Answer a request that came alone and whole; False where it is anything else."""
+        end = data.find(b"\r\n")
+        parts = data[:end].split(b" ")
+        if len(parts) != _PARTS or parts[0] != b"MSG" or parts[2] != self._sid:
+            return False
+        if not parts[4].isdigit() or len(data) != end + int(parts[4]) + 4:
+            return False
+        twin.sendall(b"PUB %b %b%b" % (parts[3], parts[4], data[end:]))
+        size_bytes, tally = int(parts[4]), self._job.tally
+        tally.received_unstamped(1, size_bytes, now_ns)
+        tally.sent(1, size_bytes, now_ns)
+        return True
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         payloads, replies = run.payloads, run.replies

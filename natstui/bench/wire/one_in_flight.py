@@ -24,7 +24,7 @@ from natstui.bench.job.protocol import Orders
 from natstui.bench.job.tally import Tally
 from natstui.bench.job.template import SEQ_DIGITS, Frame, Template
 from natstui.bench.wire.frames import Run
-from natstui.bench.wire.link import WireLink, blocking_socket
+from natstui.bench.wire.link import WireLink, blocking_socket, receive
 from natstui.bench.wire.publish import error_code, no_stream, refusal
 from natstui.errors import RequestFailed
 
@@ -106,7 +106,7 @@ class SingleTimes:
 
 _TURN_NS = 40_000_000
 """How long the event loop may wait for its turn."""
-_READ_BYTES = 1 << 18
+_READ_BYTES = 1 << 16
 
 
 class _Answer:
@@ -242,7 +242,7 @@ class RoundTripper(ABC):
             twin.sendall(data)
             while answer.payload is None:
                 try:
-                    received = twin.recv(_READ_BYTES)
+                    received = receive(self._link, twin, _READ_BYTES)
                 except BlockingIOError:
                     # A server that is frozen or slow must not keep us from reporting.
                     await asyncio.sleep(0)

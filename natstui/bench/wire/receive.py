@@ -16,6 +16,7 @@ from natstui.bench.wire.link import (
     WireLink,
     blocking_socket,
     pause_reading,
+    receive,
     until_stopped,
 )
 
@@ -89,7 +90,7 @@ class Server:
         link, until_ns = self._link, time.monotonic_ns() + _TURN_NS
         while (now_ns := time.monotonic_ns()) < until_ns:
             try:
-                data = twin.recv(_READ_BYTES)
+                data = receive(link, twin, _READ_BYTES)
                 if not data:
                     # nats-py reads the same end of the connection and reconnects.
                     return

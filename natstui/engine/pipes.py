@@ -1,7 +1,7 @@
 """Commands as lines on stdin, records as lines on stdout.
 
-A slow reader misses whole snapshots, and at last the oldest announcements; nothing else. The
-engine ends with its stdin.
+A slow reader misses whole pictures, as snapshots are, and at last the oldest announcements;
+nothing else. The engine ends with its stdin.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from natstui.lines import encode_record
 from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.listening import Listened
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from natstui.output import write_all
 
@@ -59,8 +60,9 @@ class _Entry:
 class LineWriter:
     """A sink that writes in a thread of its own, so that a stalled reader blocks nobody.
 
-    Of waiting snapshots only the newest is kept. Beyond 64 MiB of backlog the oldest
-    announcements are dropped, which Unavailable("events") reports.
+    Of waiting snapshots, and of pictures of what is listened to, only the newest is kept.
+    Beyond 64 MiB of backlog the oldest announcements are dropped, which Unavailable("events")
+    reports.
     """
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
@@ -69,7 +71,8 @@ class LineWriter:
         self._on_broken = on_broken
         self._entries: deque[_Entry] = deque()
         self._droppable: deque[_Entry] = deque()
-        self._snapshot: _Entry | None = None
+        self._pictures: dict[type, _Entry] = {}
+        """Kind of record that is a whole → the newest one that waits."""
         self._backlog_bytes = 0
         self._dropping = False
         self._closing = False
@@ -81,9 +84,9 @@ class LineWriter:
         """Take one record; returns at once."""
         entry = _Entry(encode_record(record))
         with self._changed:
-            if isinstance(record, Snapshot):
-                self._drop(self._snapshot)
-                self._snapshot = entry
+            if isinstance(record, Snapshot | Listened):
+                self._drop(self._pictures.get(type(record)))
+                self._pictures[type(record)] = entry
             elif isinstance(record, Advisory | AckSample):
                 self._droppable.append(entry)
             self._append(entry)
@@ -137,8 +140,10 @@ class LineWriter:
         """Take the oldest line; empty when it was dropped."""
         entry = self._entries.popleft()
         self._backlog_bytes -= len(entry.line)
-        if entry is self._snapshot:
-            self._snapshot = None
+        for kind, newest in self._pictures.items():
+            if entry is newest:
+                del self._pictures[kind]
+                break
         if self._droppable and entry is self._droppable[0]:
             self._droppable.popleft()
         return entry.line

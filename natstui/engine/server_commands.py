@@ -14,9 +14,10 @@ import msgspec
 from natstui.config.template_files import save_template
 from natstui.engine.copy_commands import answer_copy
 from natstui.engine.file_commands import FileCommands
+from natstui.engine.listen_commands import ListenCommands
 from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
-from natstui.errors import NatstuiError, NotConfirmed, Refused, ServerGone
+from natstui.errors import NatstuiError, NotConfirmed, PermissionDenied, Refused, ServerGone
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
@@ -33,6 +34,7 @@ from natstui.jetstream.messages.pull import answer, pull_next
 from natstui.jetstream.messages.tail import Tail
 from natstui.model.records.copies import CopyCommand
 from natstui.model.records.journal import done_here
+from natstui.model.records.listening import ListeningCommand
 from natstui.model.records.managing import (
     Change,
     ManagingCommand,
@@ -159,10 +161,11 @@ class ServerCommands:
         self._client = client
         self._tail, self._tap = _Reading(), _Reading()
         self._system, self._files = SystemCommands(), FileCommands(answers)
+        self._listening = ListenCommands(answers)
 
     async def close(self) -> None:
         """End what was opened beside the connection."""
-        await self._system.close()
+        await asyncio.gather(self._system.close(), self._listening.close())
 
     async def execute(self, command: ManagingCommand) -> None:
         """Execute a command, and answer it."""
@@ -204,7 +207,7 @@ class ServerCommands:
         if client is None:
             raise ServerGone("not connected yet")
         writer = Writer(client, Journal())
-        if isinstance(command, SystemCommand | StoreCommand | CopyCommand):
+        if isinstance(command, SystemCommand | StoreCommand | CopyCommand | ListeningCommand):
             return await self._answer_other(writer, command)
         match command:
             case SilenceFinding():
@@ -228,8 +231,13 @@ class ServerCommands:
                 return await answer_read(writer, command)
 
     async def _answer_other(
-        self, writer: Writer, command: SystemCommand | StoreCommand | CopyCommand
+        self,
+        writer: Writer,
+        command: SystemCommand | StoreCommand | CopyCommand | ListeningCommand,
     ) -> tuple[str, object]:
+        if isinstance(command, ListeningCommand):
+            denied = self._denial_of(command)
+            return await self._listening.answer(writer.client, command, denied)
         if isinstance(command, FileCommand):
             return await self._files.answer(writer, command)
         if isinstance(command, StoreCommand):
@@ -253,11 +261,13 @@ class ServerCommands:
     async def _start_tail(self, client: Client, command: StartTail) -> tuple[str, object]:
         await self._tail.stop()
         following = Tail(command, self._answers.add)
-        await following.begin(
-            client, lambda denied: self._answer(command, "failed", str(denied), None)
-        )
+        await following.begin(client, self._denial_of(command))
         self._tail.start(following.run())
         return f"following {', '.join(command.subjects)}", None
+
+    def _denial_of(self, command: ManagingCommand) -> Callable[[PermissionDenied], None]:
+        """Return what answers a command whose subscription is refused afterwards."""
+        return lambda denied: self._answer(command, "failed", str(denied), None)
 
     async def _start_tap(self, client: Client, command: StartTap) -> tuple[str, object]:
         await self._tap.stop()

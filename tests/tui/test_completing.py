@@ -16,6 +16,8 @@ OFFERED = (
     ("stream O", "stream ORDERS"),
     ("consumer ORDERS w", "consumer ORDERS worker"),
     ("buckets c", "buckets carts"),
+    ("subsc", "subscribe"),
+    ("sub o", "sub orders"),
     ("theme no", "theme nord"),
 )
 

@@ -61,6 +61,7 @@ WAYS: dict[str, tuple[str, ...]] = {
     "MessageScreen": ("m", "enter"),
     "PublishScreen": ("m", "w"),
     "TailScreen": ("m", "T"),
+    "ListenScreen": (":sub",),
     "TapScreen": ("2", "home", "T"),
     "DeadLettersScreen": ("2", "home", "D"),
     "PullScreen": ("2", "home", "m", "N"),

@@ -19,7 +19,7 @@ from nats.aio.subscription import Subscription
 
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.transport import Arrival, Step, Transport
-from natstui.jetstream.connection.wire_parser import Delivered, WireParser
+from natstui.jetstream.connection.wire_parser import Delivered, OnRun, WireParser
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 
@@ -251,6 +251,10 @@ class GuardedClient(StrictClient):
             self._parser.direct.pop(subscription._id, None)
         else:
             self._parser.direct[subscription._id] = take
+
+    def deliver_runs(self, subscription: Subscription, take: OnRun) -> None:
+        """Hand over the messages of a subscription by the block, for as long as it lives."""
+        self._parser.runs[b"%d" % subscription._id] = take
 
     @property
     def server_info(self) -> dict[str, Any]:

@@ -14,6 +14,17 @@ def is_subject(text: str) -> bool:
     return all(tokens) and ">" not in tokens[:-1]
 
 
+_INTERNAL = (
+    "$JS", "$SYS", "$SRV", "$NRG", "$GNR", "$LDS", "_INBOX", "_R_", "_GR_", "_EF_",
+)  # fmt: skip
+"""First tokens that servers and clients use among themselves."""
+
+
+def is_internal(subject: str) -> bool:
+    """Tell whether servers and clients use a subject among themselves, as their requests do."""
+    return subject.partition(".")[0] in _INTERNAL
+
+
 def has_wildcard(subject: str) -> bool:
     """Tell whether a token is `*` or `>`."""
     return any(token in ("*", ">") for token in subject.split("."))

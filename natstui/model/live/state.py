@@ -27,6 +27,7 @@ from natstui.model.records.analysis import (
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
+from natstui.model.records.listening import Listened
 from natstui.model.records.managing import ManagingRecord
 from natstui.model.records.messages import Answered, Tailed, newest_answers
 from natstui.model.records.record import (
@@ -129,6 +130,8 @@ class State:
     """What the running or last ack tap has read."""
     moved: FileMoved | None = None
     """How far the file is that was put or got last."""
+    listened: Listened | None = None
+    """The newest picture of what is listened to."""
     recording: RecordingChanged | None = None
     """The newest report of the recorder; None before it ever ran."""
     replay: ReplayPosition | None = None
@@ -159,6 +162,7 @@ class State:
                 | Tailed()
                 | Tapped()
                 | FileMoved()
+                | Listened()
                 | AnalysisProgress()
                 | AnalysisFinished()
                 | Silenced()
@@ -202,6 +206,8 @@ def _after_answer(state: State, record: ManagingRecord | AnalysisRecord | Silenc
             return replace(state, tapped=record)
         case FileMoved():
             return replace(state, moved=record)
+        case Listened():
+            return replace(state, listened=record)
         case AnalysisProgress() | AnalysisFinished():
             # Its time is that of today, also while an old recording is replayed.
             return replace(state, analysis=(state.analysis or AnalysisRun()).after(record))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from natstui.model.records.copies import CopyCommand
+from natstui.model.records.listening import Listened, ListeningCommand
 from natstui.model.records.messages import (
     Answered,
     AnswerMessage,
@@ -230,7 +231,8 @@ ManagingCommand = (
     | StopTail
     | StartTap
     | StopTap
+    | ListeningCommand
 )
 
-ManagingRecord = Answered | Tailed | Tapped | FileMoved
+ManagingRecord = Answered | Tailed | Tapped | FileMoved | Listened
 """For the viewer only: payloads and configurations that belong in no recording."""

@@ -11,6 +11,7 @@ from textual.app import App
 
 from natstui.errors import UsageError
 from natstui.model.assets.buckets import KV, OBJECTS
+from natstui.model.assets.subjects import is_subject
 from natstui.model.live.state import State
 from natstui.model.records.record import WriteNote
 from natstui.tui.app.parts import Parts
@@ -93,6 +94,13 @@ def _known_stream(state: State, name: str) -> str:
     nearest = difflib.get_close_matches(name, list(known)[:10_000], 1)
     hint = f"; did you mean {nearest[0]}?" if nearest else ""
     raise UsageError(f"there is no stream {name}{hint}")
+
+
+def _sub(app: App[int], parts: Parts, words: list[str]) -> None:
+    for word in words:
+        if not is_subject(word):
+            raise UsageError(f"{word!r} is not a subject: write :sub [SUBJECT], as :sub orders.>")
+    app.post_message(Manage(" ".join(("sub", *(words or [">"])))))
 
 
 def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
@@ -210,6 +218,13 @@ COMMANDS: tuple[Word, ...] = (
     ),
     Word(("undo",), "", "take the last change back", _manage("undo"), "server"),
     Word(("add",), "", "make a stream", _manage("add-stream"), "server"),
+    Word(
+        ("subscribe", "sub"),
+        "[SUBJECT]",
+        "what is published, counted by subject, with the newest messages; > is all",
+        _sub,
+        "server",
+    ),
     Word(("interval",), "2s", "poll at this interval", _interval, "server"),
     Word(("pause",), "", "stop or resume polling", _key("polling", "pause"), "server"),
     Word(("refresh",), "", "poll at once", _key("polling", "now"), "server"),

@@ -40,6 +40,9 @@ class Completing(Suggester):
         if place == "BUCKET":
             return (one.removeprefix(kind) for one in streams for kind in (KV, OBJECTS)
                     if one.startswith(kind))  # fmt: skip
+        if place == "SUBJECT":
+            known = self._state().stream_configurations.values()
+            return sorted({subject for one in known for subject in one.subjects})
         if place == "CONSUMER":
             keys = self._state().consumers.roster.keys
             return (str(key[1]) for key in keys if key[0] == before[-1])

@@ -42,7 +42,8 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
     def of(cls, screen: Screen[object]) -> HelpScreen:
         """Return the help of a screen; its own keys come before those of others."""
         rows = screen.rows if isinstance(screen, TableScreen) else None
-        columns = [(spec.title, spec.help) for spec in rows.specs] if rows is not None else []
+        specs = screen.SPECS if isinstance(screen, LiveScreen) else ()
+        columns = [(spec.title, spec.help) for spec in (rows.specs if rows else specs)]
         charts = list(screen.CHART_HELP) if isinstance(screen, ChartedScreen) else []
         return cls(_keys_of(screen), columns, charts)
 

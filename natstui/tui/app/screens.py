@@ -149,7 +149,12 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.journal import JournalScreen
 
         return JournalScreen(undo_last=True)
-    if message.what.partition(" ")[0] in ("messages", "tail", "tap", "dead-letters"):
+    what, _, words = message.what.partition(" ")
+    if what == "sub":
+        from natstui.tui.messages.listening.screen import ListenScreen
+
+        return ListenScreen(tuple(words.split()))
+    if what in ("messages", "tail", "tap", "dead-letters"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar
 
 from natstui.clean import clean_line
-from natstui.errors import UsageError
 from natstui.model.live.table import Roster
 from natstui.tui.kit.table.rows import Cell
 
@@ -53,16 +51,6 @@ class Order:
     pattern: str = ""
     """A regular expression; a leading `!` keeps what does not match."""
     problems_only: bool = False
-
-
-def compiled(pattern: str) -> Callable[[str], bool]:
-    """Return the test of a filter; raise UsageError with a sentence when it is no expression."""
-    inverse = pattern.startswith("!")
-    try:
-        search = re.compile(pattern[inverse:], re.IGNORECASE).search
-    except re.error as error:
-        raise UsageError(f"/{pattern} is not a regular expression: {error}") from error
-    return lambda text: (search(text) is None) is inverse
 
 
 def arranged(values: Sequence[object], rows: Sequence[int], reverse: bool) -> list[int]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from inspect import isawaitable
 from time import monotonic
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from textual import getters, on
 from textual.app import ComposeResult
@@ -21,6 +21,7 @@ from natstui.model.live.state import State
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command, Watch
 from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.columns import ColumnSpec
 from natstui.tui.frame.head.strip import AssetNote, StatusStrip
 from natstui.tui.frame.messages import (
     Announced,
@@ -114,6 +115,9 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     TYPING: ClassVar[bool] = False
     """Letters are typed here: the app's own letter keys are not offered."""
+
+    SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = ()
+    """The columns of its table, which the help explains."""
 
     state = Known(lambda one: one.state)
     """All that is known of the system that its keys act on."""

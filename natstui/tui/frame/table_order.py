@@ -11,7 +11,8 @@ from textual.binding import Binding, BindingType
 from textual.dom import DOMNode
 
 from natstui.errors import UsageError
-from natstui.tui.frame.columns import ColumnSpec, Order, compiled
+from natstui.model.live.row_filter import compiled
+from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.remembered import keep, recall
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_text import in_order

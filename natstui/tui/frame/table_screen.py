@@ -79,7 +79,7 @@ class TableScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """A caption line and the table."""
         yield Static(id="caption", markup=False)
-        yield BigTable(_columns(self.SPECS))
+        yield BigTable(table_columns(self.SPECS))
 
     def view(self) -> Any:
         """Return the view of the present state."""
@@ -96,7 +96,9 @@ class TableScreen(LiveScreen):
         specs = self._joined_specs if isinstance(view, Joined) else self.SPECS
         self.rows = Rows(view, specs, in_order)
         self.table.empty = self.empty_text(len(view.rows()))
-        self.table.show(self.rows, sort=Sort(order.column, order.reverse), columns=_columns(specs))
+        self.table.show(
+            self.rows, sort=Sort(order.column, order.reverse), columns=table_columns(specs)
+        )
         if self.ordering.wrong:
             self.caption.update(safe(self.ordering.wrong, "error"))
         else:
@@ -147,7 +149,8 @@ class TableScreen(LiveScreen):
             super().action_back()
 
 
-def _columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
+def table_columns(specs: Sequence[ColumnSpec[Any]]) -> list[Column]:
+    """Return what a table needs of its columns."""
     return [
         Column(
             s.id,

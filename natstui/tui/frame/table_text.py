@@ -6,8 +6,9 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Generic, Protocol, TypeVar
 
 from natstui.clean import clean_line
+from natstui.model.live.row_filter import compiled
 from natstui.model.live.state import State
-from natstui.tui.frame.columns import ColumnSpec, Order, arranged, compiled
+from natstui.tui.frame.columns import ColumnSpec, Order, arranged
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import duration_text
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import msgspec
 from textual import getters, on
@@ -14,6 +14,7 @@ from textual.widgets import Static
 
 from natstui.errors import UsageError
 from natstui.model.records.messages import ReadMessage, StoredMessage
+from natstui.model.records.record import Command
 from natstui.paths import user_path
 from natstui.tui.frame.action_keys import PUBLISH_THIS, Target
 from natstui.tui.frame.allowed import allowed
@@ -28,8 +29,43 @@ from natstui.tui.messages.text import message_text, payload_of
 _decoder = msgspec.json.Decoder(StoredMessage)
 
 
+class Source(Protocol):
+    """Where messages are read, by their numbers."""
+
+    stream: str
+    """The stream that they are of; empty when it is none."""
+
+    def question(self, command_id: int, number: int) -> Command:
+        """Return the command that reads one."""
+
+    def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
+        """Return the message of an answer, and the subject where its reply is awaited, if any."""
+
+    def called(self, number: int) -> str:
+        """Return what the caption begins with."""
+
+
+class Stored:
+    """The messages of a stream."""
+
+    def __init__(self, stream: str) -> None:
+        self.stream = stream
+
+    def question(self, command_id: int, number: int) -> Command:
+        """Return the command that reads one."""
+        return ReadMessage(command_id, self.stream, number)
+
+    def message_of(self, body_json: str) -> tuple[StoredMessage, str]:
+        """Return the message of an answer; nobody waits for a reply any more."""
+        return _decoder.decode(body_json), ""
+
+    def called(self, _number: int) -> str:
+        """Return the stream: the message itself says its sequence."""
+        return self.stream
+
+
 class MessageScreen(LiveScreen):
-    """Headers and payload: JSON, text or bytes; search, save and copy."""
+    """Headers and payload of a message: JSON, text or bytes; search, save and copy."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("v", "look", "As JSON/text/hex", id="message.look"),
@@ -43,17 +79,20 @@ class MessageScreen(LiveScreen):
     caption = getters.query_one("#caption", Static)
     raw = getters.query_one(RawView)
 
-    def __init__(self, stream: str, seq: int) -> None:
+    def __init__(self, stream: str, seq: int, source: Source | None = None) -> None:
+        """Without another source it is a message of the stream."""
         super().__init__()
         self.stream, self.seq = stream, seq
+        self._source = source or Stored(stream)
         self.message: StoredMessage | None = None
+        self._reply = ""
         self._looks = itertools.cycle(LOOKS)
         self._look = next(self._looks)
         self._asked_id = -1
 
     def asset(self) -> Target | None:
-        """Return the message's stream."""
-        return Target(self.stream)
+        """Return the message's stream, if it is of one."""
+        return Target(self.stream) if self.stream else None
 
     def body(self) -> Iterable[Widget]:
         """Caption and text."""
@@ -67,7 +106,7 @@ class MessageScreen(LiveScreen):
 
     def _read(self) -> None:
         self._asked_id = next_command_id()
-        self.app.post_message(Asked(ReadMessage(self._asked_id, self.stream, self.seq)))
+        self.app.post_message(Asked(self._source.question(self._asked_id, self.seq)))
 
     def refresh_state(self) -> None:
         """Take the message when it comes."""
@@ -76,17 +115,19 @@ class MessageScreen(LiveScreen):
             if answer.body_json is None:
                 self.caption.update(safe(answer.text, "error"))
             else:
-                self.message = _decoder.decode(answer.body_json)
+                self.message, self._reply = self._source.message_of(answer.body_json)
                 self._draw()
 
     def _draw(self) -> None:
         if self.message is not None:
-            text, look, caption = message_text(self.message, self._look)
+            text, look, caption = message_text(self.message, self._look, self._reply)
             self.raw.show(text, "json" if look == "json" else "text")
-            self.caption.update(safe(f"{self.stream}  ·  {caption}"))
+            self.caption.update(safe(f"{self._source.called(self.seq)}  ·  {caption}"))
 
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Grey publishing when it is read-only."""
+        """Grey publishing when it is read-only; what is of no stream cannot be read again."""
+        if action == "again" and not self.stream:
+            return False
         if action == "again" and not allowed(self.state, PUBLISH_THIS.name):
             return None
         return super().check_action(action, parameters)
@@ -113,7 +154,7 @@ class MessageScreen(LiveScreen):
 
     def action_save(self) -> None:
         """Write the payload, byte by byte, to a file."""
-        self._ask_name(f"{self.stream}-{self.seq}.bin")
+        self._ask_name(f"{self.stream or 'heard'}-{self.seq}.bin")
 
     def _ask_name(self, name: str, refused: str = "") -> None:
         self.app.push_screen(Prompt("Save the payload as", name, refused=refused), self._save)

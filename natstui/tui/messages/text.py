@@ -43,13 +43,18 @@ def page_text(page: MessagePage, what: str) -> str:
     return f"{page.stream}  ·  {what}  ·  {span} of {page.first_seq}…{page.last_seq}"
 
 
-def message_text(message: StoredMessage, look: Look) -> tuple[str, Look, str]:
-    """Return a whole message to read: its text, what the payload is shown as, and a caption."""
+def message_text(message: StoredMessage, look: Look, reply: str = "") -> tuple[str, Look, str]:
+    """Return a whole message to read: its text, what the payload is shown as, and a caption.
+
+    `reply` is where somebody waits for an answer to it.
+    """
     read = reading(payload_of(message), look)
     heads = [f"{name}: {text}" for name, text in message.headers]
+    when = "Came:   " if message.stream_seq is None else "Stored: "
     parts = [
         f"Subject: {message.subject}",
-        f"Stored:  {time_text(message.stored_at_us, with_date=True)}",
+        *([f"Reply:   {reply}"] if reply else []),
+        f"{when} {time_text(message.stored_at_us, with_date=True)}",
         f"Size:    {message.payload_bytes:,} bytes",
         *(["", *heads] if heads else []),
         "",

@@ -1,0 +1,178 @@
+"""Listens to subjects on a connection of its own, and tells a few times a second what came.
+
+With its own connection, a flood that nobody can read ends that one, and never the one with which
+a server is watched. What is published while it is lost never comes: that is told, and why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from contextlib import suppress
+
+from nats.aio.msg import Msg
+
+from natstui.config import Connection
+from natstui.errors import PermissionDenied, RequestFailed, RequestTimedOut
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.link import OnDenied
+from natstui.jetstream.connection.wire_parser import Piece
+from natstui.jetstream.messages.listening.internal import Internal
+from natstui.jetstream.messages.listening.newest import Newest
+from natstui.jetstream.messages.listening.picture import Moments, Picture
+from natstui.jetstream.messages.listening.tally import Tally, Wanted
+from natstui.model.assets.subjects import is_subject
+from natstui.model.live.row_filter import compiled
+from natstui.model.records.listening import Heard, Listened, StartListening, SubjectsLook
+from natstui.model.records.record import LinkChanged
+
+_REPORT_S = 0.5
+_REST_PER_REPORT = 9
+"""A report that takes long is made so rarely that nine tenths of the time none is made."""
+_PREVIEW_BYTES = 256
+_HANDED_OVER_S = 0.1
+
+
+class Listener:
+    """Counts what comes, keeps the newest, and makes pictures of both."""
+
+    def __init__(self, asked: StartListening, on_listened: Callable[[Listened], None]) -> None:
+        """Listen to the subjects of a command; raises UsageError for a filter that is none."""
+        self._asked, self._on_listened = asked, on_listened
+        self._look_soon = asyncio.Event()
+        self._client: Client | None = None
+        self._begun_s = time.monotonic()
+        self._is_connected = False
+        self._lost_count = 0
+        self._lost_by: str | None = None
+        self._began("_INBOX")
+
+    def _began(self, inbox_prefix: str) -> None:
+        self._internal = Internal(inbox_prefix, self._asked.subjects)
+        self._tally = Tally(self._internal)
+        self._moments = Moments(self._tally)
+        self._look = self._asked.look
+        self._wanted = self._wanted_of(self._look)
+        self._newest = Newest(self._wanted)
+
+    async def begin(self, connection: Connection, on_denied: OnDenied) -> None:
+        """Connect and subscribe; `on_denied` is called when a subject is refused later on.
+
+        Raises ConnectionFailed, PermissionDenied, and RequestFailed for what is no subject.
+        """
+        for subject in self._asked.subjects:
+            if not is_subject(subject):
+                raise RequestFailed(f"{subject!r} is not a subject")
+        self._began(connection.inbox_prefix)
+        self._client = client = await connect(connection, on_link=self._on_link)
+        try:
+            await self._subscribe(client, on_denied)
+        except BaseException:
+            await client.close()
+            raise
+        self._begun_s = time.monotonic()
+
+    async def _subscribe(self, client: Client, on_denied: OnDenied) -> None:
+        refused: asyncio.Future[PermissionDenied] = asyncio.get_running_loop().create_future()
+
+        def deny(denied: PermissionDenied) -> None:
+            if refused.done():
+                on_denied(denied)
+            else:
+                refused.set_result(denied)
+
+        for subject in self._asked.subjects:
+            one = await client.subscribe(subject, self._late, deny)
+            client.nc.deliver_runs(one, self._take)
+        limit_s = client.connection.request_timeout_s
+        try:
+            async with asyncio.timeout(limit_s):
+                await (await client.nc.ping())
+        except TimeoutError as error:
+            raise RequestTimedOut(self._asked.subjects[0], limit_s) from error
+        # From here on nothing is missed. What is refused was said before, and is handed over a
+        # moment after.
+        await asyncio.wait({refused}, timeout=_HANDED_OVER_S)
+        if refused.done():
+            raise refused.result()
+        refused.cancel()
+
+    async def run(self) -> None:
+        """Report until cancelled."""
+        assert self._client is not None
+        try:
+            while True:
+                began_s = time.monotonic()
+                self._look_soon.clear()
+                self._report()
+                took_s = time.monotonic() - began_s
+                await asyncio.sleep(took_s * _REST_PER_REPORT)
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(max(0.0, _REPORT_S - took_s)):
+                        await self._look_soon.wait()
+        finally:
+            await self._client.close()
+
+    def look_at(self, look: SubjectsLook) -> None:
+        """Show it in another way; raises UsageError for a filter that is none."""
+        before = (self._look.pattern, self._look.internal)
+        if (look.pattern, look.internal) != before:
+            self._wanted = self._wanted_of(look)
+            self._newest.want(self._wanted)
+        self._look = look
+        self._look_soon.set()
+
+    def find(self, number: int) -> Heard:
+        """Return a message that came; raises RequestFailed when it is no longer kept."""
+        found = self._newest.find(number)
+        if found is None:
+            raise RequestFailed(f"message {number:,} is no longer kept: newer ones have come")
+        return found
+
+    def _wanted_of(self, look: SubjectsLook) -> Wanted:
+        matches = compiled(look.pattern) if look.pattern else None
+        return Wanted(self._internal, matches, with_internal=look.internal)
+
+    def _take(self, data: bytes, run: list[Piece]) -> None:
+        self._tally.add(run)
+        self._newest.add(data, run, time.time_ns() // 1000)
+
+    async def _late(self, msg: Msg) -> None:
+        """Take what came before it was known that it is taken by the block."""
+        headers: bytes = getattr(msg.headers, "block", b"")
+        data = headers + msg.data
+        subject, reply = msg.subject.encode(), msg.reply.encode()
+        self._take(data, [(subject, reply, 0, len(headers), len(data))])
+
+    def _on_link(self, change: LinkChanged) -> None:
+        was, self._is_connected = self._is_connected, change.state == "connected"
+        if was and change.state == "reconnecting":
+            self._lost_count += 1
+        if change.state == "reconnecting":
+            self._lost_by = change.reason or self._lost_by
+
+    def _report(self) -> None:
+        self._moments.look(time.monotonic())
+        picture = Picture(self._tally, self._moments, self._look, self._wanted)
+        msgs, sizes, msgs_per_s, bytes_per_s = self._moments.own()
+        knows = self._moments.know_rates
+        self._on_listened(
+            Listened(
+                at_us=time.time_ns() // 1000,
+                command_id=self._asked.command_id,
+                elapsed_s=time.monotonic() - self._begun_s,
+                came_msgs=int(msgs.sum()),
+                came_bytes=int(sizes.sum()),
+                msgs_per_s=float(msgs_per_s.sum()) if knows else None,
+                bytes_per_s=float(bytes_per_s.sum()) if knows else None,
+                subjects_count=int((msgs[1:] > 0).sum()),
+                other_subjects_count=self._tally.others.count(),
+                unwanted_msgs=picture.unwanted_msgs,
+                wanted_subjects_count=picture.wanted_subjects_count,
+                rows=picture.rows(),
+                heard=self._newest.told(_PREVIEW_BYTES),
+                interruptions_count=self._lost_count,
+                interrupted_by=self._lost_by,
+            )
+        )

@@ -1,0 +1,18 @@
+"""The filter that people type: a regular expression, the same for every table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from natstui.errors import UsageError
+
+
+def compiled(pattern: str) -> Callable[[str], bool]:
+    """Return the test of a filter; raise UsageError with a sentence when it is no expression."""
+    inverse = pattern.startswith("!")
+    try:
+        search = re.compile(pattern[inverse:], re.IGNORECASE).search
+    except re.error as error:
+        raise UsageError(f"/{pattern} is not a regular expression: {error}") from error
+    return lambda text: (search(text) is None) is inverse

@@ -1,0 +1,1 @@
+"""Listening to core subjects: the screen, its tables, and one message of them."""

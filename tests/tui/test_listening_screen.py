@@ -1,0 +1,179 @@
+"""`:sub`: what is published is counted and listed on the screen, as it is on the server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.pick import Pick
+from natstui.tui.messages.listening.screen import ListenScreen
+from natstui.tui.messages.message import MessageScreen
+from tests.jetstream.flushing import flushed
+from tests.jetstream.raw_publisher import RawPublisher
+from tests.tui.test_forms import asked, connected
+from tests.tui.test_messages import typed
+from tests.tui.test_permissions import INBOX, READING, server_for
+from tests.tui.viewer import Viewer, viewing
+
+SIZE = (140, 40)
+
+
+def screen_of(viewer: Viewer) -> ListenScreen:
+    assert isinstance(viewer.app.screen, ListenScreen)
+    return viewer.app.screen
+
+
+def came(viewer: Viewer) -> int:
+    """Return how many messages the screen says that came."""
+    screen = viewer.app.screen
+    shown = screen._newest if isinstance(screen, ListenScreen) else None
+    return shown.came_msgs if shown is not None else -1
+
+
+def subjects(viewer: Viewer) -> dict[str, str]:
+    """Return the rows of subjects: what each is called, and its messages."""
+    source = screen_of(viewer).subject_table.source
+    cells = [source.cells(row) for row in source.order]
+    return {row[0].text: row[3].text for row in cells}
+
+
+async def listen(viewer: Viewer, line: str) -> None:
+    await viewer.type_command(line)
+    await viewer.until(lambda: isinstance(viewer.app.screen, ListenScreen))
+    await viewer.until(lambda: came(viewer) >= 0, "it listens")
+
+
+async def test_subjects_are_counted_in_a_tree_and_in_a_list(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
+        await listen(viewer, "sub shop.>")
+        assert "a request that nobody answers times out" in viewer.words
+        for subject, count in (("shop.eu.paid", 3), ("shop.eu.sent", 2), ("shop.us", 1)):
+            for number in range(count):
+                await nc.publish(subject, b'{"number": %d}' % number, headers={"Trace": "t"})
+        await flushed(nc)
+        await viewer.until(lambda: came(viewer) == 6)
+        tree = {"▾ shop": "6", "  ▸ eu": "5", "    us": "1"}
+        await viewer.until(lambda: subjects(viewer) == tree, str(tree))
+        await viewer.press("right_square_bracket")
+        whole = {"▾ shop": "6", "  ▾ eu": "5", "      paid": "3", "      sent": "2", "    us": "1"}
+        await viewer.until(lambda: subjects(viewer) == whole, str(whole))
+        await viewer.press("down", "enter")
+        await viewer.until(lambda: subjects(viewer) == tree, "enter closes what is open")
+        await viewer.press("t")
+        flat = {"shop.eu.paid": "3", "shop.eu.sent": "2", "shop.us": "1"}
+        await viewer.until(lambda: subjects(viewer) == flat, str(flat))
+
+        await viewer.press("slash", "p", "a", "i", "d", "enter")
+        await viewer.until(lambda: list(subjects(viewer)) == ["shop.eu.paid"])
+        await viewer.until(lambda: "3 msgs of others not shown" in viewer.text)
+        await viewer.until(lambda: "the newest 3, newest first" in viewer.text)
+        await viewer.press("escape")
+        await viewer.until(lambda: subjects(viewer) == flat, "escape takes the filter away")
+
+        await viewer.press("space")
+        await nc.publish("shop.us", b"more")
+        await viewer.until(lambda: came(viewer) == 7, "what comes is counted")
+        assert "HELD" in viewer.text
+        assert subjects(viewer) == flat
+        await viewer.press("space")
+        await viewer.until(lambda: subjects(viewer)["shop.us"] == "2")
+
+        await viewer.press("z")
+        await viewer.until(lambda: came(viewer) == 0, "from zero")
+        await viewer.press("s", "ctrl+u", *"other", "enter")
+        await viewer.until(lambda: "sub other" in viewer.text and came(viewer) == 0)
+        await nc.publish("other", b"x")
+        await viewer.until(lambda: subjects(viewer) == {"  other": "1"})
+
+
+async def test_a_hostile_message_is_shown_harmless_and_whole(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=SIZE) as viewer:
+        await listen(viewer, "subscribe")
+        payload = b"\x00\xff\x1b]52;c;aGk=\x07[red]x[/]" + b"y" * 2_000
+        with RawPublisher(nats_server.url) as publisher:
+            publisher.publish(b"evil.\x1b[31m\x07", payload, b"NATS/1.0\r\nBad\x1b: \x07\r\n\r\n")
+            publisher.settle()
+        await viewer.until(lambda: "evil" in viewer.text)
+        assert "\x1b" not in viewer.text
+        await viewer.press("tab", "home", "enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, MessageScreen))
+        await viewer.until(lambda: "2,023 bytes" in viewer.text)
+        assert "00 ff 1b 5d 35 32" in viewer.text
+        assert "\x1b" not in viewer.text
+        assert "\x07" not in viewer.text
+        await viewer.press("v", "v")
+        await viewer.until(lambda: "[red]x[/]" in viewer.text)
+        await viewer.press("left_square_bracket")
+        await viewer.press("escape")
+        assert isinstance(viewer.app.screen, ListenScreen)
+
+
+async def test_a_subject_the_user_may_not_read_is_named(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = await server_for(nats_server_factory, READING)
+    async with viewing(url, size=SIZE, environ=INBOX) as viewer:
+        await viewer.type_command("sub secret.>")
+        wanted = 'the user has no permission to subscribe to "secret.>"'
+        await viewer.until(lambda: wanted in viewer.text, wanted)
+        await viewer.press("escape")
+        await viewer.type_command("sub a..b")
+        await viewer.until(lambda: "'a..b' is not a subject" in viewer.words)
+
+
+async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
+        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
+        body = {"stream_name": "S", "config": config}
+        await asked(nc, "CONSUMER.CREATE.S.C", body)
+        await nc.request("s", b"precious")
+        known = viewer.app.screen
+        await viewer.until(lambda: known.state.consumer_configurations)  # type: ignore[attr-defined]
+        await viewer.type_command("sub push.here")
+        await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
+        await viewer.until(lambda: "S > C delivers to us" in viewer.text)
+        await viewer.press("enter")
+        await viewer.until(lambda: not isinstance(viewer.app.screen, Pick | ListenScreen))
+        info = await asked(nc, "CONSUMER.INFO.S.C")
+        assert info["delivered"]["stream_seq"] == 0, "nothing was taken"
+        await viewer.type_command("sub push.*")
+        await viewer.until(lambda: came(viewer) >= 0)
+        info = await asked(nc, "CONSUMER.INFO.S.C")
+        assert info["delivered"]["stream_seq"] == 0, "a wildcard wakes no consumer"
+
+
+async def test_panes_and_the_other_table_have_the_keys(nats_server: Broker) -> None:
+    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+        await listen(viewer, "sub x")
+        screen = screen_of(viewer)
+        assert screen.subject_table.has_focus
+        await viewer.press("tab")
+        assert screen.heard_table.has_focus
+        await viewer.press("m")
+        assert screen.subject_table.has_focus
+        assert not screen.heard_table.display
+        await viewer.press("m")
+        assert screen.heard_table.has_focus
+        assert not screen.subject_table.display
+        await viewer.press("m", "greater_than_sign")
+        await viewer.until(lambda: screen.looking.look.by == "bytes_per_s")
+        await viewer.press("slash")
+        await typed(viewer, "(", "enter")
+        await viewer.until(lambda: "is not a regular expression" in viewer.text)
+
+
+async def test_two_screens_do_not_mix(nats_server: Broker) -> None:
+    url = nats_server.url
+    async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
+        await listen(viewer, "sub one")
+        await listen(viewer, "sub two")
+        await nc.publish("two", b"x")
+        await viewer.until(lambda: "  two" in subjects(viewer))
+        await viewer.press("escape")
+        await viewer.until(lambda: screen_of(viewer).subjects == ("one",))
+        await viewer.until(lambda: came(viewer) == 0, "it listens again")
+        await nc.publish("one", b"x")
+        await viewer.until(lambda: subjects(viewer) == {"  one": "1"})

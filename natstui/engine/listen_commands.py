@@ -52,8 +52,9 @@ class ListenCommands:
                 found = self._listening().find(command.heard_id)
                 return f"message {command.heard_id:,}", found
             case StopListening():
-                await self.close()
-                return "nothing is listened to", None
+                if self._listener is not None and self._listener.number == command.listening_id:
+                    await self.close()
+                return "it is listened to no longer", None
             case _:
                 assert_never(command)
 

@@ -32,7 +32,7 @@ def came(viewer: Viewer) -> int:
 
 def subjects(viewer: Viewer) -> dict[str, str]:
     """Return the rows of subjects: what each is called, and its messages."""
-    source = screen_of(viewer).subject_table.source
+    source = screen_of(viewer).panes.subjects.source
     cells = [source.cells(row) for row in source.order]
     return {row[0].text: row[3].text for row in cells}
 
@@ -149,15 +149,15 @@ async def test_panes_and_the_other_table_have_the_keys(nats_server: Broker) -> N
     async with viewing(nats_server.url, size=(80, 24)) as viewer:
         await listen(viewer, "sub x")
         screen = screen_of(viewer)
-        assert screen.subject_table.has_focus
+        assert screen.panes.subjects.has_focus
         await viewer.press("tab")
-        assert screen.heard_table.has_focus
+        assert screen.panes.heard.has_focus
         await viewer.press("m")
-        assert screen.subject_table.has_focus
-        assert not screen.heard_table.display
+        assert screen.panes.subjects.has_focus
+        assert not screen.panes.heard.display
         await viewer.press("m")
-        assert screen.heard_table.has_focus
-        assert not screen.subject_table.display
+        assert screen.panes.heard.has_focus
+        assert not screen.panes.subjects.display
         await viewer.press("m", "greater_than_sign")
         await viewer.until(lambda: screen.looking.look.by == "bytes_per_s")
         await viewer.press("slash")

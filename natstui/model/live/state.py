@@ -144,6 +144,8 @@ class State:
 
     def after(self, record: Record) -> State:
         """Return the state after one more record."""
+        if isinstance(record, ManagingRecord | AnalysisRecord | Silenced):
+            return _after_answer(self, record)
         match record:
             case Snapshot():
                 return _after_snapshot(self, record)
@@ -157,17 +159,6 @@ class State:
                 return _after_announced(self, record)
             case FindingsChanged() | FindingsSoFar():
                 return _after_findings(self, record)
-            case (
-                Answered()
-                | Tailed()
-                | Tapped()
-                | FileMoved()
-                | Listened()
-                | AnalysisProgress()
-                | AnalysisFinished()
-                | Silenced()
-            ):
-                return _after_answer(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
             case (

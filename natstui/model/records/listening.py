@@ -62,9 +62,11 @@ class ReadHeard:
 
 @dataclass(frozen=True, slots=True)
 class StopListening:
-    """Listen no longer."""
+    """Listen no longer, unless something else is listened to meanwhile."""
 
     command_id: int
+    listening_id: int
+    """The command that began it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,6 +40,7 @@ class Listener:
     def __init__(self, asked: StartListening, on_listened: Callable[[Listened], None]) -> None:
         """Listen to the subjects of a command; raises UsageError for a filter that is none."""
         self._asked, self._on_listened = asked, on_listened
+        self.number = asked.command_id
         self._look_soon = asyncio.Event()
         self._client: Client | None = None
         self._begun_s = time.monotonic()

@@ -6,7 +6,9 @@ import math
 from pathlib import Path
 
 import pytest
+from py4j.java_gateway import GatewayClient
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
@@ -132,4 +134,40 @@ def test_a_moment_is_written_in_microseconds_and_as_a_timestamp(
 
 def plan(rows: DataFrame) -> str:
     """Return what Spark is going to do."""
-    return str(rows._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+    return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
+def test_a_table_written_without_rows_is_there_and_is_not_read_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = silver_tables.EVENT
+    store = Store(spark, str(tmp_path), "run")
+    assert not store.is_empty(table)
+    store.write_no_gold(table)
+    assert store.is_empty(table) and "FileScan" not in plan(store.gold(table))
+    store.publish((table,), "mark")
+    written = spark.read.parquet(f"{tmp_path}/gold/{table.name}")
+    assert written.collect() == [] and written.columns[: len(table.columns)] == [
+        column.name for column in table.columns
+    ]
+    # Another run has to look.
+    assert not Store(spark, str(tmp_path), "next").is_empty(table)
+
+
+def test_the_jvm_is_asked_once_for_each_name(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    F.col("a").cast("bigint")
+    asked: list[str] = []
+    send = GatewayClient.send_command
+
+    def counted(client: GatewayClient, command: str, *words: object) -> object:
+        asked.append(command)
+        return send(client, command, *words)
+
+    monkeypatch.setattr(GatewayClient, "send_command", counted)
+    kept = [F.col("a").cast("bigint") for _ in range(50)]
+    # The call of `col` and of `cast`, and neither a question nor a deletion beside them.
+    assert len(asked) == 2 * len(kept)
+    kept.clear()
+    assert len(asked) == 100 and all(command.startswith("c\n") for command in asked)

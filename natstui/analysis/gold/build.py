@@ -10,7 +10,6 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, Given
 from natstui.analysis.gold.answers import ANSWERS
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
 
@@ -35,9 +34,10 @@ def build_gold(
 
     def write(answer: Answer) -> None:
         step(answer.table.name.replace("_", " "))
-        made = not answer.made_of or any(map(store.has_silver, answer.made_of))
-        rows = answer.rows(given) if made else local_rows(spark, answer.table, ())
-        store.write_gold(answer.table, rows)
+        if not answer.made_of or any(map(store.has_silver, answer.made_of)):
+            store.write_gold(answer.table, answer.rows(given))
+        else:
+            store.write_no_gold(answer.table)
 
     for ready in rounds(ANSWERS):
         in_parallel(write, ready)

@@ -27,7 +27,8 @@ def collect(store: Store, rows_count: int) -> dict[str, Any]:
 def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
     table = answer.table
     limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
-    rows = _sorted(store.gold(table), answer.sorted_by).take(limit + 1)
+    empty = store.is_empty(table)
+    rows = [] if empty else _sorted(store.gold(table), answer.sorted_by).take(limit + 1)
     return {
         "meaning": table.meaning,
         "section": answer.section and asdict(answer.section),

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
+from natstui.analysis.spark.lookups import remember_lookups
 
 APP_NAME = "natstui-analysis"
 _JVM = (
@@ -34,6 +35,8 @@ _SMALL = {
     # There is nothing to be learnt from the size of what one task has written.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # Looks for mistakes of the optimizer itself, after each of its steps.
+    "spark.sql.lightweightPlanChangeValidation": "false",
 }
 
 
@@ -129,4 +132,5 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
+    remember_lookups(keep_objects=settings.small)
     return spark

@@ -85,6 +85,7 @@ class Store:
         self._files = file_system(spark, self.root)
         self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
         self._gold = self._run_folder
+        self._empty: set[str] = set()
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """What gold is written as: Spark's own setting decides; silver is Parquet."""
 
@@ -145,8 +146,19 @@ class Store:
         writer = table.stored(rows).write.mode("overwrite").format(self.format)
         writer.save(f"{self._run_folder}/{table.name}")
 
+    def write_no_gold(self, table: Table) -> None:
+        """Write a table without rows, of which nothing has to be read again."""
+        self.write_gold(table, local_rows(self._spark, table, ()))
+        self._empty.add(table.name)
+
+    def is_empty(self, table: Table) -> bool:
+        """Return whether this run knows, without a look, that it wrote no row of a table."""
+        return table.name in self._empty
+
     def gold(self, table: Table) -> DataFrame:
         """Return a table written in this run, or kept by it."""
+        if self.is_empty(table):
+            return local_rows(self._spark, table, ())
         reader = self._spark.read.format(self.format)
         if self.format == "parquet":
             # To find it in the files takes a job; other formats may keep their own.

@@ -57,9 +57,13 @@ def _hours(gold: Gold, told: Tell) -> Iterator[Row]:
             yield told(
                 row | moments, "hour", row["session"], 30,
                 f"the worst hour began at {_moment(at_us)}",
-                f"{harm[0]} messages given up, consumers {harm[1]:.0f} s stuck and "
-                f"{harm[2]:.0f} s behind, {harm[3]} messages repeated",
+                f"{_messages(harm[0])} given up, consumers {harm[1]:.0f} s stuck and "
+                f"{harm[2]:.0f} s behind, {_messages(harm[3])} repeated",
             )  # fmt: skip
+
+
+def _messages(count: int) -> str:
+    return f"{count} message" + ("" if count == 1 else "s")
 
 
 def _idle(gold: Gold, told: Tell) -> Iterator[Row]:

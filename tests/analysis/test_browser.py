@@ -113,9 +113,15 @@ def test_on_paper_every_finding_and_column_is_there(tmp_path: Path) -> None:
     chromium(f"--print-to-pdf={paper}", file.as_uri())
     words = ["pdftotext", "-layout", str(paper), "-"]
     printed = subprocess.run(words, check=True, capture_output=True, text=True).stdout
+    for leaf in printed.split("\f"):
+        # The last line is the browser's own: where the page lies, and its number.
+        ends = [line.strip() for line in leaf.splitlines() if line.strip()][:-1][-1:]
+        assert ends not in [[one.section.title] for one in sections(found)]
     printed = re.sub(r"\s+", "", printed)
     for row in rows_of(found, "verdict"):
         assert re.sub(r"\s+", "", row["subject"]) in printed
     for one in sections(found):
         if one.rows and one.table != "verdict":
             assert re.sub(r"\s+", "", one.section.title) in printed
+            for word in " ".join(one.titles).split():
+                assert word in printed

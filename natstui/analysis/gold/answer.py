@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -49,6 +50,8 @@ class Answer:
     """A result holds at most so many rows of it."""
     least_rows_count: int = 0
     """A result holds at least so many rows of it, where there are so many."""
+    told: Callable[[dict[str, Any]], dict[str, Any]] | None = None
+    """Makes a row, by column, one for readers: in a result, not in the table."""
 
 
 def finding(

@@ -12,7 +12,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
-from natstui.analysis.gold.telling.harm import ADVISED, HARMS
+from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 
@@ -67,6 +67,7 @@ def answer(others: Sequence[Answer]) -> Answer:
             "Nothing stands out.",
         ),
         sorted_by=("rank_count",),
+        told=named_advice,
     )  # fmt: skip
 
 

@@ -28,7 +28,8 @@ def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
     table = answer.table
     limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
     empty = store.is_empty(table)
-    rows = [] if empty else _sorted(store.gold(table), answer.sorted_by).take(limit + 1)
+    found = [] if empty else _sorted(store.gold(table), answer.sorted_by).take(limit + 1)
+    rows = [tuple(answer.told(row.asDict()).values()) if answer.told else row for row in found]
     return {
         "meaning": table.meaning,
         "section": answer.section and asdict(answer.section),

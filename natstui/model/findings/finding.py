@@ -20,6 +20,19 @@ RESOLVED_KEPT = 200
 """So many findings that are over are kept."""
 
 
+def with_names(advice: str, stream: str, consumer: str, sequence: str) -> str:
+    """Return advice with the names that are known in its commands; an empty one is not."""
+    names = {"STREAM": stream, "CONSUMER": consumer, "SEQ": sequence}
+
+    def named(found: re.Match[str]) -> str:
+        # They stand in commands for a shell, and a name may hold what a shell obeys.
+        name = names[found[0]]
+        return shlex.quote(name) if name else found[0]
+
+    # In one go: a stream may itself be called CONSUMER.
+    return _PLACEHOLDER.sub(named, advice)
+
+
 class Entity(NamedTuple):
     """What a finding is about; made again under its name, it is another one."""
 
@@ -81,19 +94,8 @@ class Finding:
     @property
     def act(self) -> str:
         """What to do about it: the advice of its kind, with the names that are known."""
-        names = {
-            "STREAM": self.entity.stream,
-            "CONSUMER": self.entity.consumer,
-            "SEQ": str(self.sequences[0]) if self.sequences else "",
-        }
-
-        def named(found: re.Match[str]) -> str:
-            # They stand in commands for a shell, and a name may hold what a shell obeys.
-            name = names[found[0]]
-            return shlex.quote(name) if name else found[0]
-
-        # In one go: a stream may itself be called CONSUMER.
-        return _PLACEHOLDER.sub(named, self.kind.act)
+        sequence = str(self.sequences[0]) if self.sequences else ""
+        return with_names(self.kind.act, self.entity.stream, self.entity.consumer, sequence)
 
 
 @dataclass(frozen=True, slots=True)

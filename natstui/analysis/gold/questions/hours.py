@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, finding
+from natstui.analysis.gold.answer import Answer, Given, counted, finding
 from natstui.analysis.gold.questions.account_full import moment
 from natstui.analysis.gold.redelivery import GIVEN_UP
 from natstui.analysis.section import Section
@@ -93,9 +93,12 @@ def worst_hour(hours: DataFrame) -> DataFrame:
         {"start_at_us": F.col("hour_at_us"), "end_at_us": F.col("hour_at_us") + HOUR_US}
     )
     sentence = F.concat(F.lit("the worst hour began at "), moment("hour_at_us"))
-    evidence = F.format_string(
-        "%d messages given up, consumers %.0f s stuck and %.0f s behind, %d messages repeated",
-        "given_up_count", "stuck_s", "behind_s", "repeated_msgs",
+    evidence = F.concat(
+        counted(F.col("given_up_count"), "message"),
+        F.format_string(" given up, consumers %.0f s stuck and %.0f s behind, ", "stuck_s",
+                        "behind_s"),
+        counted(F.col("repeated_msgs"), "message"),
+        F.lit(" repeated"),
     )  # fmt: skip
     return finding(rows, "hour", F.col("session"), F.lit(30), (sentence, evidence))
 

@@ -5,11 +5,14 @@ One home for the screen, the text and the page. Imports no pyspark.
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from typing import Any
 
 from natstui.model.findings.catalogue import account, consumers, status, streams
 from natstui.model.findings.catalogue.consumers import STUCK_CAUSES
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.finding import with_names
 
 HARMS = {
     "lost": "messages were lost, or will be refused",
@@ -20,6 +23,10 @@ HARMS = {
     "none": "worth knowing",
 }
 """Every harm, the worst first, and what it means."""
+
+
+OF_STREAMS = "NT-S"
+"""How the codes of findings about streams begin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +43,17 @@ def advice_of(kind: Kind) -> str:
     """Return what to look at and what to do, as sentences."""
     stop = "" if kind.check.endswith("?") else "."
     return f"Check {kind.check}{stop} {kind.act[:1].upper()}{kind.act[1:]}."
+
+
+def named_advice(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row of the verdict with what it is about in the commands of its advice."""
+    subject, advice = row["subject"] or "", row["advice"] or ""
+    stream, _, consumer = subject.partition(" > ")
+    if not consumer and not (row["code"] or "").startswith(OF_STREAMS):
+        return row
+    sequence = re.match(r"message (\d+) ", row["sentence"] or "")
+    named = with_names(advice, stream, consumer, sequence[1] if sequence else "")
+    return {**row, "advice": named or None}
 
 
 def _of(harm: str, kind: Kind) -> Advised:

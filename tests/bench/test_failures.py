@@ -30,7 +30,7 @@ from natstui.model.bench.plan import (
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkPlanned, BenchmarkReport
 from natstui.model.records.record import Record
-from tests.bench.running import Records, plan
+from tests.bench.running import Records, plan, run_plan
 
 both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 STREAM = StreamPlan("FAILING", subjects=("bench",))
@@ -213,6 +213,15 @@ async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern:
     result = await asyncio.wait_for(benchmark.run(), 60)
     assert result.verdict == "ok", result.notes
     assert result.counts.unanswered_msgs >= 80
+
+
+async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(broker: Broker) -> None:
+    role = Role("pubs", "js-publish-fast", schedule=(RateSegment(None, 20, 20),))
+    what = plan(role, stream=replace(STREAM, allow_batches=True), duration_s=3)
+    result, _ = await run_plan(Connection(servers=(broker.url,)), what)
+    assert result.verdict == "ok", result.notes
+    # Acknowledged at the end only, the first half would have waited longer than this.
+    assert (result.latencies.ack.percentile_ns(50) or 0) < 0.75e9
 
 
 async def test_a_stopped_run_is_partial_and_leaves_nothing(broker: Broker) -> None:

@@ -20,6 +20,7 @@ from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink
 from natstui.bench.wire.publish import error_code, no_stream, refusal
 from natstui.bench.wire.window import Window
+from natstui.model.bench.plan import Role
 
 
 class Batching(ABC):
@@ -58,6 +59,8 @@ class Batching(ABC):
 
 _ATOMIC_MOST_MSGS = 1000
 _SEQ_IN_BATCH = 4
+_IN_FLIGHT = 2
+"""Batches: one is on its way while the server stores the other, one after the other."""
 
 
 class AtomicPublisher(Batching):
@@ -67,7 +70,9 @@ class AtomicPublisher(Batching):
         super().__init__(job, link)
         role = job.orders.role
         self._most = min(role.batch_msgs, _ATOMIC_MOST_MSGS)
-        self._window = Window(job.tally, max(role.window_msgs, self._most))
+        self._window = Window(
+            job.tally, min(max(role.window_msgs, self._most), _IN_FLIGHT * self._most)
+        )
         batch: tuple[Part, ...] = (
             f"Nats-Batch-Id: {job.orders.run_id}-{job.orders.publisher_id}-".encode(),
             ("batch", SEQ_DIGITS),
@@ -165,9 +170,11 @@ class AtomicPublisher(Batching):
                 self.link.write(data)
 
 
-_FLOW_MOST_MSGS = 500
-_FLOWS = 3
+_FLOW_MOST_MSGS = 1000
+_FLOWS = 4
 """How many acknowledgements of a fast batch may be outstanding."""
+_FLOW_S = 0.05
+"""At a low rate, how long the messages of one acknowledgement take to fall due."""
 _START, _APPEND, _END = 0, 1, 3
 _UNKNOWN_BATCH = 10208
 _NONE = 1 << 62
@@ -201,6 +208,15 @@ class _FastBatch:
         return f"PUB {self._subject} {reply} 0\r\n\r\n".encode()
 
 
+def _flow_msgs(role: Role) -> int:
+    """Return after how many messages the server acknowledges: at a low rate, no late ones."""
+    flow = min(max(role.window_msgs // _FLOWS, 1), _FLOW_MOST_MSGS)
+    rates = [rate for one in role.schedule for rate in (one.start_per_s, one.end_per_s) if rate]
+    if not rates:
+        return flow
+    return min(flow, max(int(min(rates) / role.workers_count * _FLOW_S), 1))
+
+
 class FastPublisher(Batching):
     """Publishes one endless batch; the server says how often it acknowledges.
 
@@ -212,7 +228,7 @@ class FastPublisher(Batching):
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         role = job.orders.role
-        self._flow = min(max(role.window_msgs // _FLOWS, 1), _FLOW_MOST_MSGS)
+        self._flow = _flow_msgs(role)
         self._window = Window(job.tally, self._flow * _FLOWS)
         self._batches = 0
         self._batch = self._new_batch(0)

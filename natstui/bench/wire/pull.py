@@ -17,9 +17,14 @@ _FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded ma
 
 
 class Puller(Consumer):
-    """Keeps pull requests open: a new one when half of the messages asked for have come."""
+    """Keeps pull requests open, so that the server always has one to fill.
 
-    refill_ratio = 0.5
+    Who thinks about every message asks for more when half of a batch is left, and never before.
+    """
+
+    refill_ratio = 3.0
+    """So many batches are asked for and have not come when the next one is asked for."""
+    thinking_ratio = 0.5
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
@@ -57,7 +62,8 @@ class Puller(Consumer):
             return
         # A slow consumer asks for no more than it can take.
         open_msgs = self._asked + self.backlog_msgs
-        if open_msgs <= self._batch * self.refill_ratio and self.link.nc.is_connected:
+        ratio = self.thinking_ratio if self.role.think_s else self.refill_ratio
+        if open_msgs <= self._batch * ratio and self.link.nc.is_connected:
             self.link.write(pull_request(self._head, self._batch))
             self._asked += self._batch
             self._heard_ns = time.monotonic_ns()
@@ -76,6 +82,9 @@ class Puller(Consumer):
             self._on_status(run, run.status)
         else:
             self._asked -= len(run)
+            if not self.role.think_s:
+                # The server delivers more while we count and acknowledge these.
+                self._refill()
             self.take(run, now_ns)
         self._refill()
 
@@ -103,7 +112,7 @@ class Puller(Consumer):
 class Fetcher(Puller):
     """Asks for a batch, takes all of it, then asks for the next."""
 
-    refill_ratio = 0.0
+    refill_ratio = thinking_ratio = 0.0
 
 
 def _pull_error(status: int, headers: bytes, job: Job) -> NatstuiError | None:

@@ -14,7 +14,7 @@ from natstui.model.records.record import Record
 
 Row = dict[str, Any]
 COUNTERS = ("sent", "acked", "received", "acks_sent")
-METRICS = ("ack", "e2e", "store", "rtt", "response")
+METRICS = ("ack", "e2e", "store", "rtt", "response", "late")
 SUMMED = (
     "sent_msgs", "acked_msgs", "duplicate_acked_msgs", "refused_msgs", "unanswered_msgs",
     "missed_msgs", "received_msgs", "redelivered_msgs", "duplicate_msgs",

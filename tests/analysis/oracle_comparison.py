@@ -132,7 +132,7 @@ def _bench_blocks(records: list[Record]) -> dict[str, list[float]]:
         phase = [name for at, name in phases if at <= report.at_us][-1]
         if phase in ("starting", "warmup", "ramp"):
             continue
-        for metric in ("ack", "e2e", "store", "rtt", "response"):
+        for metric in ("ack", "e2e", "store", "rtt", "response", "late"):
             one = getattr(report.latencies, metric)
             pairs = [(bucket_middle_ns(b) / 1e3, n)
                      for b, n in zip(one.buckets, one.counts, strict=True)]  # fmt: skip

@@ -4,7 +4,15 @@ from dataclasses import replace
 
 import pytest
 
-from natstui.model.bench.plan import Acks, ClientKind, Pattern, Payload, Role, StreamPlan
+from natstui.model.bench.plan import (
+    Acks,
+    ClientKind,
+    Pattern,
+    Payload,
+    RateSegment,
+    Role,
+    StreamPlan,
+)
 from tests.bench.running import Run
 
 STREAM = StreamPlan("PATTERNS", subjects=("bench", "bench.*"), allow_batches=True)
@@ -145,3 +153,13 @@ async def test_duplicates_sent_on_purpose_are_stored_once(run: Run, client: Clie
     books = result.accounting
     assert (books.acked_msgs, books.duplicate_acked_msgs, books.stored_msgs) == (1_000, 100, 1_000)
     assert (books.distinct_msgs, books.duplicate_msgs, books.lost_msgs) == (1_000, 0, 0)
+
+
+async def test_how_late_a_sender_begins_is_in_the_result_for_each_message(run: Run) -> None:
+    rate = (RateSegment(None, 20_000, 20_000),)
+    result = await run(Role("pubs", "publish", schedule=rate), duration_s=1)
+    late = result.latencies.late
+    assert result.verdict == "ok", result.notes
+    assert late.total_count == result.counts.steady_sent_msgs > 0
+    # Half of what falls due in one breath is late by half of it, and none is early.
+    assert 0 < (late.percentile_ns(50) or 0)

@@ -98,6 +98,11 @@ class Tally:
             self._recorders[f"{name}_uncorrected"].add((now_ns - sent)[steady])
         return int(np.count_nonzero(steady))
 
+    def late(self, due_ns: Int64s, now_ns: int) -> None:
+        """Record how long after they were due the sender begins with some messages."""
+        if self.steady_ns <= int(due_ns[-1]):
+            self._recorders["late"].add((now_ns - due_ns)[due_ns >= self.steady_ns])
+
     def acked(
         self, due_ns: Int64s, sent_ns: Int64s, now_ns: Int64s | int, duplicates: int = 0
     ) -> None:

@@ -33,7 +33,7 @@ COUNTS = (
     "receive_rate",
     "fairness",
 )
-LATENCIES = ("ack", "e2e", "store", "rtt", "response")
+LATENCIES = ("ack", "e2e", "store", "rtt", "response", "late")
 _UNSCHEDULED = frozenset(n for n in LATENCIES if f"{n}_uncorrected" not in LATENCY_FIELDS)
 """What begins with an event, not with a due time."""
 

@@ -66,7 +66,7 @@ def total_counts(counts: Iterable[Counts]) -> Counts:
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """The five latencies, corrected and uncorrected, as histograms."""
+    """The six latencies, corrected and uncorrected, as histograms."""
 
     ack: LatencyCounts = EMPTY
     """Publish → acknowledgement, from when the message was due."""
@@ -82,6 +82,8 @@ class Latencies:
     rtt_uncorrected: LatencyCounts = EMPTY
     response: LatencyCounts = EMPTY
     """Response stored → received by who asked: the second leg; the first is `e2e`."""
+    late: LatencyCounts = EMPTY
+    """Due → begun by its sender, at a fixed rate: what of the others is the generator's own."""
 
 
 LATENCY_WORDS = {
@@ -90,6 +92,7 @@ LATENCY_WORDS = {
     "store": "stored to received, also what came again",
     "rtt": "due to answered",
     "response": "response stored to received",
+    "late": "due to begun: the sender's own part",
 }
 """From when to when each is, in words: they are of different messages, and do not add up."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))

@@ -25,6 +25,7 @@ from natstui.model.records.benchmark import (
     BenchmarkSummed,
     ChangeRate,
     CompareRuns,
+    HoldWorkers,
     KillWorker,
     ListBenchmarks,
     ReadyScenario,
@@ -63,6 +64,8 @@ class Benchmarking:
                 return self._current().kill_worker(command.role, command.worker_id), None
             case AddWorker():
                 return await self._current().add_worker(command.role), None
+            case HoldWorkers():
+                return self._current().hold_workers(command.role), None
             case ListBenchmarks():
                 return self._list()
             case CompareRuns():

@@ -1,5 +1,6 @@
 """Faults on purpose do what they say: pauses, terms, messages never acknowledged, slow workers."""
 
+import asyncio
 from itertools import pairwise
 
 import numpy as np
@@ -18,7 +19,8 @@ from natstui.model.bench.plan import (
     Role,
     StreamPlan,
 )
-from natstui.model.records.benchmark import BenchmarkLog, BenchmarkReport
+from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport
+from natstui.model.records.record import Record
 from tests.bench.running import Records, Run, check_sums
 
 STREAM = StreamPlan("FAULTS", subjects=("bench",))
@@ -97,3 +99,35 @@ async def test_a_slow_receiver_takes_its_time(run: Run, client: ClientKind) -> N
     assert result.accounting.lost_msgs == 0
     assert result.counts.acks_sent_msgs == 100
     assert result.duration_s > 0.8
+
+
+async def test_workers_that_are_held_go_on_when_they_are_told_again(broker: Broker) -> None:
+    pubs = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
+    what = BenchmarkPlan(
+        "held", "", (pubs, Role("subs", "js-consume", 2)), STREAM, duration_s=3, drain_s=20
+    )
+    records, said = Records(), list[str]()
+    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+
+    def hold(role: str | None) -> None:
+        said.append(benchmark.hold_workers(role))
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            loop = asyncio.get_running_loop()
+            for at_s, role in ((0.2, "subs"), (0.3, None), (1.3, None), (1.4, "subs")):
+                loop.call_later(at_s, hold, role)
+
+    records.on_add = on_add
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    check_sums(result, records)
+    assert said == [
+        "worker subs/1 does nothing now",
+        "every worker does nothing now",
+        "every worker goes on",
+        "worker subs/1 does nothing now",
+    ]
+    assert result.verdict == "ok", result.notes
+    # What fell due meanwhile was sent late, and none of it is missing.
+    assert (result.latencies.late.max_ns or 0) > 0.5e9
+    assert result.accounting.lost_msgs == 0

@@ -51,6 +51,8 @@ class Benchmark:
         self._connection = connection
         self._state = RunState(plan, self.run_id, sink)
         self._started_count = {role.name: role.workers_count for role in plan.roles}
+        self._held: set[str] = set()
+        """Names of the workers that do nothing until told to go on."""
         self._rates = {role.name: role.schedule for role in plan.roles}
 
     @property
@@ -233,6 +235,28 @@ class Benchmark:
         self._state.log("is killed", member)
         return f"worker {member.name} is killed"
 
+    def hold_workers(self, role: str | None = None) -> str:
+        """Let the last worker of a role, or everybody, do nothing, or go on; return a sentence.
+
+        A schedule goes on meanwhile: what it owes is sent as soon as its senders may. Raises
+        NotFound.
+        """
+        if role is not None:
+            chosen = [self._find(role, None)]
+        else:
+            chosen = [one for name in self._started_count for one in self._of(name)]
+        goes_on = all(one.name in self._held for one in chosen)
+        for member in chosen:
+            self._hold(member, paused=not goes_on)
+        who = "every worker" if role is None else f"worker {chosen[0].name}"
+        return f"{who} goes on" if goes_on else f"{who} does nothing now"
+
+    def _hold(self, member: WorkerProcess, *, paused: bool) -> None:
+        member.send(Pause() if paused else Resume())
+        change = self._held.add if paused else self._held.discard
+        change(member.name)
+        self._state.log("is paused" if paused else "is resumed", member)
+
     async def add_worker(self, role: str) -> str:
         """Start one more worker; return a sentence. Raises NotFound, and Refused."""
         state, found = self._state, [one for one in self.plan.roles if one.name == role]
@@ -263,9 +287,7 @@ class Benchmark:
         elif fault.kind == "add":
             await self.add_worker(fault.role)
         else:
-            member = self._find(fault.role, fault.worker_id)
-            member.send(Pause() if fault.kind == "pause" else Resume())
-            self._state.log(f"is {fault.kind}d", member)
+            self._hold(self._find(fault.role, fault.worker_id), paused=fault.kind == "pause")
 
     def _of(self, role: str) -> list[WorkerProcess]:
         return [

@@ -158,6 +158,15 @@ class AddWorker:
 
 
 @dataclass(frozen=True, slots=True)
+class HoldWorkers:
+    """Let workers do nothing, or go on when all of them do nothing: the last one or everybody."""
+
+    command_id: int
+    role: str | None = None
+    """Of its workers the last one; None: every worker of the run."""
+
+
+@dataclass(frozen=True, slots=True)
 class ListBenchmarks:
     """Answer with the ready scenarios and the names of saved runs, newest first."""
 
@@ -188,6 +197,7 @@ BenchmarkCommand = (
     | ChangeRate
     | KillWorker
     | AddWorker
+    | HoldWorkers
     | ListBenchmarks
     | CompareRuns
 )

@@ -24,6 +24,8 @@ _WORDS: Mapping[str, str] = {
     "bench.form.file": "ready scenarios, and the file of the form",
     "bench.form.run": "run what is filled in",
     "bench.form.slower": "the round rate before",
+    "bench.freeze": "let the last worker do nothing, and again: let it go on",
+    "bench.hold": "let every worker do nothing, and again: let them go on",
     "bench.kill": "kill a worker, to see what becomes of its messages",
     "bench.pick": "fill in what to run, or choose a scenario",
     "bench.slower": "send a fifth less a second",

@@ -22,6 +22,7 @@ from natstui.model.records.benchmark import (
     BenchmarkLog,
     BenchmarkSummed,
     ChangeRate,
+    HoldWorkers,
     KillWorker,
     StartBenchmark,
     StopBenchmark,
@@ -60,6 +61,8 @@ class Steering(ScreenPart):
         _key("slower", "minus", "'rate', -1", "Slower", shown="-"),
         _key("add", "a", "'add'", "Add"),
         _key("kill", "k", "'kill'", "Kill"),
+        _key("freeze", "f", "'freeze'", "Freeze"),
+        _key("hold", "h", "'hold'", "Hold"),
     ]
 
     def __init__(self, screen: LiveScreen) -> None:
@@ -104,7 +107,17 @@ class Steering(ScreenPart):
         """Kill the last worker of the role that receives, else of the first, as in a crash."""
         self._steer(KillWorker(next_command_id(), _steered(self._screen.state)))
 
-    def _steer(self, command: StopBenchmark | ChangeRate | AddWorker | KillWorker) -> None:
+    def action_freeze(self) -> None:
+        """Let the last worker of the role that receives do nothing, or go on."""
+        self._steer(HoldWorkers(next_command_id(), _steered(self._screen.state)))
+
+    def action_hold(self) -> None:
+        """Let every worker do nothing, or go on; what a schedule owes is sent then."""
+        self._steer(HoldWorkers(next_command_id()))
+
+    def _steer(
+        self, command: StopBenchmark | ChangeRate | AddWorker | KillWorker | HoldWorkers
+    ) -> None:
         """Ask for it, or say that there is nothing to steer; of a replay the app says it."""
         state = self._screen.state
         view = state.benchmark or BenchmarkView()

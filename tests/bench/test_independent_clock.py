@@ -1,0 +1,105 @@
+"""Latencies are those that somebody in between sees, with a clock of his own."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import re
+import statistics
+import struct
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+from natstui.config.connection import Connection
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.plan import RateSegment, Role
+from tests.bench.running import plan, run_plan
+
+DELAY_S = 0.1
+WITHIN = 0.05
+STAMP_BYTES = 24
+SENT = re.compile(rb"PUB bench 128\r\n(.{24})", re.DOTALL)
+CAME = re.compile(rb"MSG bench \d+ 128\r\n(.{24})", re.DOTALL)
+
+
+class Between:
+    """Passes the protocol on, keeps deliveries back for a while, and notes when it saw what."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self._server = (host, port)
+        self.sent_ns: dict[int, int] = {}
+        self.came_ns: dict[int, int] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def meet(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        there, back = await asyncio.open_connection(*self._server)
+        ways = (
+            self._pass(reader, back, SENT, self.sent_ns, 0.0),
+            self._pass(there, writer, CAME, self.came_ns, DELAY_S),
+        )
+        self._tasks |= {asyncio.create_task(way) for way in ways}
+
+    async def _pass(
+        self,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        wanted: re.Pattern[bytes],
+        seen_ns: dict[int, int],
+        delay_s: float,
+    ) -> None:
+        rest = b""
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(1 << 16):
+                if delay_s and wanted.search(rest + data):
+                    await asyncio.sleep(delay_s)
+                now_ns = time.monotonic_ns()
+                for found in wanted.finditer(rest + data):
+                    seen_ns.setdefault(struct.unpack_from("<q", found[1], 8)[0], now_ns)
+                # Of a frame that is cut the beginning is looked at again.
+                rest = (rest + data)[-STAMP_BYTES - 64 :]
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+
+    async def end(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def between(broker: Broker) -> AsyncIterator[tuple[str, Between]]:
+    place = urlsplit(broker.url)
+    one = Between(place.hostname or "", place.port or 0)
+    server = await asyncio.start_server(one.meet, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    try:
+        yield f"nats://127.0.0.1:{port}", one
+    finally:
+        server.close()
+        await one.end()
+
+
+def _median_s(found: Callable[[int], int], keys: set[int]) -> float:
+    return statistics.median(found(key) for key in keys) / 1e9
+
+
+async def test_latencies_are_those_of_an_independent_clock_within_a_twentieth(
+    broker: Broker,
+) -> None:
+    # Slower than a message is kept back, so that none waits for the one before it.
+    rate = (RateSegment(None, 8, 8),)
+    async with between(broker) as (url, seen):
+        what = plan(
+            Role("subs", "subscribe"), Role("pubs", "publish", schedule=rate), duration_s=5.0
+        )
+        result, _ = await run_plan(Connection(servers=(url,)), what)
+    both = seen.sent_ns.keys() & seen.came_ns.keys()
+    assert len(both) == result.counts.received_msgs == result.latencies.e2e.total_count
+    theirs_s = _median_s(lambda key: seen.came_ns[key] - seen.sent_ns[key], both)
+    ours_s = (result.latencies.e2e_uncorrected.percentile_ns(50) or 0) / 1e9
+    print(f"between: {theirs_s * 1e3:.2f} ms, benchmark: {ours_s * 1e3:.2f} ms")
+    assert theirs_s > DELAY_S
+    assert abs(ours_s / theirs_s - 1) < WITHIN

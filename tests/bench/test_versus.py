@@ -170,6 +170,16 @@ async def test_a_service_of_the_other_program_answers_while_it_is_asked_and_is_e
     assert "bench service request natstui.versus.S --msgs 500 --size 128 --no-progress" in asked
 
 
+async def test_each_subscriber_of_the_other_program_waits_for_what_is_published(
+    tmp_path: Path, said: Callable[[], list[list[str]]]
+) -> None:
+    (row,) = chosen(("core 1 to 4",))
+    await Rival(str(tmp_path / "nats"), Connection(), None).run(row, 500, "S")
+    takes, sends = (" ".join(words) for words, _ in said())
+    assert "bench sub natstui.versus.S --clients 4 --msgs 500 " in takes
+    assert "bench pub natstui.versus.S --msgs 500 " in sends
+
+
 def test_the_command_prints_rates_intervals_ratios_and_the_server(nats_server: Broker) -> None:
     command = [sys.executable, "-m", "natstui", "bench", "vs", "js", "get", "sync"]
     flags = ["--rounds", "2", "--msgs", "2k", "--json", "--server", nats_server.url]

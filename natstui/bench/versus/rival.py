@@ -62,7 +62,8 @@ class Rival:
             yield None
             return
         words = f"{row.beside_words} --clients {row.beside_count}"
-        beside = await self._start(words, row, total * row.beside_count, stream, environment)
+        # Every one of its clients waits for so many.
+        beside = await self._start(words, row, total, stream, environment)
         try:
             await asyncio.sleep(_BESIDE_S)
             yield beside

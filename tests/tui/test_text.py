@@ -1,5 +1,7 @@
 """Text takes the cells it is given, and cannot steer the terminal."""
 
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -7,7 +9,9 @@ from rich.segment import Segment
 from rich.style import Style
 from textual.color import Color
 
-from natstui.tui.kit.text import ASCII, HARMLESS, fit, safe, safe_copy
+import natstui.tui
+from natstui.tui.kit.looks import THEMES
+from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, ascii_of, fit, safe, safe_copy
 
 BLACK = Color(0, 0, 0)
 any_text = st.text(st.characters(), max_size=40)
@@ -64,3 +68,32 @@ def test_ascii_mode_leaves_ascii_in_as_many_cells(text: str) -> None:
 def test_ascii_mode_keeps_the_shape_of_boxes_bars_and_marks() -> None:
     out = ASCII.apply([Segment("┌─┬┐│╭▁▄█⣿● ▲ ✖ é 注", None)], BLACK)[0].text
     assert out == "+-++|+_=#@o ^ x e ??"
+
+
+def test_ascii_mode_has_a_sign_for_each_that_the_screens_use() -> None:
+    root = Path(natstui.tui.__file__).parents[1]
+    used = {one for path in root.rglob("*.py") for one in path.read_text(encoding="utf-8")}
+    # An escape that was made visible is a question there too.
+    assert not {one for one in used - {"\u241b"} if ord(one) > 126 and "?" in ascii_of(one)}
+
+
+def numbers(ink: str, ground: str) -> tuple[int | None, int | None]:
+    style = Style.parse(f"{ink} on {ground}")
+    out = SIXTEEN.apply([Segment("text", style)], BLACK)[0].style
+    assert out is not None and out.color is not None and out.bgcolor is not None
+    return out.color.number, out.bgcolor.number
+
+
+def test_sixteen_colours_keep_text_apart_from_its_ground() -> None:
+    for theme in THEMES:
+        variables = theme.to_color_system().generate() | theme.variables
+        grounds = ("background", "surface", "panel", "block-cursor-background")
+        inks = ("foreground", "text-error", "text-warning", "text-success", "text-muted", "border")
+        for ground in grounds:
+            for ink in inks:
+                seen = numbers(variables[ink], variables[ground])
+                assert seen[0] != seen[1], (theme.name, ink, ground)
+    # Red on the grey of the cursor is not read: its sign says the same.
+    assert numbers("#ff8a8a", "#7f7f7f") == (15, 8)
+    assert numbers("#ff8a8a", "#000000")[0] not in (0, 15)
+    assert numbers("#101010", "#000000") == (8, 0)

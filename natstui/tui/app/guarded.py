@@ -20,6 +20,7 @@ from textual._segment_tools import make_blank
 from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
+from textual.binding import Binding
 from textual.cache import FIFOCache
 from textual.color import Color
 from textual.command import CommandList, CommandPalette
@@ -42,10 +43,11 @@ from natstui.clean import clean_line, clean_text
 from natstui.defects import contained, crash_line, log_folder, write_crash_log
 from natstui.tui.kit.input_order import ORDERED, InputOrder
 from natstui.tui.kit.looks import THEMES, register_themes
-from natstui.tui.kit.text import ASCII, HARMLESS, safe_copy
+from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy
 from natstui.tui.kit.too_small import TerminalSized, TooSmall, too_small
 
 _SAME_TOAST_S = 2.0
+_WRITTEN = {"enter": "enter", "ctrl+@": "ctrl+space", "ctrl+backslash": "ctrl+\\"}
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -244,9 +246,15 @@ class GuardedApp(App[int]):
         """Show the sentence about a defect long enough to be read."""
         self.notify(sentence, severity="error", timeout=15)
 
+    def get_key_display(self, binding: Binding) -> str:
+        """Return what is written on a key, not the character that a terminal sends for it."""
+        return _WRITTEN.get(binding.key) or super().get_key_display(binding)
+
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's filters and, after them, ours."""
-        return (*super().get_line_filters(), *self._own_filters)
+        # Only a terminal has few colours; a picture has all of them.
+        few = self.console.color_system == "standard" and not self.is_headless
+        return (*super().get_line_filters(), *self._own_filters, *((SIXTEEN,) if few else ()))
 
     def copy_to_clipboard(self, text: str) -> None:
         """Copy text without what would act when it is pasted into a shell."""

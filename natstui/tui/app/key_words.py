@@ -46,6 +46,7 @@ _WORDS: Mapping[str, str] = {
     "dead.browse": "the messages of the stream from this one on",
     "dead.recording": "look into recordings too, which heard it",
     "describe": "all of it, with charts",
+    "events.time": "what happened at a time",
     "export": "write what is marked, else what is shown, to files",
     "faster": "poll more often",
     "filter": "only rows with these words; ! turns it round",

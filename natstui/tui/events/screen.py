@@ -6,15 +6,18 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from textual import on
+from textual.binding import Binding, BindingType
 
 from natstui.model.live.state import EVENTS_KEPT, Happening
 from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView
+from natstui.tui.events.moment import moment_us
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.messages import Open
 from natstui.tui.frame.selection import open_of_row
 from natstui.tui.frame.systems import joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe_copy
 from natstui.units import local_text
@@ -23,6 +26,7 @@ from natstui.units import local_text
 class EventsScreen(TableScreen):
     """The events table, newest first."""
 
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("t", "time", "Time", id="events.time")]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = EVENT_COLUMNS
     NOUN = "events"
     START = Order("time", reverse=True)
@@ -54,6 +58,34 @@ class EventsScreen(TableScreen):
             open_of_row(self, Open("stream", event.stream))
         else:
             self.notify(f"stream {safe_copy(event.stream)} is gone", markup=False, timeout=2)
+
+    def action_time(self) -> None:
+        """Ask for a time, and go to what happened then."""
+
+        def refusal(text: str) -> str:
+            try:
+                moment_us(text, self.state.now_at_us)
+            except ValueError as error:
+                return str(error)
+            return ""
+
+        def go(text: str | None) -> None:
+            if text is not None:
+                self._go_to(moment_us(text, self.state.now_at_us))
+
+        self.app.push_screen(Prompt("When? As 2m ago, or 14:30", refusal=refusal), go)
+
+    def _go_to(self, at_us: int) -> None:
+        """Put the cursor on the newest event that is not newer than a moment."""
+        if self.rows is None or not self.rows.order:
+            return
+        shown = self.rows.view
+        times = [(shown.at(row).at_us, at) for at, row in enumerate(self.rows.order)]
+        before = [one for one in times if one[0] <= at_us]
+        found_us, at = max(before) if before else min(times)
+        self.table.move(at)
+        if not before:
+            self.notify(f"the oldest here is of {local_text(found_us)}", timeout=4)
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table; what is not kept any more is no quiet time."""

@@ -9,7 +9,10 @@ from functools import lru_cache
 from typing import Literal
 
 from rich.cells import cell_len, chop_cells
+from rich.color import Color as Ink
+from rich.color import ColorSystem
 from rich.segment import Segment
+from rich.style import Style
 from textual.color import Color
 from textual.content import Content
 from textual.filter import LineFilter
@@ -91,6 +94,7 @@ _BY_NAME = {
     "▌": "|", "▐": "|", "▎": "|", "▏": "|", "▕": "|", "▀": "'", "▔": "-", "×": "x", "µ": "u",
     "■": "#", "□": "o", "▪": "#", "▫": "o", "␛": "?", "⭘": "o", "“": '"', "”": '"', "‘": "'",
     "’": "'", "≥": ">", "≤": "<", "°": "o", "±": "+", "∞": "~",
+    "↗": "/", "◌": ".", "⇄": "=", "μ": "u", "⏎": "<",
 }  # fmt: skip
 _LEVELS = "_.-=+*%#"
 
@@ -146,4 +150,44 @@ class AsciiFilter(LineFilter):
 
 
 ASCII = AsciiFilter()
+"""The one instance: lines remember what it made of them."""
+
+
+_BLACK, _GREY, _WHITE = 0, 8, 15
+_BRIGHT = {3, 6, 7, 10, 11, 14, 15}
+
+
+@lru_cache(4096)
+def _told_apart(style: Style) -> Style:
+    """Return a style in sixteen colours whose text is seen on its ground."""
+    if style.color is None or style.bgcolor is None:
+        return style
+    ink, ground = (one.downgrade(ColorSystem.STANDARD) for one in (style.color, style.bgcolor))
+    if ground.number is None or ink.number is None:
+        return style
+    number = ink.number
+    if ground.number not in (_BLACK, _WHITE):
+        number = _BLACK if ground.number in _BRIGHT else _WHITE
+    elif number == ground.number:
+        number = _GREY
+    return style + Style(color=Ink.from_ansi(number), bgcolor=Ink.from_ansi(ground.number))
+
+
+class SixteenFilter(LineFilter):
+    """Keeps text apart from its ground on a terminal of sixteen colours.
+
+    There the nearest of them is taken: red text on the grey of the cursor cannot be read, and a
+    dark line on a dark ground is not there at all.
+    """
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Return the line in colours that differ."""
+        return [
+            segment if style is None else Segment(text, _told_apart(style), control)
+            for segment in segments
+            for text, style, control in (segment,)
+        ]
+
+
+SIXTEEN = SixteenFilter()
 """The one instance: lines remember what it made of them."""

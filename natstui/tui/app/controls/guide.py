@@ -78,7 +78,8 @@ STEPS = (
         "MessagesScreen",
     ),
     _Step(
-        "Enter opens one, escape goes back. {screen.findings|5} lists all that is wrong.",
+        "Enter opens one, escape goes back. {screen.events|3} lists what happened, and "
+        "{screen.findings|5} lists all that is wrong.",
         "FindingsScreen",
     ),
     _Step(

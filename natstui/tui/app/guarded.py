@@ -20,7 +20,6 @@ from textual._segment_tools import make_blank
 from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.binding import Binding
 from textual.cache import FIFOCache
 from textual.color import Color
 from textual.command import CommandList, CommandPalette
@@ -47,7 +46,6 @@ from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, safe_copy
 from natstui.tui.kit.too_small import TerminalSized, TooSmall, too_small
 
 _SAME_TOAST_S = 2.0
-_WRITTEN = {"enter": "enter", "ctrl+@": "ctrl+space", "ctrl+backslash": "ctrl+\\"}
 _ENDING_SIGNALS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -245,10 +243,6 @@ class GuardedApp(App[int]):
     def report_defect(self, sentence: str) -> None:
         """Show the sentence about a defect long enough to be read."""
         self.notify(sentence, severity="error", timeout=15)
-
-    def get_key_display(self, binding: Binding) -> str:
-        """Return what is written on a key, not the character that a terminal sends for it."""
-        return _WRITTEN.get(binding.key) or super().get_key_display(binding)
 
     def get_line_filters(self) -> Sequence[LineFilter]:
         """Return Textual's filters and, after them, ours."""

@@ -25,7 +25,9 @@ class FindingDetail(LiveScreen):
     """Follows one finding, also until it is over."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "part('finding', 'go')", "Go there", id="finding.go"),
+        Binding(
+            "enter", "part('finding', 'go')", "Go there", key_display="enter", id="finding.go"
+        ),
         *FindingKeys.BINDINGS,
     ]
 

@@ -52,7 +52,7 @@ class PullScreen(LiveScreen):
     """The message, the answers, and the consumer's counters moving beside them."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "next", "Next message", id="pull.next"),
+        Binding("enter", "next", "Next message", key_display="enter", id="pull.next"),
         Binding("a", "answer('ack')", "Ack", id="pull.ack"),
         Binding("A", "answer('double_ack')", "Double ack", id="pull.double_ack"),
         Binding("r", "answer('nak')", "Nak", id="pull.nak"),

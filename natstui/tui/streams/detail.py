@@ -36,7 +36,7 @@ class StreamDetail(DetailScreen):
     """State, limits, cluster, configuration and charts of one stream."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("enter", "consumers", "Consumers", id="stream.consumers"),
+        Binding("enter", "consumers", "Consumers", key_display="enter", id="stream.consumers"),
         *manage_keys("stream"),
     ]
 

@@ -19,16 +19,20 @@ from textual.pilot import Pilot
 
 from natstui.cli.demo import running_shop
 from natstui.cli.open_viewer import ENGINE, replay_engine
+from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.frame.messages import RunScenario
 from natstui.tui.frame.table_screen import TableScreen
+from natstui.tui.kit.chart.chart import Chart
 
 HERE = Path(__file__).parent
 SIZE = (124, 36)
 SETTLED_S = 30.0
 """So long the demo runs until its faults are named."""
+DRAWN_S = 10
+"""So long is waited for a chart."""
 SCENE_S = 4.0
 LOAD = """
 title = "work behind a stream"
@@ -60,11 +64,28 @@ class Stage:
         """Press keys, and wait until what they lead to is drawn."""
         await self.pilot.press(*keys)
         await self.pilot.pause(then_s)
+        await self.still()
+
+    async def still(self) -> None:
+        """Wait until every chart is drawn: on a busy machine it takes a while."""
+        for _ in range(DRAWN_S * 10):
+            charts = self.app.screen.query(Chart)
+            if not any(one._drawing or one._wanted for one in charts):
+                return
+            await self.pilot.pause(0.1)
 
     async def type(self, text: str, then_s: float = 1.0) -> None:
         """Type text where the cursor is."""
         names = {" ": "space", ".": "full_stop", ">": "greater_than_sign", ":": "colon"}
         await self.press(*(names.get(one, one) for one in text), then_s=then_s)
+
+    async def until(self, holds: Callable[[], object], s: float = 120.0) -> None:
+        """Wait until something holds."""
+        for _ in range(round(s * 10)):
+            if holds():
+                return
+            await self.pilot.pause(0.1)
+        raise TimeoutError
 
     async def go_to(self, name: str) -> None:
         """Put the cursor of the table on the row with this name."""
@@ -74,6 +95,7 @@ class Stage:
         at = next(at for at, key in enumerate(keys) if f"'{name}'" in key)
         screen.table.move(at)
         await self.pilot.pause(2.0)
+        await self.still()
 
     def drawn(self) -> str:
         """Return what is on the screen, as SVG."""
@@ -124,16 +146,24 @@ SCENES: tuple[tuple[str, Callable[[Stage], Awaitable[None]]], ...] = (
 )
 
 
+async def watch(stage: Stage) -> None:
+    """Every stream, and what lies on its consumers."""
+    await stage.press("escape", "1")
+    await stage.go_to("ORDERS")
+
+
 async def benchmark(stage: Stage) -> None:
     """A run, in its middle."""
-    stage.app.screen.post_message(RunScenario(LOAD))
-    for _ in range(300):
-        await stage.pilot.pause(0.1)
-        screen = stage.app.screen
+
+    def is_half_over() -> bool:
         running = stage.app.state.benchmark
-        if isinstance(screen, BenchmarkScreen) and running and len(running.seconds) > 8:
-            break
+        is_shown = isinstance(stage.app.screen, BenchmarkScreen)
+        return is_shown and running is not None and len(running.seconds) > 8
+
+    stage.app.screen.post_message(RunScenario(LOAD))
+    await stage.until(is_half_over)
     await stage.pilot.pause(1.0)
+    await stage.still()
 
 
 async def form(stage: Stage) -> None:
@@ -156,9 +186,22 @@ async def replay(stage: Stage) -> None:
     await stage.press("2", *["right_square_bracket"] * 6, then_s=3.0)
 
 
+async def analyse(stage: Stage) -> None:
+    """What was worth looking at in that recording."""
+    await stage.press("colon")
+    await stage.type("analyze")
+    await stage.press("enter")
+    screen = stage.app.screen
+    assert isinstance(screen, AnalysisScreen)
+    await stage.until(lambda: screen.result is not None, 600.0)
+    await stage.pilot.pause(1.0)
+
+
 STILLS: tuple[tuple[str, Callable[[Stage], Awaitable[None]]], ...] = (
+    ("watch", watch),
     ("benchmark", benchmark),
     ("replay", replay),
+    ("analyse", analyse),
     # Last: leaving it would ask whether what was typed may be lost.
     ("form", form),
 )

@@ -1,10 +1,12 @@
 """Every text of our themes can be read, also on the cursor's line and by colour-blind people."""
 
+import re
+
 import pytest
 from textual.color import Color
 from textual.theme import Theme
 
-from natstui.tui.kit.looks import THEMES, series_colors
+from natstui.tui.kit.looks import STYLES, THEMES, footer_styles, series_colors
 
 
 def contrast(one: str, other: str) -> float:
@@ -26,20 +28,32 @@ def grounds(theme: Theme) -> list[str]:
     return [marked, *(generated[name] for name in (*names, *cursors))]
 
 
+def inks(theme: Theme) -> dict[str, str]:
+    """Return every colour that text has somewhere: of the looks, the footer, and the theme."""
+    generated = theme.to_color_system().generate() | theme.variables
+    texts = (*STYLES.values(), *footer_styles(enabled=True, pointed_at=False))
+    words = " ".join(text.partition(" on ")[0] for text in texts)
+    names = set(re.findall(r"\$([a-z-]+)", words)) | {"foreground", "secondary", "border"}
+    return {name: generated[name] for name in names}
+
+
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
 def test_text_stands_out_on_every_ground(theme: Theme) -> None:
+    assert {"text-error", "text-warning", "text-success", "text-muted"} <= inks(theme).keys()
     for ground in grounds(theme):
-        for ink in (theme.foreground, theme.primary, theme.secondary, theme.accent):
-            assert ink is not None
-            assert contrast(ink, ground) >= 4.5, (ink, ground)
+        for name, ink in inks(theme).items():
+            assert contrast(ink, ground) >= 4.5, (name, ink, ground)
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)
-def test_a_status_stands_out_on_every_ground(theme: Theme) -> None:
-    for ground in grounds(theme):
-        for ink in (theme.success, theme.warning, theme.error):
-            assert ink is not None
-            assert contrast(ink, ground) >= 3, (ink, ground)
+def test_what_stands_in_an_empty_field_can_be_read_and_is_fainter_than_what_is_typed(
+    theme: Theme,
+) -> None:
+    generated = theme.to_color_system().generate() | theme.variables
+    faint = generated["text-disabled"]
+    for name in ("background", "surface", "panel"):
+        ground = generated[name]
+        assert 4.5 <= contrast(faint, ground) < contrast(generated["foreground"], ground) / 1.5
 
 
 @pytest.mark.parametrize("theme", THEMES, ids=lambda theme: theme.name)

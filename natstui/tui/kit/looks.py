@@ -12,8 +12,11 @@ from textual.theme import Theme
 Answer = TypeVar("Answer")
 
 
-def _theme(name: str, *, dark: bool, colors: dict[str, str]) -> Theme:
-    """Make a theme whose text colours are the very ones that were checked for contrast."""
+def _theme(name: str, *, dark: bool, faint: str, colors: dict[str, str]) -> Theme:
+    """Make a theme whose text colours are the very ones that were checked for contrast.
+
+    `faint` is what stands in an empty field.
+    """
     ground, primary = Color.parse(colors["background"]), Color.parse(colors["primary"])
     cursor, blurred = ground.blend(primary, 0.25).hex, ground.blend(primary, 0.12).hex
     variables = {
@@ -24,6 +27,7 @@ def _theme(name: str, *, dark: bool, colors: dict[str, str]) -> Theme:
         "text-warning": colors["warning"],
         "text-error": colors["error"],
         "text-muted": colors["secondary"],
+        "text-disabled": faint,
         "footer-key-foreground": colors["primary"],
         "block-cursor-background": cursor,
         "block-cursor-foreground": colors["foreground"],
@@ -42,6 +46,7 @@ def _theme(name: str, *, dark: bool, colors: dict[str, str]) -> Theme:
 DARK = _theme(
     "natstui-dark",
     dark=True,
+    faint="#8b97a7",
     colors={
         "background": "#10141b",
         "surface": "#161c25",
@@ -58,6 +63,7 @@ DARK = _theme(
 LIGHT = _theme(
     "natstui-light",
     dark=False,
+    faint="#5a6673",
     colors={
         "background": "#fbfcfd",
         "surface": "#f1f4f7",
@@ -66,14 +72,15 @@ LIGHT = _theme(
         "primary": "#0a569f",
         "secondary": "#4d5967",
         "accent": "#7434a8",
-        "success": "#0b6a35",
-        "warning": "#824d00",
+        "success": "#0a6532",
+        "warning": "#7a4700",
         "error": "#ae1c28",
     },
 )
 COLOUR_BLIND = _theme(
     "natstui-cb",
     dark=True,
+    faint="#8d97a3",
     colors={
         "background": "#0c0e11",
         "surface": "#14181d",
@@ -84,7 +91,7 @@ COLOUR_BLIND = _theme(
         "accent": "#e3b3cf",
         "success": "#56b4e9",
         "warning": "#f0e442",
-        "error": "#ee7420",
+        "error": "#f58d49",
     },
 )
 THEMES = (DARK, LIGHT, COLOUR_BLIND)

@@ -1,31 +1,46 @@
-"""Puts files into object stores, gets them out, and tells how far it is."""
+"""Puts files into object stores, gets them out, backs up and restores; tells how far it is."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from pathlib import Path
 from typing import TypeVar, assert_never
 
-from natstui.errors import Refused, UsageError
+from natstui.errors import NatstuiError, Refused, RequestFailed, UsageError
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
+from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
 from natstui.jetstream.managing.objects import ObjectChange, ObjectLink, link_object, put_object
+from natstui.jetstream.managing.restore import Restored, Wanted
+from natstui.jetstream.managing.restore_all import (
+    name_to_type,
+    present,
+    read_backups,
+    restore_all,
+    state_text,
+)
+from natstui.jetstream.managing.snapshot import Pace
 from natstui.jetstream.messages.objects import read_object, save_object
 from natstui.model.records.stores import (
+    BackUp,
+    BackupRow,
+    BackupSeen,
     FileCommand,
     FileMoved,
     GetFile,
     LinkObject,
     LocalFile,
+    LookAtBackup,
     LookAtFile,
     PutFile,
+    RestoreBackup,
     StopMoving,
 )
 from natstui.paths import user_path
-from natstui.units import bytes_text
+from natstui.units import bytes_text, counted
 
 T = TypeVar("T")
 _TOLD_S = 0.2
@@ -48,6 +63,16 @@ class FileCommands:
                 return await self._stoppable(command.command_id, self._put(writer, command))
             case GetFile():
                 return await self._stoppable(command.command_id, self._get(writer.client, command))
+            case LookAtBackup():
+                return await look_at_backup(writer.client, command)
+            case BackUp():
+                tell = self._telling(command.command_id)
+                return await self._stoppable(
+                    command.command_id, back_up(writer.client, command, tell)
+                )
+            case RestoreBackup():
+                tell = self._telling(command.command_id)
+                return await self._stoppable(command.command_id, restore(writer, command, tell))
             case LinkObject():
                 asked = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
                 target = ObjectLink(command.to_bucket, command.to_name)
@@ -79,7 +104,7 @@ class FileCommands:
             with path.open("rb") as file:
                 whole_bytes = path.stat().st_size
                 asked = ObjectChange(command.bucket, command.name, confirmed=command.confirmed)
-                told = self._telling(command.command_id, whole_bytes)
+                told = self._telling_of(command.command_id, whole_bytes)
                 changed = await put_object(writer, asked, file, told)
         except OSError as error:
             raise UsageError(f"{command.file} cannot be read: {error.strerror}") from error
@@ -88,23 +113,91 @@ class FileCommands:
     async def _get(self, client: Client, command: GetFile) -> tuple[str, object]:
         wanted = await read_object(client, command.bucket, command.name)
         target = _target(command.file, command.name)
-        told = self._telling(command.command_id, wanted.size_bytes)
+        told = self._telling_of(command.command_id, wanted.size_bytes)
         found = await save_object(client, wanted, target, told, overwrites=command.overwrites)
         size = bytes_text(found.size_bytes)
         return f"{command.name}, {size}, digest checked, in {target.absolute()}", None
 
-    def _telling(self, number: int, whole_bytes: int) -> Callable[[int], None]:
-        told_s = 0.0
+    def _telling_of(self, number: int, whole_bytes: int) -> Callable[[int], None]:
+        tell = self._telling(number)
+        return lambda moved_bytes: tell("", moved_bytes, whole_bytes)
 
-        def tell(moved_bytes: int) -> None:
-            nonlocal told_s
+    def _telling(self, number: int) -> Callable[[str, int, int], None]:
+        told_s, told_of = 0.0, ""
+
+        def tell(what: str, moved_bytes: int, whole_bytes: int) -> None:
+            nonlocal told_s, told_of
             now_s = time.monotonic()
-            if now_s - told_s >= _TOLD_S:
-                told_s = now_s
+            if now_s - told_s >= _TOLD_S or what != told_of:
+                told_s, told_of = now_s, what
                 now_us = time.time_ns() // 1000
-                self._answers.add(FileMoved(now_us, number, moved_bytes, whole_bytes))
+                self._answers.add(FileMoved(now_us, number, moved_bytes, whole_bytes, what))
 
         return tell
+
+
+async def back_up(
+    client: Client, command: BackUp, tell: Callable[[str, int, int], None]
+) -> tuple[str, object]:
+    """Write a stream, or all of them, into a new folder; raises BackupError."""
+    target, pace = user_path(command.folder), Pace()
+    if command.stream:
+        written: Sequence[Written] = [
+            await back_up_stream(client, command.stream, target, pace, tell, consumers=True)
+        ]
+    else:
+        written = await back_up_account(client, target, pace, tell, consumers=True)
+    size = bytes_text(sum(one.data_bytes for one in written))
+    what = f"{counted(len(written), 'stream')}: {size} in {target.absolute()}"
+    if command.stream:
+        consumers = counted(written[0].consumers_count, "consumer")
+        what = f"{command.stream}: {state_text(written[0].state)}, {consumers}; {size} in "
+        what += str(target.absolute())
+    return what, None
+
+
+async def look_at_backup(client: Client, command: LookAtBackup) -> tuple[str, object]:
+    """Return what a folder would restore, its checksums read; raises BackupError."""
+    folder = user_path(command.folder).absolute()
+    backups = await asyncio.to_thread(read_backups, folder)
+    rows = []
+    for one in backups:
+        checked = "checksums read" if one.has_checksum else "without checksum"
+        known = one.consumers is not None
+        consumers = counted(len(one.consumers or ()), "consumer") if known else "consumers unknown"
+        rows.append(BackupRow(one.stream, f"{state_text(one.state)}, {consumers}, {checked}"))
+    there = await present(client, [one.stream for one in backups])
+    name = name_to_type(backups, backups[0].stream)
+    return str(folder), BackupSeen(str(folder), name, tuple(rows), tuple(there))
+
+
+async def restore(
+    writer: Writer, command: RestoreBackup, tell: Callable[[str, int, int], None]
+) -> tuple[str, object]:
+    """Make streams of a folder; raises Conflict, BackupError, Refused and the request errors."""
+    backups = await asyncio.to_thread(read_backups, user_path(command.folder).absolute())
+    if command.to_stream and len(backups) > 1:
+        raise UsageError("only the backup of one stream can have another name")
+    every = [Wanted(one, command.to_stream or one.stream) for one in backups]
+    is_sure = command.confirmed == name_to_type(backups, every[0].name)
+    done = list[Restored]()
+    try:
+        await restore_all(writer, every, Pace(), tell, done, confirmed=is_sure)
+    except asyncio.CancelledError as error:
+        if done:
+            raise Refused(f"it was stopped; restored before this: {_names(done)}") from error
+        raise
+    except NatstuiError as error:
+        if done:
+            raise RequestFailed(f"{error}; restored before this: {_names(done)}") from error
+        raise
+    parts = [f"{one.name} restored, as in its backup: {state_text(one.state)}" for one in done]
+    text = parts[0] if len(done) == 1 else f"{counted(len(done), 'stream')} restored"
+    return "; ".join([text, *(remark for one in done for remark in one.remarks)]), None
+
+
+def _names(done: Sequence[Restored]) -> str:
+    return ", ".join(one.name for one in done)
 
 
 def _target(file: str, name: str) -> Path:

@@ -62,6 +62,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     "PublishScreen": ("m", "w"),
     "TailScreen": ("m", "T"),
     "ListenScreen": (":sub",),
+    "BackupScreen": (":backup ALPHA /no-such-folder/x",),
+    "RestoreScreen": (":restore /no-such-folder",),
     "TapScreen": ("2", "home", "T"),
     "DeadLettersScreen": ("2", "home", "D"),
     "PullScreen": ("2", "home", "m", "N"),

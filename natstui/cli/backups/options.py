@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import click
 
@@ -81,9 +81,3 @@ def stoppable(
             return await work(writer)
 
     return run_with_writer(connection, read_only, run)
-
-
-def print_state(state: dict[str, Any]) -> str:
-    """Return messages, size and sequences of a stream in words."""
-    size = bytes_text(state["bytes"])
-    return f"{state['messages']:,} messages, {size}, {state['first_seq']}…{state['last_seq']}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import json
 from collections.abc import Sequence
 from typing import Any
@@ -15,7 +14,6 @@ from natstui.cli.backups.options import (
     Progress,
     folder_of,
     pace_of,
-    print_state,
     rate_option,
     stoppable,
 )
@@ -25,8 +23,14 @@ from natstui.cli.options import connection_options
 from natstui.config import Connection
 from natstui.errors import BackupError, NatstuiError, NotConfirmed
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
-from natstui.jetstream.managing.restore import Restored, Wanted, refuse_present, restore_stream
+from natstui.jetstream.managing.backup_folder import is_account, read_backup
+from natstui.jetstream.managing.restore import Restored, Wanted
+from natstui.jetstream.managing.restore_all import (
+    name_to_type,
+    read_backups,
+    restore_all,
+    state_text,
+)
 from natstui.jetstream.managing.snapshot import Pace
 from natstui.units import counted
 
@@ -77,10 +81,7 @@ def restore(
     place = folder_of(folder)
     if not place.is_dir() or not is_account(place):
         raise BackupError(f"{place} is no backup of an account; of a stream: stream restore")
-    backups = [read_backup(one) for one in streams_of(place)]
-    # A mirror or a stream with sources wants to see what it copies from.
-    backups.sort(key=lambda one: bool(one.config.get("mirror") or one.config.get("sources")))
-    every = [Wanted(one, given_name(one.stream), replicas) for one in backups]
+    every = [Wanted(one, given_name(one.stream), replicas) for one in read_backups(place)]
     _restore(connection, every, pace_of(rate), words)
 
 
@@ -94,12 +95,7 @@ def _restore(
     done, shown = list[Restored](), Progress()
 
     async def work(writer: Writer) -> None:
-        for one in every:
-            await refuse_present(writer.client, one.name)
-        for one in every:
-            sure = dataclasses.replace(one, confirmed=one.name if confirmed else None)
-            told = functools.partial(shown.tell, one.name, whole_bytes=one.backup.data_bytes)
-            done.append(await restore_stream(writer, sure, pace, told))
+        await restore_all(writer, every, pace, shown.tell, done, confirmed=confirmed)
 
     try:
         stoppable(connection, words["read_only"], "the restore", work)
@@ -115,7 +111,7 @@ def _restore(
 
 def _confirmed(connection: Connection, every: Sequence[Wanted], words: dict[str, Any]) -> bool:
     """Ask in production; the name to type is that of the stream, or of the account's folder."""
-    name = every[0].name if len(every) == 1 else every[0].backup.folder.parent.name
+    name = name_to_type([one.backup for one in every], every[0].name)
     if not connection.production and words["confirm"] is None:
         return False
     what = every[0].name if len(every) == 1 else counted(len(every), "stream")
@@ -132,5 +128,5 @@ def _print(done: Sequence[Restored], *, as_json: bool) -> None:
         return
     for one in done:
         consumers = counted(one.consumers_count, "consumer")
-        text = f"{one.name} restored, as in its backup: {print_state(one.state)}, {consumers}"
+        text = f"{one.name} restored, as in its backup: {state_text(one.state)}, {consumers}"
         click.echo(clean_line("; ".join((text, *one.remarks))))

@@ -16,7 +16,6 @@ from natstui.cli.backups.options import (
     consumers_option,
     folder_of,
     pace_of,
-    print_state,
     rate_option,
     stoppable,
 )
@@ -28,6 +27,7 @@ from natstui.config import Connection
 from natstui.errors import BackupError, UsageError
 from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
 from natstui.jetstream.managing.backup_folder import is_account, read_backup, streams_of
+from natstui.jetstream.managing.restore_all import state_text
 from natstui.units import bytes_text, counted
 
 
@@ -109,7 +109,7 @@ def _print(written: Sequence[Written], target: Path, *, as_json: bool) -> None:
     for one in written:
         consumers = counted(one.consumers_count, "consumer")
         size = f"{bytes_text(one.data_bytes)} in {target}"
-        click.echo(clean_line(f"{one.stream}: {print_state(one.state)}, {consumers}; {size}"))
+        click.echo(clean_line(f"{one.stream}: {state_text(one.state)}, {consumers}; {size}"))
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
@@ -123,6 +123,6 @@ def _verify(folder: Path, *, as_json: bool) -> None:
                      "consumers": one.consumers, "data_bytes": one.data_bytes})  # fmt: skip
         if not as_json:
             how = "whole" if one.has_checksum else "whole as far as can be seen, without checksum"
-            click.echo(clean_line(f"{one.stream}: {print_state(one.state)}; {how}"))
+            click.echo(clean_line(f"{one.stream}: {state_text(one.state)}; {how}"))
     if as_json:
         click.echo(json.dumps({"folder": str(folder), "streams": rows}))

@@ -201,8 +201,60 @@ class LinkObject:
 
 
 @dataclass(frozen=True, slots=True)
+class BackUp:
+    """Write a stream into a folder where the engine runs, which must not exist."""
+
+    command_id: int
+    stream: str
+    """Empty: every stream of the account."""
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class LookAtBackup:
+    """Answer with what a folder where the engine runs would restore, as `BackupSeen`."""
+
+    command_id: int
+    folder: str
+
+
+@dataclass(frozen=True, slots=True)
+class BackupRow:
+    """The backup of one stream."""
+
+    stream: str
+    text: str
+    """Its messages, size, sequences, consumers and checksum."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupSeen:
+    """A folder with backups, found to be whole."""
+
+    path: str
+    """The whole path."""
+    name: str
+    """The word that confirms a restore."""
+    rows: tuple[BackupRow, ...]
+    present: tuple[str, ...]
+    """Streams of these names are on the server already."""
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreBackup:
+    """Make streams of the backups in a folder; never over one that exists."""
+
+    command_id: int
+    folder: str
+    to_stream: str = ""
+    """Another name, for the backup of one stream."""
+    confirmed: str | None = None
+    """The name as typed, in production."""
+
+
+@dataclass(frozen=True, slots=True)
 class StopMoving:
-    """Stop putting or getting a file; nothing of it stays."""
+    """Stop what is put, got, backed up or restored; nothing of it stays."""
 
     command_id: int
     moving_id: int
@@ -210,15 +262,18 @@ class StopMoving:
 
 @dataclass(frozen=True, slots=True)
 class FileMoved:
-    """How far a file is; never recorded."""
+    """How far a file or a stream is; never recorded."""
 
     at_us: int
     command_id: int
     """Of what puts or gets it."""
     moved_bytes: int
     whole_bytes: int
+    what: str = ""
+    """The stream, where there are several."""
 
 
-FileCommand = LookAtFile | PutFile | GetFile | LinkObject | StopMoving
+BackupCommand = BackUp | LookAtBackup | RestoreBackup
+FileCommand = LookAtFile | PutFile | GetFile | LinkObject | StopMoving | BackupCommand
 StoreReading = ReadKeys | ReadKeyNames | ReadTheseKeys | ReadRevisions | ReadObjects
 StoreCommand = StoreReading | ChangeKey | FileCommand

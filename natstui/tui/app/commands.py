@@ -16,6 +16,8 @@ from natstui.model.live.state import State
 from natstui.model.records.record import WriteNote
 from natstui.tui.app.parts import Parts
 from natstui.tui.app.screens import go_to
+from natstui.tui.frame.action_keys import Target
+from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open, RunScenario
 from natstui.units import parse_duration_ns
 
@@ -101,6 +103,21 @@ def _sub(app: App[int], parts: Parts, words: list[str]) -> None:
         if not is_subject(word):
             raise UsageError(f"{word!r} is not a subject: write :sub [SUBJECT], as :sub orders.>")
     app.post_message(Manage(" ".join(("sub", *(words or [">"])))))
+
+
+def _backup(app: App[int], parts: Parts, words: list[str]) -> None:
+    screen = app.screen
+    about = screen.asset() if isinstance(screen, LiveScreen) else None
+    if words and words[0] != "*":
+        about = Target(_known_stream(parts.engines.state, words[0]))
+    elif words:
+        about = None
+    folder = " ".join(words[1:])
+    app.post_message(Manage(f"backup {folder}", (Target(about.stream),) if about else ()))
+
+
+def _restore(app: App[int], parts: Parts, words: list[str]) -> None:
+    app.post_message(Manage(f"restore {' '.join(words)}"))
 
 
 def _interval(app: App[int], parts: Parts, words: list[str]) -> None:
@@ -223,6 +240,20 @@ COMMANDS: tuple[Word, ...] = (
         "[SUBJECT]",
         "what is published, counted by subject, with the newest messages; > is all",
         _sub,
+        "server",
+    ),
+    Word(
+        ("backup",),
+        "[STREAM] [FOLDER]",
+        "write a stream into a folder: the one in view, or named; * or none is every stream",
+        _backup,
+        "server",
+    ),
+    Word(
+        ("restore",),
+        "[FOLDER]",
+        "make streams of a backup, never over one that exists",
+        _restore,
         "server",
     ),
     Word(("interval",), "2s", "poll at this interval", _interval, "server"),

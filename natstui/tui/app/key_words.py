@@ -16,6 +16,8 @@ _WORDS: Mapping[str, str] = {
     "analysis.next": "the next table",
     "analysis.other": "between the questions and the table",
     "analysis.stop": "end the analysis; nothing of it is kept",
+    "backup.folder": "another folder, and begin",
+    "backup.stop": "end it; nothing of it stays",
     "bench.add": "one worker more",
     "bench.again": "run the same once more",
     "bench.faster": "send a quarter more a second",

@@ -154,10 +154,18 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.messages.listening.screen import ListenScreen
 
         return ListenScreen(tuple(words.split()))
+    if what == "backup":
+        from natstui.tui.managing.backup import BackupScreen
+
+        return BackupScreen(message.targets[0].stream if message.targets else "", words)
     if what in ("messages", "tail", "tap", "dead-letters"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
+    if what == "restore":
+        from natstui.tui.managing.backup import RestoreScreen
+
+        return RestoreScreen(words)
     if message.what in ("publish", "pull"):
         return _sending_screen(message, state)
     from natstui.tui.frame.form.screen import FormScreen

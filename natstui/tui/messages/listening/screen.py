@@ -96,7 +96,8 @@ class ListenScreen(LiveScreen):
     def on_mount(self) -> None:
         """Begin to listen."""
         self.panes.subjects.focus()
-        self._listen_to(self.subjects)
+        # What lies on a screen that is not drawn yet gets no keys.
+        self.call_after_refresh(self._listen_to, self.subjects)
 
     def on_unmount(self) -> None:
         """Listen no longer."""

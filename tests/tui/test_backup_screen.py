@@ -1,0 +1,95 @@
+"""`:backup` and `:restore`: whole or nothing, over nothing, and it can be watched and stopped."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nats
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.kit.pick import Pick
+from natstui.tui.managing.backup import BackupScreen, RestoreScreen
+from tests.tui.test_forms import own_state, toasts
+from tests.tui.test_object_files import answer, says
+from tests.tui.viewer import Viewer, viewing
+
+__all__ = ["own_state"]
+
+SIZE = (160, 40)
+
+
+async def moving(viewer: Viewer, line: str) -> None:
+    await viewer.type_command(line)
+    kinds = BackupScreen | RestoreScreen
+    await viewer.until(lambda: any(isinstance(one, kinds) for one in viewer.app.screen_stack))
+
+
+async def ended(viewer: Viewer) -> str:
+    """Wait for the end, and return how it was."""
+    kinds = BackupScreen | RestoreScreen
+    await viewer.until(lambda: isinstance(viewer.app.screen, kinds), "the screen")
+    screen = viewer.app.screen
+    assert isinstance(screen, kinds)
+    await viewer.until(lambda: screen.ended, "it ends")
+    assert screen.ended is not None
+    await viewer.until(lambda: "ended" in viewer.text)
+    return screen.ended.text
+
+
+async def picked(viewer: Viewer, title: str) -> None:
+    await viewer.until(
+        lambda: isinstance(viewer.app.screen, Pick) and title in viewer.words, title
+    )
+    await viewer.press("enter")
+
+
+async def test_a_backup_is_restored_as_it_was_and_over_nothing(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="S", subjects=["s.>"])
+    for number in range(50):
+        await js.publish(f"s.{number % 5}", b"%d" % number, headers={"K": "v"})
+    for seq in (7, 8, 20):
+        await js.delete_msg("S", seq)
+    await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+    before = (await js.stream_info("S")).state
+    folder = tmp_path / "kept"
+    async with viewing(nats_server.url, size=SIZE) as viewer:
+        await viewer.until(lambda: viewer.rows().get("S"), "the stream")
+        await moving(viewer, "backup S")
+        await answer(viewer, "Back up S (47 messages", str(folder))
+        assert (await ended(viewer)).startswith("S: 47 messages")
+        await viewer.until(lambda: "47 messages" in toasts(viewer), "told wherever one is")
+        assert json.loads((folder / "natstui.json").read_text())["stream"] == "S"
+        await viewer.press("f")
+        await answer(viewer, "into which new folder", None)
+        await says(viewer, "exists already: a backup is never written over anything")
+        await viewer.press("escape")
+
+        await moving(viewer, f"restore {folder}")
+        await answer(viewer, "S exists, and nothing is restored over it", "T")
+        await picked(viewer, "Make 1 stream of this backup?")
+        assert "overlap" in await ended(viewer), "its subjects are those of S"
+        await viewer.press("escape")
+        assert [one.config.name for one in await js.streams_info()] == ["S"]
+
+        await js.delete_stream("S")
+        await moving(viewer, f"restore {folder}")
+        await picked(viewer, "Make 1 stream of this backup?")
+        assert (await ended(viewer)).startswith("S restored, as in its backup: 47 messages")
+        after = (await js.stream_info("S")).state
+        assert (after.messages, after.bytes, after.first_seq, after.last_seq) == (
+            before.messages, before.bytes, before.first_seq, before.last_seq,
+        )  # fmt: skip
+        assert [one.name for one in await js.consumers_info("S")] == ["C"]
+        await viewer.press("escape")
+
+        await moving(viewer, f"backup * {tmp_path / 'all'}")
+        assert (await ended(viewer)).startswith("1 stream: ")
+        await viewer.press("escape")
+        await moving(viewer, f"restore {tmp_path / 'none'}")
+        await says(viewer, "is no backup of a stream")
+    await nc.close()

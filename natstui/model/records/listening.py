@@ -108,6 +108,8 @@ class Listened:
     at_us: int
     command_id: int
     elapsed_s: float
+    look: SubjectsLook
+    """How it was wanted when this was made."""
     came_msgs: int
     came_bytes: int
     msgs_per_s: float | None

@@ -163,6 +163,7 @@ class Listener:
                 at_us=time.time_ns() // 1000,
                 command_id=self._asked.command_id,
                 elapsed_s=time.monotonic() - self._begun_s,
+                look=self._look,
                 came_msgs=int(msgs.sum()),
                 came_bytes=int(sizes.sum()),
                 msgs_per_s=float(msgs_per_s.sum()) if knows else None,

@@ -59,14 +59,17 @@ class Panes(ScreenPart):
 
     def draw(self, listened: Listened | None, look: SubjectsLook, *, held: bool) -> None:
         """Show a picture; None: none has come yet."""
+        if listened is not None:
+            # What is shown may be older than what is wanted.
+            look = listened.look
         rows = SubjectView(listened.rows if listened else (), as_tree=look.as_tree)
         heard = HeardView(listened.heard if listened else ())
         order = Sort(look.by, look.reverse)
         self.subjects.show(Rows(rows, SUBJECT_COLUMNS, rows.rows()), sort=order)
         self.heard.show(Rows(heard, HEARD_COLUMNS, heard.rows()))
         if listened is not None:
-            self.say(look_text(listened, look, held=held), "warn" if held else "")
-            self._newest.update(safe(newest_text(listened, look)))
+            self.say(look_text(listened, held=held), "warn" if held else "")
+            self._newest.update(safe(newest_text(listened)))
 
     def say(self, text: str, look: str) -> None:
         """Show a line above the subjects."""

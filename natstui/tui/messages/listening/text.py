@@ -31,8 +31,9 @@ def whole_text(subjects: tuple[str, ...], listened: Listened) -> str:
     )
 
 
-def look_text(listened: Listened, look: SubjectsLook, *, held: bool) -> str:
+def look_text(listened: Listened, *, held: bool) -> str:
     """Return how it is shown, and what is not."""
+    look = listened.look
     count = counted(f"{listened.wanted_subjects_count:,}", "subject")
     arrow = "▼" if look.reverse else "▲"
     parts = [
@@ -55,8 +56,9 @@ def gap_text(listened: Listened) -> str:
     return f"its connection was lost {lost}{why}: what came meanwhile is missing, uncounted"
 
 
-def newest_text(listened: Listened, look: SubjectsLook) -> str:
+def newest_text(listened: Listened) -> str:
     """Return which messages are listed."""
+    look = listened.look
     shown = len(listened.heard)
     is_all = not look.pattern and not listened.unwanted_msgs
     of = f" of {listened.came_msgs:,}" if is_all and shown < listened.came_msgs else ""

@@ -7,7 +7,10 @@ import sys
 from pathlib import Path
 
 from natstui.model.records.record import Noted
+from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
+from tests.session.making import made
+from tests.session.scenario import Scenario
 
 WRITES = """
 import os, sys
@@ -65,3 +68,25 @@ async def test_lines_that_cannot_be_read_are_counted_and_left_out() -> None:
     finally:
         link.close()
     assert counts == [1, 2, 3, 4, 5]
+
+
+async def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    words = (sys.executable, "-P", "-m", "natstui", "replay-engine", str(folder), "--paused")
+    link = Link(words)
+    try:
+        follower = Follower(link, await asyncio.to_thread(link.wait_started))
+        shown = follower.state
+        assert follower.take(scenario.poll(2)) and follower.state is shown
+        # What nothing is judged by is not shown before what it comes after, either.
+        assert follower.take(Noted(1, "x")) and follower.state is shown
+        follower.judge()
+        assert (
+            len(follower.state.streams) == 1 and follower.state.findings.seat.streams is not None
+        )
+        judged = follower.state
+        assert follower.take(Noted(2, "y"))
+        assert follower.state is not judged and follower.state.happenings[-1] == Noted(2, "y")
+    finally:
+        await asyncio.to_thread(link.close)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from time import monotonic
 
 from natstui.model.findings.attention import preferred
-from natstui.model.findings.evaluate import judged, judged_after
+from natstui.model.findings.evaluate import JUDGED_AFTER, judged
 from natstui.model.live.age import since_poll_us
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
@@ -29,20 +29,38 @@ class Follower:
         """The app closed the link itself: its end is no trouble."""
         self.state = self._folded = State().after(started)
         self._whole = True
+        self._unjudged = False
         self._waiting: list[Record] = []
         self._polled_s = monotonic()
         self._preferred: frozenset[tuple[str, str]] = frozenset()
 
     def fold(self, record: Record) -> bool:
         """Fold one record into the state; return whether there is a newer state to show."""
+        newer = self.take(record)
+        self.judge()
+        return newer
+
+    def take(self, record: Record) -> bool:
+        """Fold one record, and leave for `judge` what is wrong then; return as `fold` does.
+
+        Until then the state before stays.
+        """
         if not self._whole or isinstance(record, ReplayReset):
             return self._build(record)
-        self._folded = judged_after(self._folded, record)
+        self._folded = self._folded.after(record)
+        self._unjudged = self._unjudged or isinstance(record, JUDGED_AFTER)
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
             self._polled_s = monotonic()
-        self.state = self._folded
+        if not self._unjudged:
+            self.state = self._folded
         return True
+
+    def judge(self) -> None:
+        """Find what is wrong after what was taken, and show that."""
+        if self._unjudged and self._whole:
+            self._unjudged = False
+            self.state = self._folded = judged(self._folded)
 
     def prefer(self, record: Record) -> None:
         """Have the engine poll what has a finding in every poll; a new engine knows none."""

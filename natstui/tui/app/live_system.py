@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import perf_counter
 
 from natstui.defects import contained
 from natstui.errors import NatstuiError
@@ -16,6 +18,9 @@ from natstui.tui.kit.text import safe_copy
 from natstui.units import counted
 
 _RESTART_S = 2.0
+_MUCH_S = 0.004
+_REST_S = 0.01
+"""A poll of many rows takes tens of milliseconds in two steps: a key is drawn between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +57,12 @@ async def follow(app: GuardedApp, follower: Follower, heard: Heard) -> None:
 
     try:
         async for record in follower.link.records(left_out):
-            newer = False
+            newer, began_s = False, perf_counter()
             with contained("taking in what the engine said", app.report_defect):
-                newer = follower.fold(record)
+                newer = follower.take(record)
+                if perf_counter() - began_s > _MUCH_S and follower.state.replay is None:
+                    await asyncio.sleep(_REST_S)
+                follower.judge()
                 heard.said(record, follower)
                 follower.prefer(record)
             if newer:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.cli.offering import contexts
-from natstui.cli.open_viewer import FROM_STDIN
+from natstui.cli.open_viewer import FROM_STDIN, refuse_one_for_all
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -46,6 +46,30 @@ class ConnectionFlags:
             if (value := getattr(self, name)) is not None
             for argument in (f"--{name}", value)
         ]
+
+    @property
+    def are_several(self) -> bool:
+        """Tell whether they name several systems."""
+        return "," in (self.context or "") or "," in (self.profile or "")
+
+    def each(self) -> dict[str, ConnectionFlags]:
+        """Return the flags of each system by its name; raises UsageError where not all are meant.
+
+        What is wrong with one is said now, of all of them.
+        """
+        if self.context is not None and self.profile is not None:
+            raise UsageError("--context and --profile: give one of them for several systems")
+        flag = "context" if self.context is not None else "profile"
+        names = (self.context or self.profile or "").split(",")
+        if "" in names:
+            raise UsageError(f"--{flag}: a name is empty")
+        refuse_one_for_all()
+        if self.server is not None:
+            raise UsageError("--server names one system: leave it out for several")
+        found = {name: replace(self, **{flag: name}) for name in dict.fromkeys(names)}
+        for one in found.values():
+            one.resolve()
+        return found
 
     def resolve(self, overrides: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
         """Read the settings and resolve the connection; `overrides` are nested like `config.toml`.

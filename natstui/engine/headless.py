@@ -13,7 +13,6 @@ from natstui.config.settings import Settings
 from natstui.engine.live import watch_server
 from natstui.engine.process import started_of
 from natstui.engine.recording import EngineRecorder
-from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import ConnectionFailed
 from natstui.feed import Feed, Sink
 from natstui.jetstream.polling.control import PollControl
@@ -59,12 +58,12 @@ async def record_server(
     settings: Settings,
     connection: Connection,
     recording: RecorderSettings,
-    duration_s: float | None,
+    stop: asyncio.Event,
     log: ConnectionLog,
     on_folder: Callable[[str], None],
     beside: Iterable[Sink] = (),
 ) -> None:
-    """Record until SIGTERM, SIGINT, or the time is up; goes on when server or disk fail.
+    """Record until `stop` is set; goes on when server or disk fail.
 
     `beside` gets every record, too.
 
@@ -77,7 +76,7 @@ async def record_server(
     recorder.prepare()
     on_folder(str(recorder.start(recording.name).folder))
     try:
-        await _watch(settings, connection, feed, duration_s)
+        await _watch(settings, connection, feed, stop)
     finally:
         await recorder.close()
     if not log.was_connected:
@@ -85,10 +84,9 @@ async def record_server(
 
 
 async def _watch(
-    settings: Settings, connection: Connection, feed: Feed, duration_s: float | None
+    settings: Settings, connection: Connection, feed: Feed, stop: asyncio.Event
 ) -> None:
-    """Watch the server until a signal, or the time is up."""
-    stop = stopped_by_signal()
+    """Watch the server until it is stopped."""
     monitor = settings.monitor
     control, requests_per_s = PollControl(monitor.interval_s), monitor.max_requests_per_s
     works = {
@@ -97,9 +95,7 @@ async def _watch(
             watch_server(connection, control, feed, requests_per_s, lambda _client: None)
         ),
     }
-    ended, going = await asyncio.wait(
-        works, timeout=duration_s, return_when=asyncio.FIRST_COMPLETED
-    )
+    ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
     for work in going:
         work.cancel()
     await asyncio.wait(going)

@@ -20,6 +20,14 @@ def stopped_by_signal() -> asyncio.Event:
     return stop
 
 
+def stopped_after(duration_s: float | None) -> asyncio.Event:
+    """Return what Ctrl-C and SIGTERM set, and the end of a time if there is one."""
+    stop = stopped_by_signal()
+    if duration_s is not None:
+        asyncio.get_running_loop().call_later(duration_s, stop.set)
+    return stop
+
+
 @contextmanager
 def cancelled_by_signal(what: str) -> Iterator[None]:
     """Let Ctrl-C and SIGTERM cancel what runs in this task, which cleans up behind itself.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import json
 import os
@@ -9,14 +10,17 @@ import re
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
+from tests.cli.test_core import connected
 from tests.session.making import made, wait_until
 from tests.session.scenario import Scenario
 from tests.session.test_damage import cut_off
@@ -33,13 +37,15 @@ def natstui(*words: str, sessions: Path | None = None) -> subprocess.CompletedPr
     )
 
 
-def recorder(sessions: Path, *options: str) -> subprocess.Popen[str]:
+def recorder(
+    sessions: Path, *options: str, environ: Mapping[str, str] | None = None
+) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-m", "natstui", "record", "--sessions", str(sessions), *options],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.5"},
+        env={**os.environ, "NATSTUI_MONITOR_INTERVAL_S": "0.5", **(environ or {})},
     )
 
 
@@ -110,6 +116,48 @@ def test_a_duration_ends_a_recording_and_a_server_that_never_was_is_exit_code_3(
     folder = Path(told["folder"] if flags else output.strip())
     assert all(segment.sealed for segment in segments(folder))
     assert "failed" in log.read_text()
+
+
+async def test_several_systems_are_recorded_together_each_into_its_own_recording(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    contexts = tmp_path / "nats" / "context"
+    contexts.mkdir(parents=True)
+    for name in ("east", "west"):
+        server = nats_server_factory()
+        async with connected(server.url) as nc:
+            await nc.jetstream().add_stream(name=f"OF_{name}", subjects=["s"])
+        (contexts / f"{name}.json").write_text(json.dumps({"url": server.url}))
+    (contexts / "gone.json").write_text(json.dumps({"url": "nats://127.0.0.1:1"}))
+    environ = {"XDG_CONFIG_HOME": str(tmp_path)}
+    named = ("--context", "east,west,gone", "--name", "drill")
+    with recorder(tmp_path / "all", *named, environ=environ) as child:
+        assert child.stdout is not None
+        lines = [child.stdout.readline().strip().partition(": ") for _ in range(3)]
+        folders = {system: Path(folder) for system, _, folder in lines}
+        for name in ("east", "west"):
+            await asyncio.to_thread(wait_until, lambda of=name: seen_in(folders[of]))
+        child.send_signal(signal.SIGTERM)
+        _, errors = await asyncio.to_thread(child.communicate, timeout=60)
+    assert child.returncode == 3, errors
+    assert errors.splitlines()[-1].startswith("natstui: gone: nothing was recorded: ")
+    assert " east: connected " in errors and " gone: failed " in errors
+    assert {name: seen_in(folders[name]) for name in ("east", "west")} == {
+        "east": {"OF_east"}, "west": {"OF_west"},
+    }  # fmt: skip
+    listed = natstui("sessions", "ls", "--json", sessions=tmp_path / "all").stdout.splitlines()
+    assert {(one["name"], one["status"]) for one in map(json.loads, listed)} == {
+        (f"drill {name}", "complete") for name in folders
+    }
+    with recorder(tmp_path, *named, "--metrics", "127.0.0.1:0", environ=environ) as child:
+        _, errors = await asyncio.to_thread(child.communicate, timeout=60)
+    assert child.returncode == 2 and "--metrics" in errors
+
+
+def seen_in(folder: Path) -> set[str]:
+    """Return the streams that the polls of a recording saw."""
+    polls = [one for one in Recording(folder).records() if isinstance(one, Snapshot)]
+    return {name for poll in polls for name in poll.streams.name}
 
 
 def test_a_folder_that_cannot_be_is_exit_code_6(tmp_path: Path, nats_server: Broker) -> None:

@@ -6,19 +6,15 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, Any
 
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.options import connection_options
+from natstui.cli.options import ConnectionFlags, connection_flags
 from natstui.cli.sessions.told import print_recorded
 from natstui.errors import UsageError
 from natstui.paths import user_path
-
-if TYPE_CHECKING:
-    from natstui.config import Connection
-    from natstui.config.settings import Settings
 
 
 def _duration_s(ctx: click.Context, _parameter: click.Parameter, text: str | None) -> float | None:
@@ -44,7 +40,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 
 
 @click.command()
-@connection_options
+@connection_flags
 @click.option("--name", default="", help="Name of the recording, for people.")
 @click.option(
     "--duration", "duration_s", callback=_duration_s, metavar="TIME", help="Stop after, as 2h30m."
@@ -73,8 +69,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object at the end.")
 def record(
-    settings: Settings,
-    connection: Connection,
+    flags: ConnectionFlags,
     duration_s: float | None,
     sessions: str | None,
     log_file: Path | None,
@@ -86,13 +81,24 @@ def record(
 
     Prints the folder of the recording on stdout as soon as it records; with --json what was
     recorded, at the end. Problems with the server or the disk do not end it; they are logged to
-    stderr or to --log-file.
+    stderr or to --log-file. --context A,B,C records several systems (or --profile A,B,C), each
+    into a recording of its own; every line names its system.
     """
+    if flags.are_several:
+        from natstui.cli.sessions.record_several import record_several
+
+        systems = flags.each()
+        if metrics is not None:
+            raise UsageError("--metrics serves one system: leave it out to record several")
+        tell = _logger(_opened(log_file))
+        sys.exit(record_several(systems, tell, duration_s, sessions, limits, as_json=as_json))
+    settings, connection = flags.resolve()
     import asyncio
 
     from natstui.cli.metrics.exposition import Latest
     from natstui.cli.metrics.serving import metrics_at
     from natstui.engine.headless import ConnectionLog, record_server
+    from natstui.engine.stopping import stopped_after
     from natstui.session.library import sessions_folder
     from natstui.session.write.settings import RecorderSettings
 
@@ -102,11 +108,14 @@ def record(
     log, begun = ConnectionLog(tell), _Begun(tell if as_json else None)
     latest = Latest()
     beside = [latest] if metrics is not None else []
+
+    async def work() -> None:
+        stop = stopped_after(duration_s)
+        await record_server(settings, connection, recording, stop, log, begun, beside)
+
     try:
         with metrics_at(metrics, "--metrics", lambda: latest.state):
-            asyncio.run(
-                record_server(settings, connection, recording, duration_s, log, begun, beside)
-            )
+            asyncio.run(work())
     finally:
         # A recording that failed is told, too: its folder is there.
         if as_json and begun.folder is not None:

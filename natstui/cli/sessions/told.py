@@ -20,8 +20,8 @@ def session_object(folder: Path) -> dict[str, object]:
     return asdict(summary_of(folder))
 
 
-def print_recorded(folder: Path) -> None:
-    """Print what there is of a recording that just ended, as one JSON line.
+def print_recorded(folder: Path, **first: str) -> None:
+    """Print what there is of a recording that just ended, as one JSON line, `first` before it.
 
     `span_s` is from the first record to the last, as in `sessions ls`. `whole`: something was
     polled, it was closed, and nothing was given up or deleted. That every record can be read again
@@ -34,6 +34,7 @@ def print_recorded(folder: Path) -> None:
     known = told.problem is None
     closed = told.status == "complete" and told.gaps_count == 0
     print_json({
+        **first,
         **asdict(told),
         "span_s": (told.ended_at_us - told.started_at_us) / 1e6 if known else None,
         "records_count": records_count(Recording(folder)) if known else None,

@@ -6,12 +6,10 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
-from natstui.cli.open_viewer import refuse_one_for_all
 from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
 from natstui.errors import Interrupted, UsageError
 
@@ -19,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Coroutine
 
     from natstui.cli.watch.json_lines import Row
-    from natstui.cli.watch.several import System
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
@@ -67,7 +64,7 @@ def watch(
     """
     if once and metrics is not None:
         raise UsageError("--metrics serves for as long as one watches: leave --once out")
-    if "," in (flags.context or "") or "," in (flags.profile or ""):
+    if flags.are_several:
         _watch_several(flags, once=once, as_json=as_json, interval=interval, metrics=metrics)
     settings, connection = flags.resolve()
     write = _write_json if as_json else _write_text
@@ -116,21 +113,14 @@ def _watch_several(
     """Watch several systems until they are left, and exit."""
     import asyncio
 
-    from natstui.cli.watch.several import watch_several
+    from natstui.cli.watch.several import System, watch_several
 
-    systems = _systems(flags)
-    refuse_one_for_all()
-    for flag, given, why in (
-        ("--server", flags.server is not None, "names one system"),
-        ("--metrics", metrics is not None, "serves one system"),
-    ):
-        if given:
-            raise UsageError(f"{flag} {why}: leave it out to watch several")
+    flag: Literal["context", "profile"] = "context" if flags.context is not None else "profile"
+    systems = [System(name, flag) for name in flags.each()]
+    if metrics is not None:
+        raise UsageError("--metrics serves one system: leave it out to watch several")
     if not as_json:
         raise UsageError("several systems are told apart in --json only")
-    for system in systems:
-        # What is wrong with one is said now, and not again and again.
-        replace(flags, **{system.flag: system.name}).resolve()
     words = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
     if interval is not None:
         interval_seconds(interval)
@@ -143,19 +133,6 @@ def _watch_several(
 
     _leaving_well(work, once=once)
     sys.exit(code)
-
-
-def _systems(flags: ConnectionFlags) -> list[System]:
-    """Return the systems that flags name; raises UsageError when they name none, or two ways."""
-    from natstui.cli.watch.several import System
-
-    if flags.context is not None and flags.profile is not None:
-        raise UsageError("--context and --profile: give one of them to watch several systems")
-    flag: Literal["context", "profile"] = "context" if flags.context is not None else "profile"
-    names = (flags.context or flags.profile or "").split(",")
-    if "" in names:
-        raise UsageError(f"--{flag}: a name is empty")
-    return [System(name, flag) for name in dict.fromkeys(names)]
 
 
 def _leaving_well(work: Callable[[], None], *, once: bool) -> None:

@@ -23,6 +23,7 @@ from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.managing import ManagingCommand
 from natstui.model.records.record import EngineCommand, EngineStarted
 from natstui.model.records.recording import RecordingChanged
+from natstui.values import COLLECTED_EVERY
 
 if TYPE_CHECKING:
     from natstui.engine.analyzing import Analyzing
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 _STDIN, _STDOUT = 0, 1
 _LAST_WORDS_S = 1.0
-_COLLECTED_EVERY = (20_000, 10, 10)
-"""New objects, and collections of the younger ones, before garbage is looked for."""
 
 
 def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
@@ -44,7 +43,7 @@ def run_engine(settings: Settings, connection: Connection, unfinished: Path | No
     connection that cannot even be tried.
     """
     # A big server's rows are hundreds of thousands of objects, and no garbage.
-    gc.set_threshold(*_COLLECTED_EVERY)
+    gc.set_threshold(*COLLECTED_EVERY)
     with asyncio.Runner() as runner:
         runner.run(_Engine(settings, connection, unfinished).run())
 

@@ -279,13 +279,16 @@ class Renewing:
         """Ask when it is time to, and nothing is awaited; a first answer is always wanted."""
         now_s = monotonic()
         waiting = self._asked_id >= 0 and now_s - self._asked_s < _ANSWER_WITHIN_S
-        state = self._screen.state
-        # A recording has no server to ask; before its first state a screen knows of neither.
-        if waiting or state.started is None or state.replay is not None:
+        link, is_first = self._screen.state.link, self._answered_s == float("-inf")
+        # A recording has no server to ask.
+        if waiting or self._screen.state.replay is not None:
+            return
+        # There would be no answer yet; and before its first state a screen knows of no recording.
+        if is_first and (link is None or link.state != "connected"):
             return
         if not self._screen.is_current or now_s - self._answered_s < self._every_s:
             return
-        if not self._screen.paused or self._answered_s == float("-inf"):
+        if not self._screen.paused or is_first:
             self.ask()
 
     def ask(self) -> None:

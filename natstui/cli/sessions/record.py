@@ -84,15 +84,25 @@ def record(
     stderr or to --log-file. --context A,B,C records several systems (or --profile A,B,C), each
     into a recording of its own; every line names its system.
     """
+    if metrics is not None and flags.are_several:
+        raise UsageError("--metrics serves one system: leave it out to record several")
+    tell = _logger(_opened(log_file))
     if flags.are_several:
-        from natstui.cli.sessions.record_several import record_several
+        from natstui.cli.sessions.record_several import Several
 
-        systems = flags.each()
-        if metrics is not None:
-            raise UsageError("--metrics serves one system: leave it out to record several")
-        tell = _logger(_opened(log_file))
-        sys.exit(record_several(systems, tell, duration_s, sessions, limits, as_json=as_json))
-    settings, connection = flags.resolve()
+        sys.exit(Several(flags.each(), tell, sessions, limits, as_json=as_json).record(duration_s))
+    _record_one(flags, duration_s, sessions, limits, metrics, tell, as_json)
+
+
+def _record_one(
+    flags: ConnectionFlags,
+    duration_s: float | None,
+    sessions: str | None,
+    limits: dict[str, Any],
+    metrics: str | None,
+    tell: Callable[[str], None],
+    as_json: bool,
+) -> None:
     import asyncio
 
     from natstui.cli.metrics.exposition import Latest
@@ -102,9 +112,9 @@ def record(
     from natstui.session.library import sessions_folder
     from natstui.session.write.settings import RecorderSettings
 
+    settings, connection = flags.resolve()
     folder = user_path(sessions) if sessions else sessions_folder(settings.session)
     recording = RecorderSettings(folder, **limits)
-    tell = _logger(_opened(log_file))
     log, begun = ConnectionLog(tell), _Begun(tell if as_json else None)
     latest = Latest()
     beside = [latest] if metrics is not None else []

@@ -30,60 +30,62 @@ class _One:
     failed: NatstuiError | None = None
 
 
-def record_several(
-    systems: Mapping[str, ConnectionFlags],
-    tell: Callable[[str], None],
-    duration_s: float | None,
-    sessions: str | None,
-    limits: Mapping[str, Any],
-    *,
-    as_json: bool,
-) -> int:
-    """Record all until a signal, or the time is up; return the code of the first that failed.
+class Several:
+    """The recordings of some systems: one that fails is told, and holds up no other."""
 
-    One that cannot begin, or never had a connection, is told and holds up no other.
-    """
-    every = {name: _One() for name in systems}
+    def __init__(
+        self,
+        systems: Mapping[str, ConnectionFlags],
+        tell: Callable[[str], None],
+        sessions: str | None,
+        limits: Mapping[str, Any],
+        *,
+        as_json: bool,
+    ) -> None:
+        """`tell` logs a sentence; `limits` are the recorder's settings."""
+        self._systems, self._tell, self._sessions = systems, tell, sessions
+        self._limits, self._as_json = limits, as_json
+        self._every = {name: _One() for name in systems}
 
-    async def one(name: str, stop: asyncio.Event) -> None:
-        settings, connection = systems[name].resolve()
-        folder = user_path(sessions) if sessions else sessions_folder(settings.session)
+    def record(self, duration_s: float | None) -> int:
+        """Record until a signal, or the time is up; return the code of the first that failed."""
+        try:
+            asyncio.run(self._record(duration_s))
+        finally:
+            # A recording that failed is told, too: its folder is there.
+            for name, it in self._every.items():
+                if self._as_json and it.folder is not None:
+                    print_recorded(it.folder, system=name)
+        failed = [(name, it.failed) for name, it in self._every.items() if it.failed is not None]
+        for name, error in failed:
+            click.echo(f"natstui: {clean_line(name)}: {clean_line(str(error))}", err=True)
+        return next((error.exit_code for _, error in failed), 0)
+
+    async def _record(self, duration_s: float | None) -> None:
+        stop = stopped_after(duration_s)
+        async with asyncio.TaskGroup() as group:
+            for name in self._systems:
+                group.create_task(self._record_one(name, stop))
+
+    async def _record_one(self, name: str, stop: asyncio.Event) -> None:
+        settings, connection = self._systems[name].resolve()
+        folder = user_path(self._sessions) if self._sessions else sessions_folder(settings.session)
         # So that people can tell them apart in the library.
-        named = {**limits, "name": f"{limits['name']} {name}".strip()}
-        say = partial(_told, tell, name)
-
-        def begun(folder: str) -> None:
-            every[name].folder = Path(folder)
-            if as_json:
-                say(f"recording into {folder}")
-            else:
-                click.echo(f"{clean_line(name)}: {folder}")
-
-        recording, log = RecorderSettings(folder, **named), ConnectionLog(say)
+        named = {**self._limits, "name": f"{self._limits['name']} {name}".strip()}
+        log = ConnectionLog(partial(self._say, name))
+        recording, begun = RecorderSettings(folder, **named), partial(self._begun, name)
         try:
             await record_server(settings, connection, recording, stop, log, begun)
         except NatstuiError as error:
-            every[name].failed = error
-            say(str(error))
+            self._every[name].failed = error
+            self._say(name, str(error))
 
-    async def work() -> None:
-        stop = stopped_after(duration_s)
-        async with asyncio.TaskGroup() as group:
-            for name in systems:
-                group.create_task(one(name, stop))
+    def _begun(self, name: str, folder: str) -> None:
+        self._every[name].folder = Path(folder)
+        if self._as_json:
+            self._say(name, f"recording into {folder}")
+        else:
+            click.echo(f"{clean_line(name)}: {folder}")
 
-    try:
-        asyncio.run(work())
-    finally:
-        # A recording that failed is told, too: its folder is there.
-        for name, it in every.items():
-            if as_json and it.folder is not None:
-                print_recorded(it.folder, system=name)
-    failed = [(name, it.failed) for name, it in every.items() if it.failed is not None]
-    for name, error in failed:
-        click.echo(f"natstui: {clean_line(name)}: {clean_line(str(error))}", err=True)
-    return next((error.exit_code for _, error in failed), 0)
-
-
-def _told(tell: Callable[[str], None], name: str, text: str) -> None:
-    tell(f"{name}: {text}")
+    def _say(self, name: str, text: str) -> None:
+        self._tell(f"{name}: {text}")

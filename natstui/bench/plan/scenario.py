@@ -75,7 +75,7 @@ class RoleTable(Table):
     payload: PayloadTable = msgspec.field(default_factory=PayloadTable)
     rate: float | RateTable | None = None
     batch: int = 500
-    window: int = 4000
+    window: int = 8000
     consumer: str | None = None
     acks: Acks = "explicit"
     ack_wait: str = "30s"

@@ -171,7 +171,7 @@ class AtomicPublisher(Batching):
 
 
 _FLOW_MOST_MSGS = 1000
-_FLOWS = 4
+_FLOWS = 8
 """How many acknowledgements of a fast batch may be outstanding."""
 _FLOW_S = 0.05
 """At a low rate, how long the messages of one acknowledgement take to fall due."""
@@ -249,7 +249,9 @@ class FastPublisher(Batching):
     async def run(self) -> None:
         """Open the batch with its first message, add all others, end it."""
         pace, window = Pace(self.job), self._window
-        while (due := await pace.take(self._flow)) is not None:
+        # In smaller writes the server is busy with the first while we make the next.
+        most = min(self._flow, self.job.orders.role.batch_msgs)
+        while (due := await pace.take(most)) is not None:
             await self._room_for(due.count)
             await self._write(window.open(due.due_ns, time.monotonic_ns()), is_new=True)
             await self.link.drain()

@@ -66,7 +66,7 @@ class Role:
     """Of the role, shared by its workers; empty: as fast as possible (closed loop)."""
     batch_msgs: int = 500
     """Messages per pull, per batch, or per block of a publisher."""
-    window_msgs: int = 4000
+    window_msgs: int = 8000
     """Messages in flight without an acknowledgement."""
     consumer: str | None = None
     """An existing durable consumer; None: the benchmark makes one, shared by the role."""

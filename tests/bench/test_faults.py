@@ -9,6 +9,7 @@ import pytest
 from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
+from natstui.errors import Refused
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
@@ -119,6 +120,8 @@ async def test_workers_that_are_held_go_on_when_they_are_told_again(broker: Brok
                 loop.call_later(at_s, hold, role)
 
     records.on_add = on_add
+    with pytest.raises(Refused, match="starting"):
+        benchmark.hold_workers()
     result = await asyncio.wait_for(benchmark.run(), 60)
     check_sums(result, records)
     assert said == [

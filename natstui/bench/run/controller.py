@@ -239,8 +239,10 @@ class Benchmark:
         """Let the last worker of a role, or everybody, do nothing, or go on; return a sentence.
 
         A schedule goes on meanwhile: what it owes is sent as soon as its senders may. Raises
-        NotFound.
+        NotFound, and Refused while workers are starting.
         """
+        if not self._state.go_ns:
+            raise Refused("the workers are starting: nobody does anything yet")
         if role is not None:
             chosen = [self._find(role, None)]
         else:

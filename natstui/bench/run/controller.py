@@ -243,10 +243,14 @@ class Benchmark:
         """
         if not self._state.go_ns:
             raise Refused("the workers are starting: nobody does anything yet")
-        if role is not None:
-            chosen = [self._find(role, None)]
-        else:
-            chosen = [one for name in self._started_count for one in self._of(name)]
+        names = self._started_count if role is None else (role,)
+        # Who is added and still starts would not understand it.
+        there = [
+            one for name in names for one in self._of(name) if one.ready and not one.was_killed
+        ]
+        chosen = there if role is None else there[-1:]
+        if not chosen:
+            raise NotFound("there is no worker that could do nothing")
         goes_on = all(one.name in self._held for one in chosen)
         for member in chosen:
             self._hold(member, paused=not goes_on)

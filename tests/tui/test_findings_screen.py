@@ -27,10 +27,10 @@ from natstui.tui.findings.advice import ADVISED, place_of
 from natstui.tui.findings.cells import FINDING_COLUMNS, FindingView, Found
 from natstui.tui.findings.screen import FindingsScreen
 from natstui.tui.findings.text import CALM
-from natstui.tui.frame import table_screen
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.head.status_text import findings_parts
+from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import in_order
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.widths import place
@@ -134,7 +134,7 @@ def test_no_advice_calls_an_action_by_its_id(kind: Kind) -> None:
 
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_where_and_what_have_the_room_in_a_narrow_table(width: int) -> None:
-    layout = place(table_screen._columns(FINDING_COLUMNS), width)
+    layout = place(table_columns(FINDING_COLUMNS), width)
     shown = [it for it in layout.placed if it.start + it.width <= width]
     widths = {it.column.id: it.width for it in shown}
     assert widths["entity"] >= len("ORDERS › shipping-labels")

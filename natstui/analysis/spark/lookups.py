@@ -1,9 +1,7 @@
 """What Python asks the JVM about names, asked once.
 
 py4j asks anew with each `F.col`: which class is meant, which member of it, and at last the call
-itself. A short name like `functions` is looked for in each import and so in every jar. Two thirds
-of what a run sends the JVM were such questions, and deletions of what Python does not need any
-more.
+itself. A short name like `functions` is looked for in each import and so in every jar.
 """
 
 from __future__ import annotations
@@ -14,18 +12,12 @@ from py4j.java_gateway import JavaClass, JavaMember, JVMView
 from pyspark import SparkContext
 
 
-def remember_lookups(*, keep_objects: bool) -> None:
-    """Keep the answers of the JVM that was started; nothing to do over Spark Connect.
-
-    `keep_objects`: it also keeps each object until it ends, and is not told which it may forget.
-    What a shuffle wrote stays on the disk with them: only for little to read.
-    """
-    jvm, gateway = SparkContext._jvm, SparkContext._gateway
+def remember_lookups() -> None:
+    """Keep the answers of the JVM that was started; nothing to do over Spark Connect."""
+    jvm = SparkContext._jvm
     if type(jvm) is JVMView:
         # Many parts of pyspark hold this very object, so it has to stay the same.
         jvm.__class__ = _Names
-    if keep_objects and gateway is not None:
-        gateway._gateway_client.gateway_property.enable_memory_management = False
 
 
 class _Names(JVMView):  # type: ignore[misc]

@@ -132,5 +132,5 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
-    remember_lookups(keep_objects=settings.small)
+    remember_lookups()
     return spark

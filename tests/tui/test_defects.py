@@ -91,7 +91,7 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
             await viewer.type_command("streams")
             await said(viewer, "the command")
         with monkeypatch.context() as broken:
-            broken.setattr(Follower, "fold", fail)
+            broken.setattr(Follower, "take", fail)
             await said(viewer, "taking in what the engine said")
         polls_count = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls_count, "it goes on")

@@ -24,7 +24,7 @@ def summary(seen: Servers) -> str:
     if len(versions) > 1:
         text += f"; versions differ: {', '.join(versions)}"
     if seen.silent:
-        text += f"; no answer from {', '.join(seen.silent)}"
+        text += f"; no answer from {', '.join(sorted(seen.silent))}"
     return text
 
 

@@ -41,6 +41,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     items[:] = chosen
 
 
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Say at once what failed: of a run that is ended from outside, that is all one has."""
+    if report.failed and os.environ.get("PYTEST_XDIST_WORKER") is None:
+        print(f"\n{report.nodeid} failed:\n{report.longreprtext}", flush=True)
+
+
 ROOT = Path(__file__).parent.parent
 
 

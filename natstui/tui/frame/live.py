@@ -235,8 +235,7 @@ class LiveScreen(TerminalSized, Screen[None]):
 
     @on(CommandLine.Entered)
     def _entered(self, message: CommandLine.Entered) -> None:
-        if message.prefix == ":":
-            self.app.post_message(Typed(message.text))
+        self.app.post_message(Typed(message.text))
 
 
 def watch_rows(

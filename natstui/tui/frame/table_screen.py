@@ -133,15 +133,9 @@ class TableScreen(LiveScreen):
             self.refresh_bindings()
             self.strip.show(self.where)
 
-    @on(CommandLine.Edited)
-    @on(CommandLine.Entered)
-    @on(CommandLine.Cancelled)
-    def _filter(
-        self, message: CommandLine.Edited | CommandLine.Entered | CommandLine.Cancelled
-    ) -> None:
-        if message.prefix == "/":
-            text = "" if isinstance(message, CommandLine.Cancelled) else message.text
-            self.ordering.filter_by(text)
+    @on(CommandLine.LookedFor)
+    def _filter(self, message: CommandLine.LookedFor) -> None:
+        self.ordering.filter_by(message.text)
 
     def action_back(self) -> None:
         """Clear the filter first, then leave."""

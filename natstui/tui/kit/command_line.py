@@ -36,23 +36,15 @@ class CommandLine(Horizontal):
 
     @dataclass
     class Entered(Message):
-        """The user pressed enter."""
+        """The user entered a command after `:`."""
 
-        prefix: str
         text: str
 
     @dataclass
-    class Edited(Message):
-        """The text changed while the line is open."""
+    class LookedFor(Message):
+        """What stands after `/`, with each key; empty once the line was cancelled."""
 
-        prefix: str
         text: str
-
-    @dataclass
-    class Cancelled(Message):
-        """The user closed the line without entering it."""
-
-        prefix: str
 
     history: ClassVar[dict[str, list[str]]] = {":": [], "/": []}
     completing: ClassVar[Suggester | None] = None
@@ -103,15 +95,16 @@ class CommandLine(Horizontal):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Pass edits on: a filter applies while it is typed."""
         event.stop()
-        if self.is_open:
-            self.post_message(self.Edited(self.prefix, event.value))
+        if self.is_open and self.prefix == "/":
+            self.post_message(self.LookedFor(event.value))
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         """Remember what was entered, close the line, and post it."""
         event.stop()
         self._remember()
         self.close()
-        self.post_message(self.Entered(self.prefix, event.value))
+        told = self.LookedFor if self.prefix == "/" else self.Entered
+        self.post_message(told(event.value))
 
     def _remember(self) -> None:
         history, text = self.history[self.prefix], self.query_one(Input).value
@@ -130,7 +123,8 @@ class CommandLine(Horizontal):
         """Close without entering; what was typed comes back with the up arrow."""
         self._remember()
         self.close()
-        self.post_message(self.Cancelled(self.prefix))
+        if self.prefix == "/":
+            self.post_message(self.LookedFor(""))
 
     def action_complete(self) -> None:
         """Take the suggestion."""

@@ -101,15 +101,9 @@ class RawScreen(LiveScreen):
         """Search in the text; n and N go to the next match and the one before."""
         self.command_line.open("/")
 
-    @on(CommandLine.Edited)
-    @on(CommandLine.Entered)
-    def _search(self, message: CommandLine.Edited | CommandLine.Entered) -> None:
-        if message.prefix == "/":
-            self.raw.search(message.text)
-
-    @on(CommandLine.Cancelled)
-    def _stop_searching(self) -> None:
-        self.raw.search("")
+    @on(CommandLine.LookedFor)
+    def _search(self, message: CommandLine.LookedFor) -> None:
+        self.raw.search(message.text)
 
     @on(RawView.Searched)
     def _say_where(self, message: RawView.Searched) -> None:

@@ -179,15 +179,9 @@ class ListenScreen(LiveScreen):
             asked = LookAtSubjects(next_command_id(), self.looking.look)
             self.app.post_message(Asked(asked))
 
-    @on(CommandLine.Edited)
-    @on(CommandLine.Entered)
-    @on(CommandLine.Cancelled)
-    def _filter(
-        self, message: CommandLine.Edited | CommandLine.Entered | CommandLine.Cancelled
-    ) -> None:
-        if message.prefix == "/":
-            text = "" if isinstance(message, CommandLine.Cancelled) else message.text
-            self.looking.filter_by(text)
+    @on(CommandLine.LookedFor)
+    def _filter(self, message: CommandLine.LookedFor) -> None:
+        self.looking.filter_by(message.text)
 
     @on(HeaderSelected, "#subjects")
     def _sort(self, message: HeaderSelected) -> None:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 from array import array
 from dataclasses import fields, replace
-from functools import cache
 from typing import Any, get_args
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.errors import NatstuiError
 from natstui.model.bench.counts import LATENCY_FIELDS
 from natstui.model.bench.latency import BUCKETS_COUNT, LatencyCounts
@@ -180,7 +180,8 @@ class Codec:
         if kind not in self._decoders:
             if kind not in self._classes:
                 raise BadLine(f"unknown kind of line: {kind[:40]!r}")
-            self._decoders[kind] = _decoder_of(self._classes[kind])
+            # Not strict: a sequence beyond 2**63 comes back from its string form.
+            self._decoders[kind] = decoder_of(self._classes[kind], strict=False)
         return self._decoders[kind]
 
     def decode(self, line: bytes) -> Any:
@@ -191,7 +192,9 @@ class Codec:
         try:
             decoder = self._decoder(kind)
             if kind == b"snapshot" and _ONLY_WITH_DIFFERENCES in line:
-                value = from_differences(_difference_decoder().decode(line))
+                value = from_differences(
+                    decoder_of(SnapshotAsDifferences, strict=False).decode(line)
+                )
             else:
                 value = decoder.decode(line)
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
@@ -200,16 +203,6 @@ class Codec:
             value = _with_later_columns(value)
         check_sound(value, kind.decode())
         return value
-
-
-def _decoder_of(cls: Any) -> msgspec.json.Decoder[Any]:
-    # Not strict: a sequence beyond 2**63 comes back from its string form.
-    return msgspec.json.Decoder(cls, strict=False)
-
-
-@cache
-def _difference_decoder() -> msgspec.json.Decoder[SnapshotAsDifferences]:
-    return _decoder_of(SnapshotAsDifferences)
 
 
 _RECORDS = Codec(Record)

@@ -13,6 +13,7 @@ import click
 
 from natstui.cli.offering import contexts
 from natstui.cli.open_viewer import FROM_STDIN, refuse_one_for_all
+from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -218,7 +219,7 @@ def _first_line() -> str:
     import msgspec
 
     try:
-        return msgspec.json.decode(bytes(line), type=str)
+        return decoder_of(str).decode(bytes(line))
     except msgspec.DecodeError as error:
         raise UsageError("--server -: the first line on stdin holds no address") from error
 

@@ -34,11 +34,30 @@ RATE = RateSegment(None, 1000, 1000)
 HERE = environment(None)
 
 
-WAITED_AT_MOST_S, RUNS_AT_MOST = 0.2, 12
-"""A run in which publisher and server waited longer for a processor may be made again.
+CALM_S, RUNS_AT_MOST = 0.2, 6
+"""Fifty round trips of 5 ms, a hundredth of all, are enough to move a percentile."""
 
-Fifty round trips of 5 ms, a hundredth of all, are enough to move a percentile.
-"""
+
+def _of_a_frozen_second(result: BenchmarkResult, frozen_s: float, waited_s: float) -> list[str]:
+    """Return what these latencies of 5 s at 1,000 msg/s cannot be after a second's standstill.
+
+    Each moment that publisher or server waited for a processor comes on top, at most whole.
+    """
+    later_s = waited_s + frozen_s - 1
+    corrected, uncorrected = result.latencies.ack, result.latencies.ack_uncorrected
+    p99_s, p90_s = ((corrected.percentile_ns(each) or 0) / 1e9 for each in (99, 90))
+    uncorrected_s = (uncorrected.percentile_ns(99) or 0) / 1e9
+    # One in flight: of all that were sent, few met the standstill; of all that were due, a fifth.
+    most_s = 0.005 if waited_s < CALM_S else max(0.005, p99_s / 20)
+    rules = {
+        f"p99 {p99_s}": 0.855 <= p99_s <= 1.045 + later_s,
+        f"p90 {p90_s}": 0.35 <= p90_s <= 0.75 + later_s,
+        f"p99 uncorrected {uncorrected_s}": uncorrected_s < most_s,
+        f"missed {result.accounting.missed_msgs}": (
+            result.accounting.missed_msgs <= 50 + 1000 * later_s
+        ),
+    }
+    return [name for name, holds in rules.items() if not holds]
 
 
 async def test_a_frozen_server_is_seen_in_corrected_latencies_and_not_in_uncorrected(
@@ -46,24 +65,16 @@ async def test_a_frozen_server_is_seen_in_corrected_latencies_and_not_in_uncorre
 ) -> None:
     for left in reversed(range(RUNS_AT_MOST)):
         result, frozen_s, waited_s = await _frozen_for_a_second(broker)
-        corrected, uncorrected = result.latencies.ack, result.latencies.ack_uncorrected
-        figures = (
-            corrected.percentile_ns(99) or 0,
-            corrected.percentile_ns(90) or 0,
-            uncorrected.percentile_ns(99) or 0,
-        )
-        p99, p90, uncorrected_p99 = figures
-        if 0.855e9 <= p99 <= 1.045e9 and 0.35e9 <= p90 <= 0.75e9 and uncorrected_p99 < 5e6:
+        wrong = _of_a_frozen_second(result, frozen_s, waited_s)
+        # A busy machine may be slower than its waiting tells: another run, not another rule.
+        if not wrong:
             break
-        # Where others hold the processors, latencies are theirs, and the second is longer.
-        disturbed = waited_s > WAITED_AT_MOST_S or frozen_s > 1.02
-        assert disturbed, f"nobody disturbed this run: {figures}"
-        assert left, f"the machine was busy all the time: {waited_s} s waited, {figures}"
-    assert (uncorrected.max_ns or 0) > 0.9e9
+        assert waited_s > CALM_S or frozen_s > 1.02, f"nobody disturbed this run: {wrong}"
+        assert left, f"never right: {waited_s} s waited, stood {frozen_s} s, {wrong}"
+    assert (result.latencies.ack_uncorrected.max_ns or 0) > 0.9e9
     # What the schedule owed is sent, or told as missed when the end came first.
     assert result.counts.sent_msgs == result.accounting.stored_msgs
     assert result.counts.sent_msgs + result.accounting.missed_msgs == 5000
-    assert result.accounting.missed_msgs <= 50
     shown = summary_text(saved_run(BenchmarkPlan("t", "", (), None, 5.0), (result,), HERE))
     assert "ack.uncorrected" in shown
 

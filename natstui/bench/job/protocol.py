@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.plan import Role
 
@@ -129,8 +130,8 @@ Down = Orders | Go | Rate | Pause | Resume | Stop | Die
 Up = Ready | Report | Log | Done | Failed
 
 _encoder = msgspec.json.Encoder()
-_down: msgspec.json.Decoder[Down] = msgspec.json.Decoder(Down)
-_up: msgspec.json.Decoder[Up] = msgspec.json.Decoder(Up)
+_down: msgspec.json.Decoder[Down] = decoder_of(Down)
+_up: msgspec.json.Decoder[Up] = decoder_of(Up)
 
 
 def encode(line: Down | Up) -> bytes:

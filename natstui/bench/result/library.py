@@ -15,6 +15,7 @@ from platformdirs import user_data_path
 
 from natstui.bench.result.environment import Environment
 from natstui.bench.result.metrics import Metrics, medians, metrics
+from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
 from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencies
 from natstui.model.bench.latency import TaggedInterval, hdr_log
@@ -133,7 +134,7 @@ def load(name: str, folder: Path) -> SavedRun:
 
 def _decoded(path: Path) -> SavedRun:
     try:
-        run = msgspec.json.decode(path.read_bytes(), type=SavedRun)
+        run = decoder_of(SavedRun).decode(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
         raise SessionError(f"{path} is not a saved benchmark: {error}") from error
     if run.schema_version != SCHEMA_VERSION:

@@ -28,6 +28,7 @@ from natstui.bench.job.joining import (
     subject_of,
 )
 from natstui.bench.job.protocol import Done, Down, Go, Orders, Ready, Report, Up
+from natstui.decoding import decoder_of
 from natstui.errors import NatstuiError, NotFound, Refused, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 
@@ -84,7 +85,7 @@ async def _find(client: Client, found: dict[str, Machine]) -> None:
         ) as answers:
             async for one in answers:
                 if one.data:
-                    about = msgspec.json.decode(one.data, type=About)
+                    about = decoder_of(About).decode(one.data)
                     found.setdefault(about.agent, Machine(about))
                 else:
                     # No responders: somebody may join in a moment.
@@ -181,7 +182,7 @@ class JoinedChannel:
             subject_of(about.agent, "START"), msgspec.json.encode(start), timeout_s=_START_S
         )
         _there(self.machine, reply)
-        started = msgspec.json.decode(reply.data, type=Started)
+        started = decoder_of(Started).decode(reply.data)
         if started.refused:
             raise Refused(f"{self.machine.name}: {started.refused}")
         self.pid, self._heard_s = started.pid, time.monotonic()

@@ -31,6 +31,7 @@ from natstui.bench.job.joining import (
 )
 from natstui.children import own_program
 from natstui.config.connection import Connection
+from natstui.decoding import decoder_of
 from natstui.errors import NatstuiError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.model.bench.plan import BENCHMARK_STREAM
@@ -84,7 +85,7 @@ class Agent:
 
     async def _start(self, client: Client, data: bytes) -> Started:
         try:
-            start = msgspec.json.decode(data, type=Start)
+            start = decoder_of(Start).decode(data)
         except msgspec.DecodeError as error:
             return Started(refused=f"{self.about.host} does not understand the orders: {error}")
         orders = start.orders

@@ -9,11 +9,12 @@ from pathlib import Path
 import msgspec
 import platformdirs
 
+from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.model.records.managing import JournalEntry
 from natstui.paths import private_folder
 
-_decoder = msgspec.json.Decoder(JournalEntry)
+_decoder = decoder_of(JournalEntry)
 
 
 def journal_file() -> Path:

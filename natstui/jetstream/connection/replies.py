@@ -8,6 +8,7 @@ from typing import Annotated, TypeVar
 import msgspec
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.errors import Conflict, JetStreamUnavailable, NotFound, RequestFailed
 
 T = TypeVar("T")
@@ -81,7 +82,7 @@ def _kind(error: _Error) -> type[RequestFailed]:
 def read(verb: str, data: bytes, kind: type[T]) -> T:
     """Return a decoded reply; raises RequestFailed when it is not of its kind."""
     try:
-        return msgspec.json.decode(data, type=kind)
+        return decoder_of(kind).decode(data)
     except msgspec.DecodeError as error:
         reason = clean_line(str(error))
         raise RequestFailed(f"{verb}: the server's answer is not understood ({reason})") from error

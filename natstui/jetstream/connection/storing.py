@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 from nats.aio.msg import Msg
 
+from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import check_reply
@@ -29,7 +30,7 @@ async def store(
     check_answered(reply, f'no stream stores "{subject}"')
     check_reply("publish", reply.data)
     try:
-        ack = msgspec.json.decode(reply.data, type=_PubAck)
+        ack = decoder_of(_PubAck).decode(reply.data)
     except msgspec.DecodeError as error:
         raise RequestFailed(f'what answers on "{subject}" is not a stream') from error
     return PubAck(ack.stream, ack.seq, ack.duplicate, ack.val)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import Count, reading
 from natstui.jetstream.connection.times import time_us
 from natstui.model.records.record import AckSample, Advisory
@@ -97,7 +98,7 @@ def sentence_of(kind: str, event: Announcement) -> str:
     )
 
 
-_ANNOUNCEMENT = msgspec.json.Decoder(Announcement)
+_ANNOUNCEMENT = decoder_of(Announcement)
 _LONGEST_BYTES = 16 * 1024
 """Of an announcement; a server's own are a tenth of it, and each is kept in memory."""
 _LONGEST_AGO_US = 3_600_000_000

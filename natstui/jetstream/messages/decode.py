@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 import msgspec
 from nats.aio.msg import Msg
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.nats_client import Headers
 from natstui.model.records.messages import StoredMessage
 
@@ -41,7 +42,7 @@ def microseconds(text: str) -> int:
 
 def from_api(data: bytes, preview_bytes: int | None) -> StoredMessage:
     """Read a reply of STREAM.MSG.GET."""
-    message = msgspec.json.decode(data, type=_Reply).message
+    message = decoder_of(_Reply).decode(data).message
     payload = base64.b64decode(message.data or "")
     return StoredMessage(
         message.seq,

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.errors import NotFound
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
@@ -176,7 +177,7 @@ async def read_names(client: Client, asked: ReadKeyNames) -> KeyNames:
     while len(found) < asked.most_keys_count:
         body["offset"] = len(found)
         reply = await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body)
-        page = msgspec.json.decode(reply, type=_Names)
+        page = decoder_of(_Names).decode(reply)
         found += [subject[len(prefix) :] for subject in page.state.subjects or ()]
         if not page.state.subjects or len(found) >= page.total:
             break

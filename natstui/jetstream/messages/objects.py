@@ -13,6 +13,7 @@ from typing import Any, BinaryIO
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.decode import from_api
@@ -86,7 +87,7 @@ async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
 
 def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
     try:
-        info = msgspec.json.decode(data, type=_Info)
+        info = decoder_of(_Info).decode(data)
     except msgspec.DecodeError as error:
         raise RequestFailed(f"what {bucket} knows of an object cannot be read: {error}") from error
     link = (info.options.link if info.options else None) or _Link()

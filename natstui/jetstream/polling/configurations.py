@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_configuration
 from natstui.jetstream.polling.decode.streams import StreamRow, stream_configuration
@@ -18,7 +19,7 @@ from natstui.model.records.record import Configured
 _SERVER_METADATA = ("_nats.ver", "_nats.level")
 """Metadata that `INFO` adds and the list of a cluster does not: no part of the configuration."""
 
-_VALUES = msgspec.json.Decoder(dict[str, Any])
+_VALUES = decoder_of(dict[str, Any])
 _SORTED = msgspec.json.Encoder(order="sorted")
 
 

@@ -16,6 +16,7 @@ import msgspec
 from nats.aio.msg import Msg
 
 from natstui.clock import steady_s
+from natstui.decoding import decoder_of
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
@@ -70,9 +71,9 @@ _Wanted = tuple[str, int, tuple[str, ...]]
 
 _FILTER = b'"filter_subject'
 """Most consumers have none, which is seen sooner than read."""
-_REPLY = msgspec.json.Decoder(_Reply)
-_FILTERS = msgspec.json.Decoder(_Filters)
-_DIRECTS = msgspec.json.Decoder(_Direct)
+_REPLY = decoder_of(_Reply)
+_FILTERS = decoder_of(_Filters)
+_DIRECTS = decoder_of(_Direct)
 
 
 def _filters(row: ConsumerRow) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read, reading
@@ -256,6 +257,6 @@ def _name_in(jwt: str | None) -> str | None:
     body = jwt.split(".")[1:2]
     try:
         text = base64.urlsafe_b64decode("".join(body) + "==")
-        return msgspec.json.decode(text, type=_Claims).name or None
+        return decoder_of(_Claims).decode(text).name or None
     except (ValueError, msgspec.DecodeError):
         return None

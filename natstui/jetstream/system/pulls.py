@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import msgspec
 from nats.aio.msg import Msg
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers
@@ -96,7 +97,7 @@ def _note_pull(message: Msg) -> Noted:
     if data.isdigit():
         return Noted(data[:20].decode())
     try:
-        pull = msgspec.json.decode(data or b"{}", type=_Pull)
+        pull = decoder_of(_Pull).decode(data or b"{}")
     except msgspec.DecodeError:
         return Noted("not readable")
     wait_s = pull.expires / 1e9 if pull.expires > 0 else None

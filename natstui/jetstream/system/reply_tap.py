@@ -19,6 +19,7 @@ import nats.errors
 from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
+from natstui.decoding import decoder_of
 from natstui.errors import PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.system.asking import Servers
@@ -328,7 +329,7 @@ class _RequestInfo(msgspec.Struct):
 def _account_of(message: Msg) -> str:
     """Return the account that a request came from; empty when the server does not say."""
     try:
-        info = msgspec.json.decode((message.headers or {}).get(_INFO, "{}"), type=_RequestInfo)
+        info = decoder_of(_RequestInfo).decode((message.headers or {}).get(_INFO, "{}"))
     except msgspec.DecodeError:
         return ""
     return info.acc

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.lines import BadLine, Codec, check_sound, decode_record, encode_poll, encode_record
 from natstui.model.live.column_differences import (
     ConsumersAsDifferences,
@@ -229,7 +230,7 @@ def entry_of(pieces: Sequence[Piece]) -> Entry | None:
     return Entry(head[1].decode(), int(head[3]), mono_us, tuple(pieces))
 
 
-_WHOLE = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_WHOLE = decoder_of(dict[str, msgspec.Raw])
 
 
 def _joined(lines: list[bytes]) -> bytes:

@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.model.records.recording import Mark
 from natstui.session.files.folder import INDEX
 from natstui.session.files.layout import MEMBERS_COUNT
@@ -49,7 +50,7 @@ class SegmentIndex:
     marks_left_out_count: int = 0
 
 
-_DECODER = msgspec.json.Decoder(SegmentIndex)
+_DECODER = decoder_of(SegmentIndex)
 
 
 def append_index(folder: Path, index: SegmentIndex) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from natstui import __version__
+from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.record import EngineStarted, LinkChanged, Record
@@ -98,7 +99,7 @@ def write_info(folder: Path, info: SessionInfo) -> None:
 def parse_info(content: bytes, what: str) -> SessionInfo:
     """Return the info in `content`; raise SessionError naming `what` for anything else."""
     try:
-        version = msgspec.json.decode(content, type=dict[str, object]).get("schema_version")
+        version = decoder_of(dict[str, object]).decode(content).get("schema_version")
         if not isinstance(version, int) or version < 1:
             raise SessionError(f"{what} does not name its schema version")
         if version > SCHEMA_VERSION:
@@ -106,7 +107,7 @@ def parse_info(content: bytes, what: str) -> SessionInfo:
                 f"{what} was written by a newer natstui (schema {version}); this one reads up to"
                 f" schema {SCHEMA_VERSION}: update natstui"
             )
-        info = msgspec.json.decode(content, type=SessionInfo)
+        info = decoder_of(SessionInfo).decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise SessionError(f"{what} is damaged: {error}") from error
     if not 0 <= info.started_at_us < _YEAR_9999_US:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.model.records.evidence import AdvisoriesCounted
 from natstui.model.records.record import Advisory
 from natstui.session.read.recording import Recording
@@ -27,7 +28,7 @@ def recorded_give_ups(
         if (record.type, record.stream, record.consumer) != ("max_deliver", stream, consumer):
             continue
         if isinstance(record, Advisory):
-            seq = msgspec.json.decode(record.body_json, type=_Said).stream_seq
+            seq = decoder_of(_Said).decode(record.body_json).stream_seq
             found.append((record.at_us, seq))
         else:
             found += [(record.at_us, one.stream_seq) for one in record.messages]

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.lines import encode_record
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS
 from natstui.model.live.past_polls import PastPoll, PastPolls, to_bytes
@@ -55,7 +56,7 @@ def _part(consumer_columns: tuple[str, ...]) -> Any:
         ("account", account | None),
         ("cost", PollCost),
     ]
-    return msgspec.json.Decoder(msgspec.defstruct("Part", kept), strict=False)
+    return decoder_of(msgspec.defstruct("Part", kept), strict=False)
 
 
 _PLAIN = _part(CONSUMER_COLUMNS)

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterable
 from typing import ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical, VerticalScroll
@@ -15,6 +14,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from natstui.decoding import decoder_of
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisRun,
@@ -38,7 +38,7 @@ from natstui.tui.kit.table.big_table import BigTable, Sort
 from natstui.tui.kit.table.view import HeaderSelected
 from natstui.tui.kit.text import safe
 
-_decoder = msgspec.json.Decoder(AnalysisResult)
+_decoder = decoder_of(AnalysisResult)
 
 
 class Findings(Static):

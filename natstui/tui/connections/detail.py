@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 from time import monotonic
 from typing import ClassVar
 
-import msgspec
 from textual.binding import BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.clients.connection import (
     ClientConnection,
@@ -27,7 +27,7 @@ from natstui.tui.frame.action_keys import KICK
 from natstui.tui.frame.detail.screen import ChartedScreen
 from natstui.tui.frame.live import Renewing
 
-_decoder = msgspec.json.Decoder(Connections)
+_decoder = decoder_of(Connections)
 _RENEWED_AFTER_S = 2.0
 _GAP_S = 4 * _RENEWED_AFTER_S
 """After so long, a rate between two looks says little of either moment."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.clients.connection import (
     ClientConnection,
     Connections,
@@ -28,7 +28,7 @@ from natstui.tui.frame.live import NO_SERVER, Renewing
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
 
-_decoder = msgspec.json.Decoder(Connections)
+_decoder = decoder_of(Connections)
 
 SHOWN_ROWS = 2_000
 _RENEWED_AFTER_S = 5.0

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 
-import msgspec
-
+from natstui.decoding import decoder_of
 from natstui.model.assets.consumer_fields import NEW_CONSUMER
 from natstui.model.assets.fields import Config, without_server_metadata
 from natstui.model.records.messages import DeliveryPreview, PreviewDelivery
@@ -15,7 +14,7 @@ from natstui.tui.frame.form.text import Subject, delivery_text
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 
-_decoder = msgspec.json.Decoder(DeliveryPreview)
+_decoder = decoder_of(DeliveryPreview)
 
 
 class FirstDelivery:

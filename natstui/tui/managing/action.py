@@ -6,13 +6,13 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from natstui.decoding import decoder_of
 from natstui.model.assets.fields import Field
 from natstui.model.records.actions import CATALOGUE
 from natstui.model.records.managing import Change, Preview, PreviewChange
@@ -31,7 +31,7 @@ from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.text import safe, safe_lines
 
-_preview = msgspec.json.Decoder(Preview)
+_preview = decoder_of(Preview)
 
 
 class ActionScreen(LiveScreen):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-import msgspec
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
@@ -13,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import (
     BackUp,
@@ -30,7 +30,7 @@ from natstui.tui.kit.sections import Section, SectionText, line
 from natstui.tui.kit.text import safe
 from natstui.units import bytes_text, counted
 
-_seen = msgspec.json.Decoder(BackupSeen)
+_seen = decoder_of(BackupSeen)
 _WHILE_RUNNING = (
     ("stay", "watch it"),
     ("leave", "it goes on, and a message says how it ended"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.content import Content
@@ -13,6 +12,7 @@ from textual.widget import Widget
 from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
+from natstui.decoding import decoder_of
 from natstui.model.records.journal import entry_command, entry_text, is_undoable, last_undoable
 from natstui.model.records.managing import JournalEntry, Preview, PreviewUndo, ReadJournal, Undo
 from natstui.tui.frame.live import LiveScreen
@@ -22,8 +22,8 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe
 from natstui.units import local_text
 
-_decoder = msgspec.json.Decoder(list[JournalEntry])
-_preview = msgspec.json.Decoder(Preview)
+_decoder = decoder_of(list[JournalEntry])
+_preview = decoder_of(Preview)
 
 
 class JournalScreen(LiveScreen):

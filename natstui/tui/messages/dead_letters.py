@@ -6,11 +6,11 @@ import json
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.live.state import State
 from natstui.model.records.copies import FindGivenUp, GivenUpFound
 from natstui.model.records.record import Advisory
@@ -27,7 +27,7 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.sending_again import SendingAgain
 from natstui.units import counted
 
-_decoder = msgspec.json.Decoder(GivenUpFound)
+_decoder = decoder_of(GivenUpFound)
 _MOST_HEARD = 2_000
 
 

@@ -6,12 +6,12 @@ import itertools
 from collections.abc import Iterable
 from typing import ClassVar, Protocol
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.model.records.record import Command
@@ -26,7 +26,7 @@ from natstui.tui.kit.raw.view import RawView
 from natstui.tui.kit.text import safe
 from natstui.tui.messages.text import message_text, payload_of
 
-_decoder = msgspec.json.Decoder(StoredMessage)
+_decoder = decoder_of(StoredMessage)
 
 
 class Source(Protocol):

@@ -7,7 +7,6 @@ from dataclasses import replace
 from time import monotonic
 from typing import ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
@@ -16,6 +15,7 @@ from textual.widgets import OptionList, Static
 from textual.widgets.option_list import Option
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.records.messages import BrowseMessages, MessagePage, StoredMessage
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.action_runner import finding_of_messages
@@ -27,7 +27,7 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.text import browse_text, message_line, page_text
 from natstui.units import duration_text
 
-_page = msgspec.json.Decoder(MessagePage)
+_page = decoder_of(MessagePage)
 
 RENEWED_AFTER_S = 3.0
 """A page is read again at most so often, and only when its stream's counters moved."""

@@ -7,13 +7,13 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import VerticalScroll
 from textual.widget import Widget
 from textual.widgets import Input, Static
 
+from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parsed
@@ -76,7 +76,7 @@ def _whole(value: object) -> int | None:
     return value if isinstance(value, int) else None
 
 
-_decoder = msgspec.json.Decoder(StoredMessage)
+_decoder = decoder_of(StoredMessage)
 
 
 class PublishScreen(LiveScreen):

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-import msgspec
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.decoding import decoder_of
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
 from natstui.tui.frame.action_keys import Target
@@ -45,7 +45,7 @@ def parsed_delay_s(text: str) -> float:
     return parse_duration_ns(text) / 1e9
 
 
-_decoder = msgspec.json.Decoder(PulledMessage)
+_decoder = decoder_of(PulledMessage)
 
 
 class PullScreen(LiveScreen):

@@ -7,12 +7,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import ClassVar
 
-import msgspec
 from textual import getters
 from textual.binding import Binding, BindingType
 from textual.containers import Vertical
 from textual.widget import Widget
 
+from natstui.decoding import decoder_of
 from natstui.model.records.messages import BrowseMessages, CountSubjects
 from natstui.tui.frame.action_keys import (
     DELETE_MESSAGE,
@@ -35,7 +35,7 @@ _SENDING = {
 }  # fmt: skip
 
 
-_counts = msgspec.json.Decoder(dict[str, int])
+_counts = decoder_of(dict[str, int])
 
 
 class MessageJumps(Vertical):

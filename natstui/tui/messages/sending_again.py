@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-import msgspec
-
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.assets.subjects import is_subject
 from natstui.model.records.copies import AgainCounted, CountAgain, GivenUpFound, SendAgain
 from natstui.tui.frame.live import LiveScreen
@@ -17,7 +16,7 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
 from natstui.units import bytes_text, counted
 
-_decoder = msgspec.json.Decoder(AgainCounted)
+_decoder = decoder_of(AgainCounted)
 _TOLD_SUBJECTS = 5
 
 

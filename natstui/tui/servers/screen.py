@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import BindingType
 from textual.containers import Horizontal, VerticalScroll
 from textual.widget import Widget
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.records.messages import Answered
 from natstui.model.records.system import ReadServers
 from natstui.model.servers.leaders import Leaders, leaders_of
@@ -28,7 +28,7 @@ from natstui.tui.servers.cells import SERVER_COLUMNS, ServerView
 from natstui.tui.servers.removing import Removing
 from natstui.tui.servers.text import monitor_sections, server_sections
 
-_decoder = msgspec.json.Decoder(Servers)
+_decoder = decoder_of(Servers)
 _RENEWED_AFTER_S = 5.0
 _MOST_ROWS = 12
 

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, ClassVar
 
-import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.live.state import State
 from natstui.model.records.recording import (
     ChangeSession,
@@ -30,7 +30,7 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.sessions.cells import SESSION_COLUMNS, SessionView
 
-_decoder = msgspec.json.Decoder(tuple[SessionSummary, ...])
+_decoder = decoder_of(tuple[SessionSummary, ...])
 
 
 _TITLE = "recordings"

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
-import msgspec
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
 from natstui.model.records.record import Command
@@ -34,7 +34,7 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.text import safe_copy
 from natstui.units import bytes_text, local_text
 
-_local = msgspec.json.Decoder(LocalFile)
+_local = decoder_of(LocalFile)
 _WRITES = {"put": PUT_OBJECT, "link": LINK_OBJECT, "seal": SEAL_STORE}
 
 

@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.records.stores import ChangeKey, KeyRow, KeysPage, ReadRevisions
 from natstui.tui.frame.action_keys import KEY_ACTIONS, REVERT, UNDO, Target
 from natstui.tui.frame.allowed import allowed
@@ -25,7 +25,7 @@ from natstui.tui.stores.changing import KeyChanging
 from natstui.tui.stores.key_actions import change_key
 from natstui.tui.stores.revision import RevisionScreen
 
-_decoder = msgspec.json.Decoder(KeysPage)
+_decoder = decoder_of(KeysPage)
 _RENEWED_AFTER_S = 2.0
 _OFFERED = [spec for spec in KEY_ACTIONS if spec.takes == "one"]
 

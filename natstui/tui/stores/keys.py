@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from textual import on
 from textual.binding import Binding, BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.assets.buckets import is_key_filter
 from natstui.model.records.record import Command
 from natstui.model.records.stores import (
@@ -37,9 +37,9 @@ from natstui.tui.stores.known import MOST_NAMES, SHOWN_ROWS, Known
 from natstui.tui.stores.put import PutScreen
 from natstui.units import counted
 
-_decoder = msgspec.json.Decoder(KeysPage)
+_decoder = decoder_of(KeysPage)
 
-_names, _RENEWED_AFTER_S = msgspec.json.Decoder(KeyNames), 1.0
+_names, _RENEWED_AFTER_S = decoder_of(KeyNames), 1.0
 
 
 class Filling:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
-import msgspec
 from textual.binding import BindingType
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.model.records.stores import ChangeKey, ObjectRow, ObjectsPage, ReadObjects
 from natstui.tui.frame.action_keys import DELETE_OBJECT, PUT_OBJECT, Target
 from natstui.tui.frame.allowed import allowed
@@ -22,7 +22,7 @@ from natstui.tui.stores.changing import KeyChanging
 from natstui.tui.stores.files import Files, Store
 from natstui.units import bytes_text
 
-_decoder = msgspec.json.Decoder(ObjectsPage)
+_decoder = decoder_of(ObjectsPage)
 _RENEWED_AFTER_S = 5.0
 
 

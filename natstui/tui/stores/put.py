@@ -6,13 +6,13 @@ import base64
 from collections.abc import Iterable
 from typing import ClassVar
 
-import msgspec
 from textual import getters, on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static, TextArea
 
 from natstui.clean import clean_text
+from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.model.assets.buckets import is_key
 from natstui.model.assets.fields import Field
@@ -27,7 +27,7 @@ from natstui.tui.stores.cells import value_of
 from natstui.tui.stores.changing import KeyChanging
 from natstui.tui.stores.editor import edit_in_terminal
 
-_decoder = msgspec.json.Decoder(KeysPage)
+_decoder = decoder_of(KeysPage)
 
 _KEY = Field("key", "Key", "text", "", "Letters, digits, - _ = / and dots between words.")
 _FILE = Field("file", "From file", "text", "", "Its bytes are the value, if it is named.")

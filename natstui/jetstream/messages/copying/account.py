@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import platformdirs
 
+from natstui.decoding import decoder_of
 from natstui.errors import SessionError
 from natstui.paths import private_folder
 
@@ -85,7 +86,7 @@ class StateFile:
     def read(self) -> State | None:
         """Return where it was stopped, None when it was not; raises SessionError."""
         try:
-            return msgspec.json.decode(self.path.read_bytes(), type=State)
+            return decoder_of(State).decode(self.path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, msgspec.DecodeError) as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.errors import NotFound
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import time_us
@@ -112,7 +113,7 @@ async def _announced(
                 break
             left = one.left_msgs
             try:
-                said = msgspec.json.decode(one.payload, type=_Advisory)
+                said = decoder_of(_Advisory).decode(one.payload)
             except msgspec.DecodeError:
                 continue  # whoever may publish there may publish anything
             if (said.stream, said.consumer) == (stream, name) and one.stored_at_us >= made_us:

@@ -13,13 +13,14 @@ from typing import BinaryIO, Self
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.messages.copying.account import Account
 from natstui.jetstream.messages.copying.selection import read_of
 from natstui.jetstream.messages.reading import Read
 from natstui.model.records.messages import StoredMessage
 
-_MESSAGE = msgspec.json.Decoder(StoredMessage)
+_MESSAGE = decoder_of(StoredMessage)
 
 
 class MessageFile:

@@ -14,6 +14,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.clean import clean_line
+from natstui.decoding import decoder_of
 from natstui.errors import (
     NatstuiError,
     OutcomeUnknown,
@@ -52,7 +53,7 @@ class _Ack(msgspec.Struct):
     error: _Error | None = None
 
 
-_ACK = msgspec.json.Decoder(_Ack)
+_ACK = decoder_of(_Ack)
 
 
 @dataclass(slots=True)

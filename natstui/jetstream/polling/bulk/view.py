@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us
 from natstui.jetstream.polling.bulk.source import BulkAnswer
@@ -48,7 +49,7 @@ class _Jsz(msgspec.Struct):
     now: str | None = None
 
 
-_ANSWER = msgspec.json.Decoder(_Jsz)
+_ANSWER = decoder_of(_Jsz)
 
 
 class KnownConfigurations:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import Count, Limit, reading
 from natstui.model.live.snapshot import Account
 
@@ -39,7 +40,7 @@ class _Account(msgspec.Struct):
     tiers: dict[str, _Tier] | None = None
 
 
-_INFO = msgspec.json.Decoder(_Account)
+_INFO = decoder_of(_Account)
 
 
 def _sum(limits: Iterable[int]) -> int | None:

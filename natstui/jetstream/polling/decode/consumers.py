@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.decode.cluster import ClusterRow, Page, leader_of, limit, peers_of
@@ -60,8 +61,8 @@ class _Reply(msgspec.Struct):
     offline: dict[str, str] | None = None
 
 
-_REPLY = msgspec.json.Decoder(_Reply)
-_ROW = msgspec.json.Decoder(ConsumerRow)
+_REPLY = decoder_of(_Reply)
+_ROW = decoder_of(ConsumerRow)
 
 
 def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[ConsumerRow]:
@@ -144,7 +145,7 @@ class _Config(msgspec.Struct):
     num_replicas: int = 0
 
 
-_CONFIG = msgspec.json.Decoder(_Config)
+_CONFIG = decoder_of(_Config)
 
 
 def consumer_configuration(row: ConsumerRow, stream_replicas_count: int) -> ConsumerConfiguration:

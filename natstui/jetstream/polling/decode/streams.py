@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from natstui.decoding import decoder_of
 from natstui.jetstream.connection.replies import reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.polling.decode.cluster import (
@@ -83,9 +84,9 @@ class _NamedRow(msgspec.Struct):
     name: str = ""
 
 
-_REPLY = msgspec.json.Decoder(_Reply)
-_ROW = msgspec.json.Decoder(StreamRow)
-_NAMED = msgspec.json.Decoder(_NamedRow)
+_REPLY = decoder_of(_Reply)
+_ROW = decoder_of(StreamRow)
+_NAMED = decoder_of(_NamedRow)
 
 
 def read_streams(data: bytes, mono_us: int, asked_us: int = 0) -> Page[StreamRow]:
@@ -180,7 +181,7 @@ class _Config(msgspec.Struct):
     sources: tuple[_Named, ...] | None = None
 
 
-_CONFIG = msgspec.json.Decoder(_Config)
+_CONFIG = decoder_of(_Config)
 
 
 def stream_kind(name: str) -> StreamKind:

@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import ClassVar
 
-import msgspec
 from textual import events, getters, on
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, VerticalScroll
@@ -16,6 +15,7 @@ from textual.screen import Screen
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.model.assets.fields import Config, text_at
 from natstui.model.assets.rules import NamesInUse
@@ -227,7 +227,7 @@ class FormScreen(LiveScreen):
         """Take answers when they come."""
         if (answer := answer_to(self.state, self._asked_id)) and answer.body_json:
             self._asked_id = -1
-            self.entries.in_use = msgspec.json.decode(answer.body_json, type=NamesInUse)
+            self.entries.in_use = decoder_of(NamesInUse).decode(answer.body_json)
             self.redraft()
         self.sending.take_preview()
         if answer := self.sending.answer():

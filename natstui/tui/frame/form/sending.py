@@ -6,9 +6,9 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import ClassVar
 
-import msgspec
 from textual.binding import Binding, BindingType
 
+from natstui.decoding import decoder_of
 from natstui.model.assets.fields import text_at
 from natstui.model.records.managing import Action, Change, Preview, PreviewChange
 from natstui.model.records.messages import Answered
@@ -19,7 +19,7 @@ from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
 
-_preview = msgspec.json.Decoder(Preview)
+_preview = decoder_of(Preview)
 
 
 class Sending(ScreenPart):

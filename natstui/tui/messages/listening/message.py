@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import msgspec
-
+from natstui.decoding import decoder_of
 from natstui.model.records.listening import Heard, ReadHeard
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.record import Command
 
-_decoder = msgspec.json.Decoder(Heard)
+_decoder = decoder_of(Heard)
 
 
 class HeardSource:

@@ -13,7 +13,6 @@ import click
 
 from natstui.cli.offering import contexts
 from natstui.cli.open_viewer import FROM_STDIN, refuse_one_for_all
-from natstui.decoding import decoder_of
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -217,6 +216,8 @@ def _first_line() -> str:
     while not line.endswith(b"\n") and (byte := os.read(0, 1)):
         line += byte
     import msgspec
+
+    from natstui.decoding import decoder_of
 
     try:
         return decoder_of(str).decode(bytes(line))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import assert_never
+from importlib import import_module
+from typing import TYPE_CHECKING, assert_never
 
 from natstui.errors import PermissionDenied, RequestFailed
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.messages.listening.listener import Listener
 from natstui.model.records.listening import (
     ListeningCommand,
     LookAtSubjects,
@@ -17,6 +17,11 @@ from natstui.model.records.listening import (
     StartListening,
     StopListening,
 )
+
+if TYPE_CHECKING:
+    from natstui.jetstream.messages.listening.listener import Listener
+
+_LISTENER = "natstui.jetstream.messages.listening.listener"
 
 
 class ListenCommands:
@@ -38,7 +43,9 @@ class ListenCommands:
         match command:
             case StartListening():
                 await self.close()
-                listener = Listener(command, self._answers.add)
+                # In a thread: numpy takes longer to import than the loop may be blocked.
+                module = await asyncio.to_thread(import_module, _LISTENER)
+                listener = module.Listener(command, self._answers.add)
                 await listener.begin(client.connection, on_denied)
                 # Two that were asked for at once: the newer one ends the older.
                 await self.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 import signal
 import sys
@@ -19,9 +20,10 @@ from natstui.engine.pipes import LineWriter, read_lines
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.managing import ManagingCommand
-from natstui.model.records.record import EngineCommand, EngineStarted
+from natstui.model.records.record import EngineCommand, EngineStarted, LinkChanged, Record
 from natstui.model.records.recording import RecordingChanged
 from natstui.values import COLLECTED_EVERY
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 _STDIN, _STDOUT = 0, 1
 _LAST_WORDS_S = 1.0
+_COMMANDS_WAIT_S = 0.3
+"""How long what is typed first may wait for the first rows."""
 
 
 def run_engine(settings: Settings, connection: Connection, unfinished: Path | None = None) -> None:
@@ -77,6 +81,7 @@ class _Engine:
         self._client: Client | None = None
         self._stop = asyncio.Event()
         self._benchmarking: Benchmarking | None = None
+        self._commands: Commands | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -126,21 +131,27 @@ class _Engine:
         recorder: EngineRecorder,
     ) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
-        from natstui.engine.analyzing import Analyzing
-        from natstui.engine.commands import Commands
         from natstui.engine.live import watch_server
         from natstui.jetstream.polling.control import PollControl
-        from natstui.session.library import sessions_folder
 
         monitor = self._settings.monitor
-        control = PollControl(monitor.interval_s)
-        commands = Commands(
-            control, feed, lambda: self._client, recorder, writer, lambda: self._bench(feed)
-        )
-        analyzing = Analyzing(sessions_folder(self._settings.session), writer)
+        control, news = PollControl(monitor.interval_s), _News()
+        feed.join(news)
+
+        async def execute() -> None:
+            # What commands need takes as long to import as the first poll takes altogether.
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(news.came.wait(), _COMMANDS_WAIT_S)
+            feed.leave(news)
+            module = await asyncio.to_thread(import_module, "natstui.engine.commands")
+            self._commands = module.Commands(
+                control, feed, lambda: self._client, recorder, writer, lambda: self._bench(feed)
+            )
+            await _execute(self._commands, self._analyzing(writer), lines)
+
         works = {
             asyncio.ensure_future(self._stop.wait()),
-            asyncio.ensure_future(_execute(commands, analyzing, lines)),
+            asyncio.ensure_future(execute()),
             asyncio.ensure_future(
                 watch_server(
                     self._connection,
@@ -155,9 +166,17 @@ class _Engine:
         for work in going:
             work.cancel()
         await asyncio.wait(going)
-        await asyncio.gather(commands.close(), recorder.close())
+        if self._commands is not None:
+            await self._commands.close()
+        await recorder.close()
         for work in ended:
             work.result()
+
+    def _analyzing(self, writer: LineWriter) -> Analyzing:
+        from natstui.engine.analyzing import Analyzing
+        from natstui.session.library import sessions_folder
+
+        return Analyzing(sessions_folder(self._settings.session), writer)
 
     def _stop_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():
@@ -165,6 +184,18 @@ class _Engine:
 
     def _keep_client(self, client: Client) -> None:
         self._client = client
+
+
+class _News:
+    """Says when the viewer has its first rows, or the reason why it has none."""
+
+    def __init__(self) -> None:
+        self.came = asyncio.Event()
+
+    def add(self, record: Record) -> None:
+        refused = isinstance(record, LinkChanged) and record.state == "failed"
+        if refused or isinstance(record, Snapshot):
+            self.came.set()
 
 
 def _resume(recorder: EngineRecorder, folder: Path, viewer: Sink) -> bool:

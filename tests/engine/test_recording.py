@@ -63,17 +63,20 @@ def found(state: State) -> set[tuple[str, Entity, int]]:
     return {(one.kind.code, one.entity, one.since_us) for one in state.findings.open()}
 
 
-def test_a_moment_replayed_is_the_state_the_viewer_had(engine: EngineProcess) -> None:
-    # Before the first poll, so that the recording saw all that the viewer saw.
-    engine.send(StartRecording(command_id=1, name=""))
-    folder = engine.next(RecordingChanged).folder
-    assert folder is not None
-    for _ in range(4):
-        engine.next(Snapshot)
-    engine.send(WriteNote(command_id=2, text="here"))
-    engine.next(Outcome, lambda it: it.command_id == 2)
-    engine.send(StopRecording(command_id=3))
-    engine.next(RecordingChanged, lambda it: not it.on)
+def test_a_moment_replayed_is_the_state_the_viewer_had(
+    nats_server: Broker, sessions: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # From the start, so that the recording saw all that the viewer saw.
+    monkeypatch.setenv("NATSTUI_SESSION_RECORD", "true")
+    with EngineProcess("--server", nats_server.url) as engine:
+        folder = engine.next(RecordingChanged).folder
+        assert folder is not None
+        for _ in range(4):
+            engine.next(Snapshot)
+        engine.send(WriteNote(command_id=2, text="here"))
+        engine.next(Outcome, lambda it: it.command_id == 2)
+        engine.send(StopRecording(command_id=3))
+        engine.next(RecordingChanged, lambda it: not it.on)
     note = next(record for record in engine.records if isinstance(record, Noted))
     seen = engine.records[: engine.records.index(note) + 1]
     live_state, state = State(), replayed(Recording(Path(folder)), note.at_us)

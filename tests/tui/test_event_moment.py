@@ -47,6 +47,13 @@ async def test_a_key_leads_to_what_happened_then(nats_server: Broker) -> None:
         await viewer.press("ctrl+u", *at, "enter")
         await viewer.until(lambda: viewer.table.table.cursor_key is not None, "the cursor")
         await viewer.until(lambda: viewer.table.table.cursor_key[0] == first_us, "the first")
+        await viewer.press("t")
+        await js.add_stream(name="THIRD", subjects=["t"])
+        await viewer.until(lambda: "THIRD" in str(viewer.app.state.happenings[-1]), "the third")
+        third_us = viewer.app.state.happenings[-1].at_us
+        await viewer.until(lambda: viewer.app.state.now_at_us > third_us + 2_000_000, "a while")
+        await viewer.press(*"1s ago", "enter")
+        await viewer.until(lambda: viewer.table.table.cursor_key[0] == third_us, "from now on")
         await viewer.press("t", *"2h ago", "enter")
         await viewer.until(lambda: "the oldest here is of" in viewer.words, "how far back")
     await nc.close()

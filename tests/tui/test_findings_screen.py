@@ -65,8 +65,9 @@ def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None
     state = known(
         [
             finding(kinds.PAUSED, 10_000_000, "warned"),
+            finding(kinds.ACK_LIMIT, 10_000_000, "less bad"),
             finding(kinds.NO_PULLS, 30_000_000, "younger"),
-            finding(kinds.ACK_LIMIT, 20_000_000, "older"),
+            finding(kinds.NO_PULLS, 20_000_000, "older"),
         ],
         (
             finding(kinds.NO_PULLS, 1_000_000, "first over", until_us=40_000_000),
@@ -75,11 +76,13 @@ def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None
     )
     rows = shown(state)
     assert [row[2] for row in rows] == [
-        "S › older", "S › younger", "S › warned", "S › last over", "S › first over",
+        "S › older", "S › younger", "S › less bad", "S › warned", "S › last over", "S › first over",
     ]  # fmt: skip
-    assert [row[4] for row in rows] == ["40s", "30s", "50s", "10s ago", "20s ago"]
+    assert [row[4] for row in rows] == ["40s", "30s", "50s", "50s", "10s ago", "20s ago"]
+    told = [one.entity.text.replace(" > ", " › ") for one in state.findings.open()]
+    assert [row[2] for row in rows[:4]] == told, "one order on all screens"
     for reverse in (False, True):
-        assert [row[0] for row in shown(state, Order("code", reverse))][3:] == ["· over"] * 2
+        assert [row[0] for row in shown(state, Order("code", reverse))][4:] == ["· over"] * 2
 
 
 def test_the_line_at_the_top_counts_what_is_open_and_is_calm_without() -> None:

@@ -13,7 +13,7 @@ from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView
 from natstui.tui.events.moment import moment_us
 from natstui.tui.frame.columns import ColumnSpec, Order
-from natstui.tui.frame.messages import Open
+from natstui.tui.frame.messages import Open, StateChanged
 from natstui.tui.frame.selection import open_of_row
 from natstui.tui.frame.systems import joined, of_system
 from natstui.tui.frame.table_screen import TableScreen
@@ -34,6 +34,8 @@ class EventsScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
+        self._sought = ""
+        """The time that was asked for, until the newest state is here."""
 
     def chosen(self) -> Happening | None:
         """Return the event under the cursor."""
@@ -70,10 +72,15 @@ class EventsScreen(TableScreen):
             return ""
 
         def go(text: str | None) -> None:
-            if text is not None:
-                self._go_to(moment_us(text, self.state.now_at_us))
+            self._sought = text or ""
 
         self.app.push_screen(Prompt("When? As 2m ago, or 14:30", refusal=refusal), go)
+
+    def on_state_changed(self, message: StateChanged) -> None:
+        """Go to the time that was asked for: `2m ago` counts from now, not from the question."""
+        text, self._sought = self._sought, ""
+        if text:
+            self.call_next(self._go_to, moment_us(text, message.state.now_at_us))
 
     def _go_to(self, at_us: int) -> None:
         """Put the cursor on the newest event that is not newer than a moment."""

@@ -171,10 +171,10 @@ Sort = Callable[[FindingView], Sequence[object]]
 
 def _by_severity(view: FindingView) -> Sequence[object]:
     found = view.found
-    # The worst and the oldest have the highest; then silenced ones, and at the end those that are
-    # over, the newest first.
-    open_ones = [(2, it.kind.severity_level // 1000, -it.since_us) for it in found.open]
-    hidden = [(1, it.kind.severity_level // 1000, -it.since_us) for it in found.silenced]
+    # The worst and the oldest have the highest, as on the other screens; then silenced ones, and
+    # at the end those that are over, the newest first.
+    open_ones = [(2, it.severity_level, -it.since_us) for it in found.open]
+    hidden = [(1, it.severity_level, -it.since_us) for it in found.silenced]
     return [*open_ones, *hidden, *((0, 0, it.until_us or 0) for it in found.over)]
 
 

@@ -76,7 +76,8 @@ def test_the_worst_stands_first_then_the_oldest_and_what_is_over_below() -> None
     )
     rows = shown(state)
     assert [row[2] for row in rows] == [
-        "S › older", "S › younger", "S › less bad", "S › warned", "S › last over", "S › first over",
+        "S › older", "S › younger", "S › less bad", "S › warned",
+        "S › last over", "S › first over",
     ]  # fmt: skip
     assert [row[4] for row in rows] == ["40s", "30s", "50s", "50s", "10s ago", "20s ago"]
     told = [one.entity.text.replace(" > ", " › ") for one in state.findings.open()]

@@ -13,17 +13,25 @@ from natstui.model.live.state import State
 Name = tuple[str, str]
 _PREFERRED_MOST = 100
 """More would take the turn of everybody else in each poll."""
+_FINDINGS_EACH = 3
+"""So many findings of a consumer are expected at most, where very much is wrong."""
 
 
 def preferred(findings: Findings) -> tuple[Name, ...]:
     """Return the consumers that something is wrong with, the worst first: to be polled first."""
-    worst: dict[Name, tuple[int, int]] = {}
-    for one in findings.told():
-        consumer = one.entity.consumer
-        if consumer and one.kind.severity != "info":
-            name, place = (one.entity.stream, consumer), worst_first(one)
-            worst[name] = min(place, worst.get(name, place))
-    return tuple(nsmallest(_PREFERRED_MOST, worst, key=worst.__getitem__))
+    silenced = findings.silences
+    found = [
+        (worst_first(one.finding), entity[:2])
+        for entity, watched in findings.watched.items()
+        if entity.consumer
+        for one in watched
+        if one.raised
+        and one.finding.kind.severity != "info"
+        and (not silenced or findings.silence_of(one.finding) is None)
+    ]
+    # One consumer may have several.
+    worst = nsmallest(_PREFERRED_MOST * _FINDINGS_EACH, found)
+    return tuple(dict.fromkeys(name for _, name in worst))[:_PREFERRED_MOST]
 
 
 def attention(seat: Seat, state: State) -> Seat:

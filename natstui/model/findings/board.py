@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import cached_property
 from types import MappingProxyType
 
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.counts import Counting
 from natstui.model.findings.finding import (
     RESOLVED_KEPT,
     Entity,
@@ -30,27 +30,20 @@ class Board:
     def __init__(self, previous: Findings, state: State) -> None:
         self._previous = previous
         self._state = state
-        self._watched = dict(previous.watched)
+        before = previous.watched
+        # Of tens of thousands, one by one would take as long as all the rest.
+        self._watched = before.copy() if isinstance(before, MappingProxyType) else dict(before)
+        self._counting = Counting(previous.counts, before)
         self._resolved: list[Finding] = []
 
-    @cached_property
-    def rows_of_consumers(self) -> set[int]:
-        """Rows of consumers of which something is known."""
-        row_of = self._state.consumers.roster.row_of
-        keys = ((e.stream, e.consumer, e.created_at_us) for e in self._watched if e.consumer)
-        return {row for key in keys if (row := row_of.get(key)) is not None}
-
-    @cached_property
-    def rows_of_streams(self) -> set[int]:
-        """Rows of streams of which something is known."""
-        row_of = self._state.streams.roster.row_of
-        keys = ((e.stream, e.created_at_us) for e in self._watched if not e.consumer)
-        return {row for key in keys if (row := row_of.get(key)) is not None}
+    def knows(self, entity: Entity) -> bool:
+        """Tell whether anything is known of an entity."""
+        return entity in self._watched
 
     @property
     def others(self) -> list[Entity]:
         """What is known that is neither a stream nor a consumer."""
-        return [entity for entity in self._watched if not entity.stream]
+        return [entity for entity in self._counting.apart if not entity.stream]
 
     def known(self, entity: Entity) -> frozenset[Kind]:
         """Return the kinds that are open for an entity."""
@@ -74,10 +67,17 @@ class Board:
             kept = self._missed(one, mono_us, at_us)
             if kept is not None:
                 after.append(kept)
+        self._keep(entity, before, tuple(after))
+
+    def _keep(
+        self, entity: Entity, before: tuple[Watched, ...], after: tuple[Watched, ...]
+    ) -> None:
+        """Have one thing known of an entity in the place of another."""
+        self._counting.change(entity, before, after)
         if after:
-            self._watched[entity] = tuple(after)
+            self._watched[entity] = after
         else:
-            del self._watched[entity]
+            self._watched.pop(entity, None)
 
     def _missed(self, one: Watched, mono_us: int, at_us: int) -> Watched | None:
         """Return what is left of a condition that does not hold now."""
@@ -94,22 +94,26 @@ class Board:
         """Raise something that happened at this moment."""
         finding = Finding(kind, entity, self._state.now_at_us, seen.text, seen.sequences)
         one = Watched(finding, self._state.now_mono_us, raised=True)
-        self._watched[entity] = (*self._watched.get(entity, ()), one)
+        before = self._watched.get(entity, ())
+        self._keep(entity, before, (*before, one))
+        self._counting.happened(entity)
 
     def end(self, entity: Entity) -> None:
         """End all that is known of an entity that is gone."""
-        at_us = self._state.now_at_us
-        for one in self._watched.pop(entity, ()):
+        at_us, before = self._state.now_at_us, self._watched.get(entity, ())
+        self._keep(entity, before, ())
+        for one in before:
             if one.raised:
                 self._resolved.append(replace(one.finding, until_us=at_us))
 
     def told_of(self, kinds: tuple[Kind, ...], after_s: float = 0.0) -> list[Entity]:
         """Return the entities to which one of the kinds happened, at least so long ago."""
         latest_us = self._state.now_at_us - after_s * _US
+        happened = [(each, self._watched[each][0].finding) for each in self._counting.apart]
         return [
-            entity
-            for entity, watched in self._watched.items()
-            if watched[0].finding.kind in kinds and watched[0].finding.since_us <= latest_us
+            each
+            for each, finding in happened
+            if finding.kind in kinds and finding.since_us <= latest_us
         ]
 
     def findings(self, seat: Seat) -> Findings:
@@ -123,6 +127,7 @@ class Board:
             tuple(self._resolved),
             seat=seat,
             silences=in_force(self._previous, self._state),
+            counts=self._counting.counts(),
         )
 
 

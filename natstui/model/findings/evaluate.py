@@ -8,7 +8,7 @@ the next one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from dataclasses import replace
 from itertools import compress
 from operator import ne, or_
@@ -34,6 +34,7 @@ from natstui.model.records.silences import Silenced
 
 MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
+_PART_ROWS = 300
 
 
 JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced)
@@ -47,6 +48,14 @@ def judged(state: State, most_rows: int = MOST_ROWS) -> State:
     return replace(state, findings=evaluate(state.findings, state, most_rows))
 
 
+def judging(state: State) -> Generator[None, None, State]:
+    """Return what `judged` does, in parts: each takes some milliseconds of a big server's rows."""
+    if state.findings.recorded:
+        return state
+    findings = yield from _evaluating(state.findings, state, MOST_ROWS)
+    return replace(state, findings=findings)
+
+
 def judged_after(state: State, record: Record) -> State:
     """Return the state after one more record, judged anew where the record calls for it."""
     after = state.after(record)
@@ -55,10 +64,28 @@ def judged_after(state: State, record: Record) -> State:
 
 def evaluate(previous: Findings, state: State, most_rows: int = MOST_ROWS) -> Findings:
     """Return the findings of a moment, from those of the moment that was judged before."""
+    parts = _evaluating(previous, state, most_rows)
+    while True:
+        try:
+            next(parts)
+        except StopIteration as end:
+            findings: Findings = end.value
+            return findings
+
+
+def _evaluating(
+    previous: Findings, state: State, most_rows: int
+) -> Generator[None, None, Findings]:
     board = Board(previous, state)
     seat = attention(previous.seat, state)
     _gone(board, previous.seat, state)
-    waiting = _consumers(board, seat, state, most_rows)
+    rows = _candidates(board, seat, state)
+    for first in range(0, min(len(rows), most_rows), _PART_ROWS):
+        if first:
+            yield
+        _consumers(board, seat, state, rows[first : min(first + _PART_ROWS, most_rows)])
+    if len(rows) > _PART_ROWS:
+        yield
     _streams(board, seat, state)
     _rest(board, state)
     now = Seat(
@@ -67,7 +94,7 @@ def evaluate(previous: Findings, state: State, most_rows: int = MOST_ROWS) -> Fi
         consumer_columns=state.consumers.columns,
         streams=state.streams.roster,
         stream_columns=state.streams.columns,
-        waiting=waiting,
+        waiting=tuple(rows[most_rows:]),
         consumer_settings=seat.consumer_settings,
         stream_settings=seat.stream_settings,
         attentive=seat.attentive,
@@ -94,6 +121,24 @@ def _newer(
     return found
 
 
+def _suspicious_of(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
+    """Return those of some rows of which something may be wrong."""
+    pending, unacked, again = (
+        columns.pending_msgs, columns.ack_pending_msgs, columns.redelivered_msgs,
+    )  # fmt: skip
+    paused, peers, waiting = columns.paused, columns.peers, columns.waiting_pulls_count
+    return [
+        row
+        for row in rows
+        if pending[row]
+        or unacked[row]
+        or again[row]
+        or paused[row]
+        or peers[row]
+        or waiting[row] > MANY_PULLS
+    ]
+
+
 def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
     """Return for each row whether something of it may be wrong, as cheaply as can be."""
     counts = map(or_, columns.pending_msgs, columns.ack_pending_msgs)
@@ -118,25 +163,29 @@ def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
     elif len(newer) == len(keys):
         rows = list(compress(range(len(keys)), _suspicious(columns)))
     else:
-        flags = list(_suspicious(columns))
-        rows = [row for row in newer if flags[row]]
+        rows = _suspicious_of(columns, newer)
     told, attentive = state.evidence.of, seat.attentive
     if told or attentive:
         names = attentive | told.keys()
         rows += [row for row in newer if keys[row][:2] in names]
-    if board.rows_of_consumers:
-        rows += board.rows_of_consumers.intersection(newer)
-    waited = (roster.row_of.get(key) for key in seat.waiting)
-    first = [row for row in waited if row is not None]
-    return list(dict.fromkeys((*first, *_leaderless(columns), *rows)))
+    rows += [row for row in newer if board.knows(of_key(keys[row]))]
+    return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
 
 
-def _consumers(board: Board, seat: Seat, state: State, most_rows: int) -> tuple[Key, ...]:
-    """Judge the consumers that may have changed; return those for which there was no time."""
+def _waited(seat: Seat, roster: Roster) -> Sequence[int]:
+    """Return the rows that waited for their turn, where they are now."""
+    before = seat.consumers
+    if before is None or before is roster:
+        return seat.waiting
+    found = (roster.row_of.get(before.keys[row]) for row in seat.waiting)
+    return [row for row in found if row is not None]
+
+
+def _consumers(board: Board, seat: Seat, state: State, rows: Iterable[int]) -> None:
+    """Judge the consumers in some rows."""
     columns, keys, before = state.consumers.columns, state.consumers.roster.keys, seat.consumers
-    rows = _candidates(board, seat, state)
     index = before.row_of if before is not None else {}
-    for row in rows[:most_rows]:
+    for row in rows:
         earlier = index.get(keys[row])
         known = seat.consumer_columns
         old = (known, earlier) if known is not None and earlier is not None else None
@@ -147,7 +196,6 @@ def _consumers(board: Board, seat: Seat, state: State, most_rows: int) -> tuple[
             (state.now_mono_us, state.now_at_us) if gone else (look.mono_us, look.at_us)
         )
         board.settle(entity, conditions(look, board.known(entity)), mono_us, at_us)
-    return tuple(keys[row] for row in rows[most_rows:])
 
 
 def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:
@@ -163,7 +211,7 @@ def _streams(board: Board, seat: Seat, state: State) -> None:
     before = seat.stream_columns
     sampled = before.sampled_mono_us if before else None
     newer = _newer(columns.sampled_mono_us, roster, sampled, seat.streams)
-    told, known = state.evidence.of, board.rows_of_streams
+    told, keys = state.evidence.of, roster.keys
     rows = [
         row
         for row in newer
@@ -172,7 +220,7 @@ def _streams(board: Board, seat: Seat, state: State) -> None:
         or columns.lost_msgs[row]
         or columns.deleted_msgs[row] >= HOLES_FEWEST
         or columns.subjects_count[row] >= SUBJECTS_OWN_FEWEST
-        or row in known
+        or board.knows(of_key(keys[row]))
         or columns.name[row] in seat.attentive_streams
         or (told and (columns.name[row], "") in told)
     ]

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.counts import Counting, Counts
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
@@ -121,8 +122,8 @@ class Seat:
     consumer_columns: ConsumerColumns | None = None
     streams: Roster | None = None
     stream_columns: StreamColumns | None = None
-    waiting: tuple[Key, ...] = ()
-    """Consumers that were polled and not judged yet: there were too many for one poll."""
+    waiting: tuple[int, ...] = ()
+    """Rows of consumers that were polled and not judged yet: there were too many at once."""
     consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration] = field(
         default_factory=dict
     )
@@ -147,6 +148,19 @@ class Findings:
     seat: Seat = field(default_factory=Seat)
     silences: Mapping[tuple[Entity, str], Silence] = field(default_factory=dict)
     """What nobody wants to hear of now, by entity and code."""
+    counts: Counts | None = None
+    """How much is open, silenced ones as well; None: it is not counted."""
+
+    def open_counts(self) -> Counts:
+        """Return how much is open and not silenced."""
+        if self.counts is not None and not self.silences:
+            return self.counts
+        counting = Counting(self.counts, self.watched)
+        for entity, code in self.silences:
+            for one in self.watched.get(entity, ()):
+                if one.raised and one.finding.kind.code == code:
+                    counting.add(one.finding, -1)
+        return counting.counts()
 
     def silence_of(self, finding: Finding) -> Silence | None:
         """Return why nobody wants to hear of a finding now; None where it is told."""

@@ -117,6 +117,7 @@ def findings_after(findings: Findings, record: FindingsChanged | FindingsSoFar) 
         resolved=resolved,
         ended=tuple(over),
         recorded=True,
+        counts=None,
     )
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
-from natstui.model.findings.catalogue.kind import Kind, Level, Severity
+from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.catalogue.status import (
     CATCHING_UP,
     IDLE,
@@ -95,15 +93,6 @@ def stream_verdict(state: State, row: int) -> Verdict:
     stores = counter_per_s(state.stream_history, key, "last_seq")
     status = STORING if stores else QUIET
     return Verdict(status.level, status.word, status.sentence)
-
-
-def below_streams(state: State) -> dict[str, Counter[Severity]]:
-    """Return how many critical findings and warnings the consumers of each stream have."""
-    below: dict[str, Counter[Severity]] = {}
-    for it in state.findings.told():
-        if it.entity.consumer and it.kind.severity in _SHOWN:
-            below.setdefault(it.entity.stream, Counter())[it.kind.severity] += 1
-    return below
 
 
 def stream_statuses(state: State) -> list[Status | Kind]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from time import monotonic
 
 from natstui.model.findings.attention import preferred
-from natstui.model.findings.evaluate import JUDGED_AFTER, judged
+from natstui.model.findings.evaluate import JUDGED_AFTER, judged, judging
 from natstui.model.live.age import since_poll_us
 from natstui.model.live.past_polls import PastPolls
 from natstui.model.live.snapshot import Snapshot
@@ -18,6 +19,8 @@ _LATE_FROM_US = 1_500_000
 _SECOND_US = 1_000_000
 _TOGETHER_COUNT = 500
 """This many records are folded at once, while more of the same moment are still to come."""
+_MANY_COUNT, _PREFERRED_FOR_S = 1_000, 5.0
+"""Where so much is wrong, the worst of it is chosen anew so seldom."""
 
 
 class Follower:
@@ -33,6 +36,7 @@ class Follower:
         self._waiting: list[Record] = []
         self._polled_s = monotonic()
         self._preferred: frozenset[tuple[str, str]] = frozenset()
+        self._preferred_s = 0.0
 
     def fold(self, record: Record) -> bool:
         """Fold one record into the state; return whether there is a newer state to show."""
@@ -58,17 +62,30 @@ class Follower:
 
     def judge(self) -> None:
         """Find what is wrong after what was taken, and show that."""
+        for _ in self.judging():
+            pass
+
+    def judging(self) -> Iterator[None]:
+        """Do what `judge` does in parts, of which each takes some milliseconds.
+
+        Nothing may be taken before the last of them.
+        """
         if self._unjudged and self._whole:
             self._unjudged = False
-            self.state = self._folded = judged(self._folded)
+            self._folded = yield from judging(self._folded)
+            self.state = self._folded
 
     def prefer(self, record: Record) -> None:
         """Have the engine poll what has a finding in every poll; a new engine knows none."""
         if isinstance(record, EngineStarted):
-            self._preferred = frozenset()
+            self._preferred, self._preferred_s = frozenset(), 0.0
         if not isinstance(record, Snapshot) or self.state.replay is not None:
             return
-        consumers = preferred(self.state.findings)
+        findings, now_s = self.state.findings, monotonic()
+        if len(findings.watched) > _MANY_COUNT and now_s < self._preferred_s + _PREFERRED_FOR_S:
+            return
+        self._preferred_s = now_s
+        consumers = preferred(findings)
         if self._preferred != frozenset(consumers):
             self._preferred = frozenset(consumers)
             self.link.send(Prefer(0, consumers))

@@ -20,7 +20,7 @@ from natstui.units import counted
 _RESTART_S = 2.0
 _MUCH_S = 0.004
 _REST_S = 0.01
-"""A poll of many rows takes tens of milliseconds in two steps: a key is drawn between them."""
+"""A poll of many rows takes tens of milliseconds in some steps: a key is drawn between them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +57,9 @@ async def follow(app: GuardedApp, follower: Follower, heard: Heard) -> None:
 
     try:
         async for record in follower.link.records(left_out):
-            newer, began_s = False, perf_counter()
+            newer = False
             with contained("taking in what the engine said", app.report_defect):
-                newer = follower.take(record)
-                if perf_counter() - began_s > _MUCH_S and follower.state.replay is None:
-                    await asyncio.sleep(_REST_S)
-                follower.judge()
+                newer = await _taken(follower, record)
                 heard.said(record, follower)
                 follower.prefer(record)
             if newer:
@@ -71,6 +68,22 @@ async def follow(app: GuardedApp, follower: Follower, heard: Heard) -> None:
         app.notify(str(error), severity="error", markup=False)
     if not follower.closed:
         heard.lost(follower)
+
+
+async def _taken(follower: Follower, record: Record) -> bool:
+    """Take a record and judge what it tells; return whether there is a newer state."""
+    began_s = perf_counter()
+    newer = follower.take(record)
+    is_live = follower.state.replay is None
+    is_much = is_live and perf_counter() - began_s > _MUCH_S
+    if is_much:
+        await asyncio.sleep(_REST_S)
+    for _ in follower.judging():
+        if is_live:
+            await asyncio.sleep(_REST_S)
+    if is_much:
+        await asyncio.sleep(_REST_S)
+    return newer
 
 
 class LiveSystem:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
-from natstui.model.findings.catalogue.kind import Kind, Level, Severity
+from natstui.model.findings.catalogue.kind import Kind, Level
 from natstui.model.findings.finding import Finding
-from natstui.model.findings.verdict import Verdict, below_streams, consumer_verdict, stream_verdict
+from natstui.model.findings.verdict import Verdict, consumer_verdict, stream_verdict
 from natstui.model.live.age import (
     at_moment,
     consumer_is_stale,
@@ -136,15 +135,15 @@ class StreamView(View):
         return self._verdicts[row]
 
     @cached_property
-    def _below(self) -> dict[str, Counter[Severity]]:
-        return below_streams(self.state)
+    def _below(self) -> Mapping[str, tuple[int, int]]:
+        return self.state.findings.open_counts().below
 
     def below_text(self, row: int) -> str:
         """Return how much is wrong with the consumers of a stream: the worst of it."""
-        count = self._below.get(self.columns.name[row], Counter())
-        if count["critical"]:
-            return f"{GLYPHS['bad']}{count['critical']} below"
-        return f"{GLYPHS['warn']}{count['warning']} below" if count["warning"] else ""
+        critical, warnings = self._below.get(self.columns.name[row], (0, 0))
+        if critical:
+            return f"{GLYPHS['bad']}{critical} below"
+        return f"{GLYPHS['warn']}{warnings} below" if warnings else ""
 
     def problem(self, row: int) -> bool:
         """Tell whether something is wrong with the stream, or its row is old."""

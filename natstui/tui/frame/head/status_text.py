@@ -87,11 +87,9 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
 def open_counts(states: Sequence[State]) -> dict[str, int]:
     """Return how many findings are open and not silenced, by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
-    for findings in (state.findings for state in states):
-        for watched in findings.watched.values():
-            for one in watched:
-                if one.raised and findings.silence_of(one.finding) is None:
-                    counts[one.finding.kind.severity] += 1
+    for state in states:
+        for severity, count in state.findings.open_counts().every.items():
+            counts[severity] += count
     return counts
 
 

@@ -160,7 +160,8 @@ class Commands:
         if isinstance(command, StartRecording):
             # In a thread: a folder of many sessions takes longer than the loop may be blocked.
             await asyncio.to_thread(self._recorder.prepare)
-            return f"recording into {self._recorder.start(command.name).folder}", None
+            begun = self._recorder.start(command.name, command.findings)
+            return f"recording into {begun.folder}", None
         return f"recorded into {(await self._recorder.stop()).folder}", None
 
     async def _describe(self, command: Describe) -> Answer:

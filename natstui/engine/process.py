@@ -8,6 +8,7 @@ import gc
 import signal
 import sys
 import time
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -135,30 +136,19 @@ class _Engine:
         from natstui.jetstream.polling.control import PollControl
 
         monitor = self._settings.monitor
-        control, news = PollControl(monitor.interval_s), _News()
-        feed.join(news)
+        control = PollControl(monitor.interval_s)
 
-        async def execute() -> None:
-            # What commands need takes as long to import as the first poll takes altogether.
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(news.came.wait(), _COMMANDS_WAIT_S)
-            feed.leave(news)
-            module = await asyncio.to_thread(import_module, "natstui.engine.commands")
-            self._commands = module.Commands(
+        def make_commands(kind: type[Commands]) -> Commands:
+            return kind(
                 control, feed, lambda: self._client, recorder, writer, lambda: self._bench(feed)
             )
-            await _execute(self._commands, self._analyzing(writer), lines)
 
         works = {
             asyncio.ensure_future(self._stop.wait()),
-            asyncio.ensure_future(execute()),
+            asyncio.ensure_future(self._execute(make_commands, feed, writer, lines)),
             asyncio.ensure_future(
                 watch_server(
-                    self._connection,
-                    control,
-                    feed,
-                    monitor.max_requests_per_s,
-                    self._keep_client,
+                    self._connection, control, feed, monitor.max_requests_per_s, self._keep_client
                 )
             ),
         }
@@ -171,6 +161,24 @@ class _Engine:
         await recorder.close()
         for work in ended:
             work.result()
+
+    async def _execute(
+        self,
+        make_commands: Callable[[type[Commands]], Commands],
+        feed: Feed,
+        writer: LineWriter,
+        lines: asyncio.Queue[bytes],
+    ) -> None:
+        """Execute what the viewer says, from its first rows on."""
+        news = _News()
+        feed.join(news)
+        # What commands need takes as long to import as the first poll takes altogether.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(news.came.wait(), _COMMANDS_WAIT_S)
+        feed.leave(news)
+        module = await asyncio.to_thread(import_module, "natstui.engine.commands")
+        self._commands = make_commands(module.Commands)
+        await _execute(self._commands, self._analyzing(writer), lines)
 
     def _analyzing(self, writer: LineWriter) -> Analyzing:
         from natstui.engine.analyzing import Analyzing

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from natstui.errors import Refused
+from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Record
 from natstui.model.records.recording import RecordingChanged
 from natstui.session.files.keyframe import KeyframeMaker
@@ -49,11 +51,15 @@ class EngineRecorder:
         """Seal what killed recorders left open, which may take long."""
         seal_left_open(self.sessions)
 
-    def start(self, name: str) -> Recorder:
-        """Record from now on; raises Refused while a recording runs, or SessionError."""
+    def start(self, name: str, findings: FindingsSoFar | None = None) -> Recorder:
+        """Record from now on; raises Refused while a recording runs, or SessionError.
+
+        `findings` is what is known to be wrong already.
+        """
         if self._recorder is not None:
             raise Refused(f"already recording into {self._recorder.folder}")
         first = self._keyframes.keyframe(time.time_ns() // 1000)
+        first = replace(first, findings=findings)
         self._recorder = Recorder(self._settings(name), first, self._on_change)
         return self._recorder
 

@@ -27,6 +27,7 @@ EXCEPTIONS: dict[str, str] = {
     "SendAgain.sequences": "which messages, not how many",
     "FindGivenUp.heard": "pairs of a moment and a sequence",
     "AgainCounted.subjects": "a subject, its count, and a stream",
+    "Seat.waiting": "indexes, not amounts",
     "Finding.numbers": "the name of each number carries the unit",
     "FindingTold.numbers": "the name of each number carries the unit",
     "Seen.numbers": "the name of each number carries the unit",

@@ -89,6 +89,12 @@ def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
         library.load("some-title", tmp_path)
 
 
+def test_a_long_title_ends_with_a_whole_word_in_the_name() -> None:
+    title = "Fan-out to watch: 15,000 to 3, a step every 80 ms"
+    saved = library.saved_run(replace(PLAN, title=title), (result(),), environment(None))
+    assert saved.name.endswith("-fan-out-to-watch-15-000-to-3-a-step")
+
+
 def test_noise_is_no_change_and_a_change_has_an_interval() -> None:
     random = np.random.default_rng(1)
     base = random.normal(1000, 20, 9)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Entity
+from natstui.model.findings.recorded import known_so_far
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged, Noted, Outcome, WriteNote
@@ -87,6 +90,37 @@ def test_a_moment_replayed_is_the_state_the_viewer_had(
     for name in live.keys() - {"recording", "findings"}:
         assert again[name] == live[name], name
     assert found(state) == found(live_state) != set()
+
+
+async def test_what_was_wrong_before_a_recording_is_wrong_in_it_since_then(
+    nats_server: Broker, sessions: Path
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    await js.add_stream(name="S", subjects=["s"])
+    await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+    await js.publish("s", b"waits")
+    await nc.close()
+    with EngineProcess("--server", nats_server.url) as engine:
+        state, told = State(), 0
+        while not any(code == "NT-C07" for code, _, _ in found(state)):
+            for record in engine.records[told:]:
+                state = judged_after(state, record)
+            told = len(engine.records)
+            await asyncio.to_thread(engine.next, Snapshot)
+        known = known_so_far(state.findings, state.now_at_us)
+        await asyncio.sleep(2)
+        engine.send(StartRecording(command_id=1, name="", findings=known))
+        folder = (await asyncio.to_thread(engine.next, RecordingChanged)).folder
+        assert folder is not None
+        for _ in range(4):
+            await asyncio.to_thread(engine.next, Snapshot)
+        engine.send(StopRecording(command_id=2))
+        await asyncio.to_thread(engine.next, RecordingChanged, lambda it: not it.on)
+    recording = Recording(Path(folder))
+    polls = [one.taken_at_us for one in recording.records() if isinstance(one, Snapshot)]
+    for at_us in (polls[0], polls[-1]):
+        assert found(replayed(recording, at_us)) == found(state)
 
 
 def test_the_end_of_the_viewer_ends_the_recording_whole(engine: EngineProcess) -> None:

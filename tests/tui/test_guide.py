@@ -6,6 +6,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from nats.js.api import StreamConfig
 from textual.widgets._toast import Toast
 
 from natstui.jetstream.testbed.broker import Broker
@@ -33,6 +34,13 @@ async def with_a_consumer(broker: Broker) -> None:
     await nc.close()
 
 
+async def stream_named(broker: Broker, name: str) -> StreamConfig:
+    nc = await nats.connect(broker.url)
+    config = (await nc.jetstream().stream_info(name)).config
+    await nc.close()
+    return config
+
+
 async def at_step(viewer: Viewer, number: int, words: str) -> None:
     await viewer.until(
         lambda: f"{number}/{len(STEPS)} " in viewer.words and words in viewer.words,
@@ -53,19 +61,23 @@ async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None
         await viewer.press("enter")
         await at_step(viewer, 3, "m shows the messages")
         await viewer.press("m")
-        await at_step(viewer, 4, "5 lists all that is wrong")
-        await viewer.press("escape", "5")
-        await at_step(viewer, 5, "1, then a")
+        await at_step(viewer, 4, "3 shows what happened")
+        await viewer.press("escape", "3")
+        await at_step(viewer, 5, "t goes back to a time, as 2m ago. 5 lists all that is wrong")
+        await viewer.press("5")
+        await at_step(viewer, 6, "a work queue of your own: 1, then a")
         await viewer.press("1", "a")
-        await at_step(viewer, 5, "Nothing is sent before ^s; escape leaves")
-        await viewer.press("escape")
-        await at_step(viewer, 6, "the form of a load")
+        await at_step(viewer, 6, "Type a name, ↓ to Retention, → to workqueue. ^s sends it")
+        await viewer.press(*"jobs", *["down"] * 4, "right", "right", "ctrl+s")
+        await at_step(viewer, 7, "a form for a benchmark")
+        queue = await stream_named(nats_server, "jobs")
+        assert queue.retention == "workqueue", "as the step says"
         await viewer.press("b", "b")
-        await at_step(viewer, 6, "^s runs it")
+        await at_step(viewer, 7, "^s runs it")
         await viewer.press("escape", "ctrl+g")
-        await at_step(viewer, 7, "R records everything")
+        await at_step(viewer, 8, "R records everything")
         await viewer.press("R")
-        await at_step(viewer, 8, "again ends the recording")
+        await at_step(viewer, 8, "R again ends it")
         await viewer.press("R")
         await at_step(viewer, 8, "enter replays one")
         await viewer.press("ctrl+g")
@@ -98,7 +110,7 @@ async def test_a_toast_leaves_the_guide_free(nats_server: Broker, size: tuple[in
         await viewer.type_command("guide")
         for number in range(1, len(STEPS) + 1):
             await viewer.until(lambda at=number: f"{at}/10 " in viewer.text)  # type: ignore[misc]
-            if number == 6:
+            if number == 7:
                 break
             await viewer.press("ctrl+g")
         viewer.app.notify("three lines " * 15)
@@ -108,7 +120,7 @@ async def test_a_toast_leaves_the_guide_free(nats_server: Broker, size: tuple[in
 
 
 def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
-    step = STEPS[5]
+    step = STEPS[6]
     planned = State().after(BenchmarkPlanned(1, "r", PLAN))
     assert "^s runs it" in step.said(State(), is_open=False)
     assert step.said(planned, is_open=False).startswith("It runs")
@@ -125,7 +137,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
         await viewer.type_command("guide")
         await at_step(viewer, 1, "f2 shows their consumers")
         await viewer.press("f2")
-        await at_step(viewer, 2, "billing: no pulls. Move there: enter says why")
+        await at_step(viewer, 2, "billing is stuck. Move there: enter says why")
         await viewer.type_command("guide")
         await viewer.until(lambda: "/10 " not in viewer.text, "no guide")
 

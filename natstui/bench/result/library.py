@@ -24,6 +24,8 @@ from natstui.model.bench.result import BenchmarkResult
 from natstui.paths import private_folder, user_path
 
 SCHEMA_VERSION = 1
+_WORDS_MOST = 40
+"""Letters of the title in a name, whole words only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +70,8 @@ def saved_run(
     figures = tuple(metrics(result) for result in results)
     at_us = results[0].started_at_us
     stamp = time.strftime("%Y%m%d-%H%M%S", time.gmtime(at_us / 1e6))
-    word = re.sub(r"[^a-z0-9]+", "-", plan.title.lower()).strip("-")[:40]
+    words = re.sub(r"[^a-z0-9]+", "-", plan.title.lower()).strip("-")
+    word = words if len(words) <= _WORDS_MOST else words[: _WORDS_MOST + 1].rpartition("-")[0]
     return SavedRun(
         schema_version=SCHEMA_VERSION,
         name=f"{stamp}-{at_us % 1_000_000 // 1000:03}-{word}",

@@ -7,9 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.counts import Counting
 from natstui.model.findings.finding import (
     RESOLVED_KEPT,
+    Counting,
     Entity,
     Finding,
     Findings,

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.counts import Counting, Counts
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
@@ -111,6 +110,75 @@ class Watched:
     """Since when it is not seen any more, on the engine's clock."""
     missed_us: int = 0
     """The same, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """How many findings are open, counted as they come and go: there may be 50,000."""
+
+    every_count: Mapping[str, int]
+    """Severity → open findings."""
+    below_count: Mapping[str, tuple[int, int]]
+    """Stream → critical findings and warnings of its consumers; none where all is well."""
+    apart: frozenset[Entity]
+    """What is neither a stream nor a consumer, and to what something happened."""
+
+
+class Counting:
+    """The counts while findings change."""
+
+    def __init__(
+        self, before: Counts | None, watched: Mapping[Entity, tuple[Watched, ...]]
+    ) -> None:
+        """`before` are the counts of what is watched; None: they are counted."""
+        self._every = dict(before.every_count) if before else {}
+        self._below = dict(before.below_count) if before else {}
+        self._apart = set(before.apart) if before else set()
+        if before is None:
+            for entity, some in watched.items():
+                self.change(entity, (), some)
+
+    @property
+    def apart(self) -> frozenset[Entity]:
+        """What is neither a stream nor a consumer, and to what something happened."""
+        return frozenset(self._apart)
+
+    def change(self, entity: Entity, before: Iterable[Watched], after: Iterable[Watched]) -> None:
+        """Count what is known of an entity now in the place of what was known before."""
+        if not entity.stream and after:
+            self._apart.add(entity)
+        elif not after:
+            self._apart.discard(entity)
+        for one in before:
+            if one.raised:
+                self.add(one.finding, -1)
+        for one in after:
+            if one.raised:
+                self.add(one.finding, 1)
+
+    def add(self, finding: Finding, count: int) -> None:
+        """Count one open finding more, or one less."""
+        severity, entity = finding.kind.severity, finding.entity
+        self._every[severity] = self._every.get(severity, 0) + count
+        if not entity.consumer or severity == "info":
+            return
+        critical, warnings = self._below.get(entity.stream, (0, 0))
+        if severity == "critical":
+            critical += count
+        else:
+            warnings += count
+        if critical or warnings:
+            self._below[entity.stream] = (critical, warnings)
+        else:
+            self._below.pop(entity.stream, None)
+
+    def happened(self, entity: Entity) -> None:
+        """Note that something happened to an entity, which is looked for at each judgement."""
+        self._apart.add(entity)
+
+    def counts(self) -> Counts:
+        """Return how much is open now."""
+        return Counts(self._every, self._below, frozenset(self._apart))
 
 
 @dataclass(frozen=True, slots=True)

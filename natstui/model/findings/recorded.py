@@ -23,6 +23,7 @@ from natstui.model.records.findings import FindingsChanged, FindingsSoFar, Findi
 TOLD_AGAIN_US = 30_000_000
 """What an open finding tells is written again after this long, if it tells something else."""
 
+_KNOWN_MOST = 2_000
 _Key = tuple[str, Entity]
 
 
@@ -61,6 +62,10 @@ class Teller:
     def __init__(self) -> None:
         self._told: dict[_Key, tuple[Finding, int]] = {}
         self._watched: Mapping[Entity, tuple[Watched, ...]] = {}
+
+    def know(self, findings: Findings, at_us: int) -> None:
+        """Take what the recording begins with as told."""
+        self._told = {_key(one): (one, at_us) for one in findings.told()}
 
     def changes(self, findings: Findings, at_us: int) -> FindingsChanged | None:
         """Return what changed by a judgement at a moment; None when nothing did."""
@@ -119,6 +124,12 @@ def findings_after(findings: Findings, record: FindingsChanged | FindingsSoFar) 
         recorded=True,
         counts=None,
     )
+
+
+def known_so_far(findings: Findings, at_us: int) -> FindingsSoFar:
+    """Return what is open, for a recording that begins now; of very many, the worst."""
+    every = [*findings.open(), *findings.silenced()]
+    return FindingsSoFar(at_us, tuple(told(one) for one in every[:_KNOWN_MOST]))
 
 
 def findings_so_far(findings: Findings, at_us: int) -> FindingsSoFar | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from natstui.clean import clean_line
+from natstui.model.records.findings import FindingsSoFar
 from natstui.units import bytes_text
 from natstui.values import dataclass
 
@@ -109,6 +110,8 @@ class StartRecording:
     command_id: int
     name: str
     """For people, part of the folder's name; may be empty."""
+    findings: FindingsSoFar | None = None
+    """What is wrong already, and since when: the recording knows only what comes from now on."""
 
 
 @dataclass(frozen=True, slots=True)

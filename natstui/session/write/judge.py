@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from natstui.model.findings.evaluate import JUDGED_AFTER, judged
 from natstui.model.findings.recorded import Teller
@@ -29,10 +30,14 @@ class Judge:
             stream_history=History(STREAM_COLUMNS, recent),
             consumer_history=History(CONSUMER_COLUMNS, recent),
         )
-        self._state = folded(state, known)
+        state = folded(state, known)
+        # What it begins with goes on to be judged.
+        findings = replace(state.findings, recorded=False)
+        self._state = replace(state, findings=findings)
         self._waiting: list[Record] = []
         self._is_due = False
         self._teller = Teller()
+        self._teller.know(findings, state.now_at_us)
 
     def add(self, record: Record) -> None:
         """Take one more record."""

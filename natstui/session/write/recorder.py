@@ -164,7 +164,7 @@ def reason_of(error: OSError | SessionError) -> str:
 
 def _with_findings(keyframe: Keyframe) -> Keyframe:
     """Return the keyframe with no findings, not without: so readers know that they are there."""
-    return replace(keyframe, findings=FindingsSoFar(keyframe.at_us, ()))
+    return replace(keyframe, findings=keyframe.findings or FindingsSoFar(keyframe.at_us, ()))
 
 
 class Recorder:

@@ -136,7 +136,7 @@ class StreamView(View):
 
     @cached_property
     def _below(self) -> Mapping[str, tuple[int, int]]:
-        return self.state.findings.open_counts().below
+        return self.state.findings.open_counts().below_count
 
     def below_text(self, row: int) -> str:
         """Return how much is wrong with the consumers of a stream: the worst of it."""

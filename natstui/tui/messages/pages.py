@@ -79,6 +79,8 @@ class MessagePages(Vertical):
         self._place_asked: tuple[object, ...] | None = None
         """What the stream's counters were when the page was asked for."""
         self._sampled_us = 0
+        self._found = (0, "")
+        """The first message of a finding, and how the page says it."""
 
     def compose(self) -> Iterable[Widget]:
         """Caption and list."""
@@ -190,10 +192,12 @@ class MessagePages(Vertical):
             return ""
         target = Target(self.stream, consumer)
         found = finding_of_messages(self._live.state, target, asked.from_seq)
-        if found is None:
-            return ""
-        kind = found.kind
-        return clean_line(f"from {asked.from_seq} on: {kind.code} {kind.word} of {consumer}")
+        if found is not None:
+            word = f"{found.kind.code} {found.kind.word}"
+            text = clean_line(f"from {asked.from_seq} on: {word} of {consumer}")
+            self._found = (asked.from_seq, text)
+        # It is why the page was opened, also when it is over or names another message by now.
+        return self._found[1] if self._found[0] == asked.from_seq else ""
 
     def _keep_up(self) -> None:
         """Show how old the page is, and read it again when the stream moved since."""

@@ -70,7 +70,7 @@ async def say_payment(nc: Nats, number: int) -> None:
     poison = number == 1 or _CHANCE.random() < _POISON_RATIO
     amount: object = "NaN" if poison else _CHANCE.randint(499, 24_900)
     way = "voucher" if number % 5 == 0 else "card"
-    await nc.publish(f"payments.{way}.{number % 8}", payload(payment=number, amount_cents=amount))
+    await nc.publish(f"payments.{way}.{number % 8}", payload(amount_cents=amount, payment=number))
 
 
 async def say_invoice(nc: Nats, number: int) -> None:

@@ -234,6 +234,8 @@ RATE_LIMITED = Kind(
 CONSUMER_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))
 """The catalogue of consumers, the worst of a severity first."""
 
+STANDSTILL = (ACK_LIMIT, NO_SUBSCRIBER, NO_PULLS, FLOW_STALL, STALLED)
+"""Nothing more is delivered, though there is something: what people call stuck."""
 Cause = Kind | Status
 STUCK_CAUSES: tuple[Cause, ...] = (
     NO_LEADER,

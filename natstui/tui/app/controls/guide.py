@@ -12,6 +12,7 @@ from typing import ClassVar, NamedTuple
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from natstui.model.findings.catalogue.consumers import STANDSTILL
 from natstui.model.live.state import State
 from natstui.tui.app.controls.part import Part
 from natstui.tui.frame.live import LiveScreen
@@ -51,8 +52,12 @@ def _is_recording(state: State) -> bool:
     return state.recording is not None and state.recording.on
 
 
-def _records_not(state: State) -> bool:
-    return not _is_recording(state)
+def _was_recording(state: State) -> bool:
+    return state.recording is not None and not state.recording.on
+
+
+def _replays(state: State) -> bool:
+    return state.replay is not None
 
 
 def _runs_load(state: State) -> bool:
@@ -74,37 +79,43 @@ STEPS = (
         "ConsumerDetail",
     ),
     _Step(
-        "Since when, on what evidence, and what to do. {consumer.messages|m} shows the messages.",
+        "What is wrong, since when, on what evidence, and what to do. "
+        "{consumer.messages|m} shows the messages.",
         "MessagesScreen",
     ),
     _Step(
-        "Enter opens one, escape goes back. {screen.events|3} lists what happened, and "
+        "Enter opens one, escape goes back. {screen.events|3} shows what happened.",
+        "EventsScreen",
+    ),
+    _Step(
+        "The newest stands first. {events.time|t} goes back to a time, as 2m ago. "
         "{screen.findings|5} lists all that is wrong.",
         "FindingsScreen",
     ),
     _Step(
-        "Now a stream of your own: {screen.streams|1}, then {stream.add|a}. "
-        "Nothing is sent before ^s; escape leaves.",
+        "Now a work queue of your own: {screen.streams|1}, then {stream.add|a}.",
         left="StreamForm",
-        opened="Fill in a name. Nothing is sent before ^s; escape leaves.",
+        opened="Type a name, ↓ to Retention, → to workqueue. ^s sends it, escape leaves.",
     ),
     _Step(
-        "{screen.benchmark|b}, and {bench.pick|b} there: the form of a load. ^s runs it, with "
-        "live charts; ^o has ready scenarios.",
+        "{screen.benchmark|b}, and {bench.pick|b} again: a form for a benchmark. ^o there has "
+        "ready ones, as 15,000 to 3; ^s runs it.",
         holds=_ran_load,
         meanwhile=((_runs_load, "It runs: what came of it will stand here when it is over."),),
     ),
-    _Step("{record|R} records everything from now on.", holds=_is_recording),
     _Step(
-        "{record|R} again ends the recording.",
-        holds=lambda state: state.replay is not None,
-        meanwhile=((_records_not, "{command|:}sessions lists recordings: enter replays one."),),
+        "{record|R} records everything from now on.",
+        holds=_replays,
+        meanwhile=(
+            (_is_recording, "It records. {record|R} again ends it."),
+            (_was_recording, "{command|:}sessions lists the recordings: enter replays one."),
+        ),
     ),
     _Step(
-        "The same screens, as it was. space plays, escape leads back to the server. "
+        "The same screens, as it was. space pauses and goes on, escape leads back to the server. "
         "{command|:}analyze says what stood out.",
         left="AnalysisScreen",
-        opened="What stood out stands here when all is read. Escape leaves; it goes on.",
+        opened="What stood out, the worst first, as soon as all is read. Escape leaves.",
         meanwhile=(
             (
                 lambda state: state.replay is None,
@@ -198,13 +209,16 @@ class Guide(Part):
         words = _KEY.sub(key, STEPS[self._at].said(self._state(), is_open=self._opened))
         if "{worst}" in words:
             words = words.replace("{worst}", _worst(self._state()))
-        return f"{self._at + 1}/{_END}  {words}" + (f"  ({key_id} skips)" if key_id else "")
+        return f"{self._at + 1}/{_END}  {words}" + (f"  ({key_id}: next)" if key_id else "")
 
 
 def _worst(state: State) -> str:
-    """Return which consumer to look at: one with the worst finding, if any has one."""
-    found = (one for one in state.findings.open() if one.entity.consumer)
-    worst = next(found, None)
-    if worst is None:
+    """Return which consumer to look at: one that is stuck, else one with the worst finding."""
+    found = [one for one in state.findings.open() if one.entity.consumer]
+    if not found:
         return "Move to any of them"
-    return f"{worst.entity.consumer}: {worst.kind.word}. Move there"
+    stuck = [one for one in found if one.kind in STANDSTILL]
+    if stuck:
+        plainest = min(stuck, key=lambda one: STANDSTILL.index(one.kind))
+        return f"{plainest.entity.consumer} is stuck. Move there"
+    return f"{found[0].entity.consumer}: {found[0].kind.word}. Move there"

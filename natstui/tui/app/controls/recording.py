@@ -7,6 +7,7 @@ from typing import ClassVar
 from textual.app import App
 from textual.binding import Binding, BindingType
 
+from natstui.model.findings.recorded import known_so_far
 from natstui.model.records.recording import StartRecording, StopRecording
 from natstui.tui.app.controls.part import Part
 from natstui.tui.app.engines import Announcements, Engines
@@ -43,7 +44,9 @@ class Recording(Part):
         if recording is not None and recording.on:
             self._engines.send(StopRecording(command_id))
         else:
-            self._engines.send(StartRecording(command_id, name))
+            state = self._engines.state
+            findings = known_so_far(state.findings, state.now_at_us)
+            self._engines.send(StartRecording(command_id, name, findings))
 
     def action_note(self) -> None:
         """Write a note at this moment."""

@@ -88,7 +88,7 @@ def open_counts(states: Sequence[State]) -> dict[str, int]:
     """Return how many findings are open and not silenced, by severity."""
     counts = {"critical": 0, "warning": 0, "info": 0}
     for state in states:
-        for severity, count in state.findings.open_counts().every.items():
+        for severity, count in state.findings.open_counts().every_count.items():
             counts[severity] += count
     return counts
 

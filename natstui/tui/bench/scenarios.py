@@ -118,7 +118,7 @@ class ScenariosScreen(LiveScreen):
         if self._shown in self.drafts:
             words = f"edited: {key} runs your text, {fill} fills the form, ctrl+z takes it back"
         else:
-            words = f"enter fills the form with it, {key} runs the text"
+            words = f"enter or {fill} fills the form with it, {key} runs it as it is"
         self.caption.update(safe(words))
 
     @on(OptionList.OptionSelected)

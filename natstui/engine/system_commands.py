@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import assert_never
 
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.system.asking import Servers
+from natstui.jetstream.system.clients import read_clients
 from natstui.jetstream.system.connections import read_connection, read_connections
 from natstui.jetstream.system.kicking import kick
 from natstui.jetstream.system.meta import remove_server
@@ -16,10 +18,12 @@ from natstui.jetstream.system.source import System
 from natstui.model.clients.connection import busiest
 from natstui.model.records.system import (
     KickConnection,
+    ReadClients,
     ReadConnection,
     ReadConnections,
     ReadServers,
     RemoveServer,
+    StopReadingClients,
     SystemCommand,
 )
 
@@ -31,6 +35,7 @@ class SystemCommands:
         self._client: Client | None = None
         self._system: System | None = None
         self._servers: Servers | None = None
+        self._stop_reading = asyncio.Event()
 
     def _of(self, client: Client) -> tuple[Servers, System]:
         if self._servers is None or self._system is None or self._client is not client:
@@ -50,6 +55,14 @@ class SystemCommands:
             case ReadConnection():
                 place = command.server_id, command.connection_id
                 return "the connection", await read_connection(client, Servers(client), *place)
+            case ReadClients():
+                # One at a time: each of them is read by the server once more.
+                self._stop_reading.set()
+                self._stop_reading = stop = asyncio.Event()
+                return "who was found", await read_clients(client, command, stop)
+            case StopReadingClients():
+                self._stop_reading.set()
+                return "it is read no longer", None
             case ReadServers():
                 return "the servers", await read_servers(servers, system)
             case KickConnection():

@@ -65,6 +65,8 @@ WAYS: dict[str, tuple[str, ...]] = {
     "BackupScreen": (":backup ALPHA /dev/null/x",),
     "RestoreScreen": (":restore /dev/null/x",),
     "TapScreen": ("2", "home", "T"),
+    "PullersScreen": ("2", "home", "W"),
+    "PublishersScreen": ("W",),
     "DeadLettersScreen": ("2", "home", "D"),
     "PullScreen": ("2", "home", "m", "N"),
     "JournalScreen": (":journal",),

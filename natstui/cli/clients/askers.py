@@ -5,11 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 
-from natstui.clean import clean_line
 from natstui.cli.clients.rows import connection_json, place_cells, place_columns
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.model.clients.requests import Asker, Heard
-from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_text
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
 
 COST = ("elapsed_s", "ended", "read_msgs", "read_bytes", "questions_count", "anonymous_msgs",
         "gone_msgs")  # fmt: skip
@@ -51,22 +50,6 @@ def _cells(one: Asker, published: bool, pins: Sequence[str]) -> list[str]:
     cells.append(bytes_text(one.request_bytes) if published else got)
     cells += [about, f"{duration_text(ago_s)} ago"]
     return [*cells, ", ".join(pin for pin in pins if pin in one.pins)] if pins else cells
-
-
-def cost_text(heard: Heard, what: str) -> str:
-    """Return how long a tap read, what it could not tell, and what it cost."""
-    parts = []
-    if heard.gone_msgs:
-        parts.append(
-            f"{counted(f'{heard.gone_msgs:,}', what)} of clients that nobody can name: their "
-            "inbox was gone, or is not of this account"
-        )
-    parts.append(
-        f"{heard.ended}; it cost {counted(f'{heard.read_msgs:,}', 'message')}, "
-        f"{bytes_text(heard.read_bytes)}, and {counted(heard.questions_count, 'question')} "
-        "to the servers"
-    )
-    return clean_line("; ".join(parts))
 
 
 def asker_json(one: Asker, count: str, about: str) -> dict[str, object]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.clients.askers import COST, asker_json, asker_lines, cost_text
+from natstui.cli.clients.askers import COST, asker_json, asker_lines
 from natstui.cli.clients.options import seconds
 from natstui.cli.clients.rows import connection_json, place_cells, place_columns
 from natstui.cli.complete import consumer_name, on_stream
@@ -20,21 +20,17 @@ from natstui.cli.text_table import Column, stdout_width, table
 from natstui.engine.stopping import stopped_by_signal
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.system.asking import Servers
-from natstui.jetstream.system.pulls import (
-    ConsumerToHold,
-    pull_clients,
-    push_clients,
-    read_consumer,
-)
+from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
+from natstui.model.clients.holding import ConsumerToHold
 from natstui.model.clients.matching import Listener
 from natstui.model.clients.requests import Heard
+from natstui.model.clients.words import IDLE, cost_text, idle_text
 from natstui.units import count_text, counted, duration_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
 
 _ONLY_ASKING = "clients of a pull consumer are known only by their pulls: --for 30s reads them"
-_IDLE = "an idle client appears only when its pull expires"
 
 
 @click.command()
@@ -97,9 +93,7 @@ def _lines(consumer: ConsumerToHold, found: Found) -> list[str]:
     pinned = [clean_line(f"pinned: {pin}") for pin in consumer.pins]
     if found is None:
         return ["; ".join([waiting, *pinned, _ONLY_ASKING])]
-    waits = [one.longest_wait_s for one in found.askers if one.longest_wait_s is not None]
-    longest = f", here after {duration_text(max(waits))} at most" if waits else ""
-    lines = ["; ".join([waiting, f"{_IDLE}{longest}"])]
+    lines = ["; ".join([waiting, idle_text(found)])]
     lines += asker_lines(found, "PULLS", "BATCH", pins=consumer.pins)
     seen = {pin for one in found.askers for pin in one.pins}
     lines += [
@@ -143,5 +137,5 @@ def _json(names: tuple[str, str], consumer: ConsumerToHold, found: Found) -> str
         whole |= {"clients": None, "note": _ONLY_ASKING}
     else:
         whole["clients"] = [asker_json(one, "pulls_count", "batches") for one in found.askers]
-        whole |= {name: getattr(found, name) for name in COST} | {"note": _IDLE}
+        whole |= {name: getattr(found, name) for name in COST} | {"note": IDLE}
     return json.dumps(whole).replace("\x7f", "\\u007f")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from natstui.cli.clients.askers import COST, asker_json, asker_lines, cost_text
+from natstui.cli.clients.askers import COST, asker_json, asker_lines
 from natstui.cli.clients.options import seconds
 from natstui.cli.complete import stream_name
 from natstui.cli.manage.assets import given_name
@@ -19,13 +19,11 @@ from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.publishers import publishers as read_publishers
 from natstui.jetstream.system.publishers import read_subjects
 from natstui.jetstream.system.reply_tap import MOST_MSGS
-from natstui.units import counted
+from natstui.model.clients.words import anonymous_text, cost_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.model.clients.requests import Heard
-
-_ANONYMOUS = "without a reply subject, as plain publishes are: nobody can say whose they are"
 
 
 @click.command()
@@ -57,7 +55,7 @@ def publishers(
     for line in asker_lines(heard, "MESSAGES", "SUBJECTS", published=True):
         click.echo(line)
     if heard.anonymous_msgs:
-        click.echo(f"{counted(f'{heard.anonymous_msgs:,}', 'message')} {_ANONYMOUS}")
+        click.echo(anonymous_text(heard))
     click.echo(cost_text(heard, "message"))
 
 

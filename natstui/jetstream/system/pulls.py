@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
 
 import msgspec
 from nats.aio.msg import Msg
@@ -14,6 +13,7 @@ from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import Servers
 from natstui.jetstream.system.connections import listeners
 from natstui.jetstream.system.reply_tap import Noted, ReplyTap
+from natstui.model.clients.holding import ConsumerToHold
 from natstui.model.clients.matching import Listener, listeners_of
 from natstui.model.clients.requests import Heard
 
@@ -40,19 +40,6 @@ class _Pull(msgspec.Struct):
     batch: int = 1
     expires: int = 0
     id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerToHold:
-    """What a consumer says of those who hold it."""
-
-    deliver_subject: str | None
-    """Where a push consumer delivers; None is a pull consumer."""
-    deliver_group: str | None
-    waiting_count: int
-    """Pull requests that wait in the server."""
-    pins: tuple[str, ...]
-    """Ids of its pinned clients."""
 
 
 async def read_consumer(client: Client, stream: str, consumer: str) -> ConsumerToHold:

@@ -6,8 +6,34 @@ from collections.abc import Iterable
 
 from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.clients.connection import ClientConnection
-from natstui.model.clients.matching import listeners_of
+from natstui.model.clients.matching import Listener, listeners_of
+from natstui.model.clients.requests import Heard
 from natstui.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerToHold:
+    """What a consumer says of those who hold it."""
+
+    deliver_subject: str | None
+    """Where a push consumer delivers; None is a pull consumer."""
+    deliver_group: str | None
+    waiting_count: int
+    """Pull requests that wait in the server."""
+    pins: tuple[str, ...]
+    """Ids of its pinned clients."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClientsFound:
+    """Who holds a consumer, or who publishes to a stream."""
+
+    consumer: ConsumerToHold | None
+    """None of a stream."""
+    listeners: tuple[Listener, ...] = ()
+    """Of a push consumer: who gets what it delivers."""
+    heard: Heard | None = None
+    """Of others: what a tap has read."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from natstui.clean import clean_line
 from natstui.model.clients.connection import ClientConnection, Connections
-from natstui.units import counted
+from natstui.model.clients.requests import Heard
+from natstui.units import bytes_text, counted, duration_text
 
 _NAMED_COUNT = 12
+IDLE = "an idle client appears only when its pull expires"
+_ANONYMOUS = "without a reply subject, as plain publishes are: nobody can say whose they are"
 
 
 def summary(seen: Connections, *, closed: bool) -> str:
@@ -41,3 +45,30 @@ def kick_question(one: ClientConnection) -> str:
     who = ", ".join(word for word in known if word and word != one.called)
     named = f"{one.called} ({who})" if who else one.called
     return f"this will kick {named} from {one.server_name}: {kick_loss(one)}"
+
+
+def idle_text(heard: Heard) -> str:
+    """Return when a client that gets nothing shows that it is there."""
+    waits = [one.longest_wait_s for one in heard.askers if one.longest_wait_s is not None]
+    return f"{IDLE}, here after {duration_text(max(waits))} at most" if waits else IDLE
+
+
+def anonymous_text(heard: Heard) -> str:
+    """Return how many messages nobody can be found for."""
+    return f"{counted(f'{heard.anonymous_msgs:,}', 'message')} {_ANONYMOUS}"
+
+
+def cost_text(heard: Heard, what: str) -> str:
+    """Return how long a tap read, what it could not tell, and what it cost."""
+    parts = []
+    if heard.gone_msgs:
+        parts.append(
+            f"{counted(f'{heard.gone_msgs:,}', what)} of clients that nobody can name: their "
+            "inbox was gone, or is not of this account"
+        )
+    parts.append(
+        f"{heard.ended}; it cost {counted(f'{heard.read_msgs:,}', 'message')}, "
+        f"{bytes_text(heard.read_bytes)}, and {counted(heard.questions_count, 'question')} "
+        "to the servers"
+    )
+    return clean_line("; ".join(parts))

@@ -26,6 +26,27 @@ class ReadConnection:
 
 
 @dataclass(frozen=True, slots=True)
+class ReadClients:
+    """Answer with who holds a consumer, or publishes to a stream, as `ClientsFound`.
+
+    Pulls and what is published are read for it, once at a time; who subscribes is known at once.
+    """
+
+    command_id: int
+    stream: str
+    consumer: str | None
+    """None: who publishes to the stream."""
+    for_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class StopReadingClients:
+    """Answer `ReadClients` now, with what was found until now."""
+
+    command_id: int
+
+
+@dataclass(frozen=True, slots=True)
 class ReadServers:
     """Answer with the servers, as far as we may know them, as `Servers`."""
 
@@ -55,4 +76,12 @@ class RemoveServer:
     """Its name, as the user typed it."""
 
 
-SystemCommand = ReadConnections | ReadConnection | ReadServers | KickConnection | RemoveServer
+SystemCommand = (
+    ReadConnections
+    | ReadConnection
+    | ReadClients
+    | StopReadingClients
+    | ReadServers
+    | KickConnection
+    | RemoveServer
+)

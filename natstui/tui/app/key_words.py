@@ -41,6 +41,8 @@ _WORDS: Mapping[str, str] = {
     "chart.window": "the next longer time in all charts",
     "chart.zoom": "one chart after the other in full size; there ← and → read its values",
     "command": "type a command; tab completes it",
+    "clients.again": "ask once more",
+    "clients.stop": "read no longer, and show who was found",
     "connections.closed": "those that ended, and why; again those that are open",
     "consumer.actions": "pause, reset, delete and whatever else can be done to it",
     "copy.name": "copy the name to the clipboard",

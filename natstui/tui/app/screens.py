@@ -158,7 +158,7 @@ def _managing_screen(message: Manage, state: State) -> LiveScreen:
         from natstui.tui.managing.backup import BackupScreen
 
         return BackupScreen(message.targets[0].stream if message.targets else "", words)
-    if what in ("messages", "tail", "tap", "dead-letters"):
+    if what in ("messages", "tail", "tap", "dead-letters", "clients", "publishers"):
         return _reading_screen(message, state)
     if state.started is not None and state.started.read_only:
         raise UsageError("read-only: nothing is changed on this server")
@@ -181,6 +181,10 @@ def _reading_screen(message: Manage, state: State) -> LiveScreen:
     from natstui.tui.messages.tail import TailScreen
 
     stream, consumer, _ = message.targets[0]
+    if message.what in ("clients", "publishers"):
+        from natstui.tui.connections.clients import clients_screen
+
+        return clients_screen(state, stream, consumer if message.what == "clients" else None)
     if message.what == "tap":
         from natstui.tui.consumers.tap import TapScreen
 

@@ -61,7 +61,7 @@ class ActionSpec:
     def needs_consumer(self) -> bool:
         """Tell whether a stream alone does not say what it is done to."""
         return self.sends in OF_CONSUMER or self.name in (
-            "clone-consumer", "tap", "dead-letters",
+            "clone-consumer", "tap", "dead-letters", "clients",
         )  # fmt: skip
 
     @property
@@ -89,6 +89,8 @@ _MESSAGES = "stored messages, without a consumer"
 _CLONE = "make one more like it"
 _DEAD = "messages that it gave up, and having them delivered again"
 _TAP = "count its acknowledgements for a while"
+_CLIENTS = "its clients, with their connections"
+_PUBLISHERS = "the clients that publish to it, with their connections"
 _PULL = ActionSpec("pull", "pull", "N", "Pull next", "pull.next_of", takes="one")
 UNDO = ActionSpec(
     "undo", None, "u", "Undo", "undo", takes="none",
@@ -101,6 +103,9 @@ STREAM_ACTIONS = (
     ActionSpec("messages", None, "m", "Messages", "stream.messages", True, "one", _MESSAGES),
     ActionSpec(
         "clone-stream", "create_stream", "A", "Clone", "stream.clone", False, "one", _CLONE
+    ),
+    ActionSpec(
+        "publishers", None, "W", "Who publishes", "stream.publishers", False, "one", _PUBLISHERS
     ),
     ActionSpec("purge_stream", "purge_stream", "P", "Purge", "stream.purge"),
     ActionSpec("delete_stream", "delete_stream", "ctrl+d", "Delete", "stream.delete"),
@@ -118,6 +123,7 @@ CONSUMER_ACTIONS = (
         "dead-letters", None, "D", "Dead letters", "consumer.dead", False, "one", _DEAD
     ),
     ActionSpec("tap", None, "T", "Tap acks", "consumer.tap", False, "one", _TAP),
+    ActionSpec("clients", None, "W", "Who holds it", "consumer.clients", False, "one", _CLIENTS),
     ActionSpec(
         "clone-consumer", "create_consumer", "A", "Clone", "consumer.clone", False, "one", _CLONE
     ),

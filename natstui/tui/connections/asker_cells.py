@@ -1,0 +1,193 @@
+"""The tables of clients: those that pull, those that listen, those that publish."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
+
+from natstui.clean import clean_line
+from natstui.model.clients.matching import Listener
+from natstui.model.clients.requests import Asker
+from natstui.tui.frame.columns import ColumnSpec, Listed
+from natstui.tui.kit.table.rows import Cell
+from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
+
+_SHOWN_COUNT = 3
+
+
+def listener(one: Listener) -> Asker:
+    """Return who listens as a client of this table: it asks nothing."""
+    return Asker(
+        connection=one.connection,
+        account=None,
+        requests_count=0,
+        request_bytes=0,
+        last_at_us=one.connection.active_at_us,
+        about=(one.by.subject,),
+        pins=(),
+        longest_wait_s=None,
+        delivered_msgs=one.by.delivered_msgs,
+    )
+
+
+class AskerView(Listed[Asker]):
+    """Clients, by row."""
+
+    def __init__(self, found: Sequence[Asker], pins: Sequence[str]) -> None:
+        names = [one.connection.called if one.connection else one.account or "" for one in found]
+        keys = [
+            (name, one.connection.key if one.connection else at)
+            for at, (name, one) in enumerate(zip(names, found, strict=True))
+        ]
+        super().__init__(found, keys, [_search_text(one) for one in found])
+        self.pins = pins
+
+    @cached_property
+    def delivered_msgs(self) -> int:
+        """What all of them got."""
+        return sum(one.delivered_msgs or 0 for one in self.things)
+
+    def share(self, row: int) -> float | None:
+        """Return which part of what all of them got went to one; None where nothing is known."""
+        got_msgs = self.things[row].delivered_msgs
+        return (
+            None
+            if got_msgs is None or not self.delivered_msgs
+            else (got_msgs / self.delivered_msgs)
+        )
+
+
+def _search_text(one: Asker) -> str:
+    at = one.connection
+    known = (at.name, at.user, at.address, at.library, at.server_name) if at else (one.account,)
+    return " ".join(filter(None, (*known, *one.about)))
+
+
+def _words(text: str | None, look: str = "") -> Cell:
+    return Cell(UNKNOWN, "dim") if text is None else Cell(clean_line(text), look)
+
+
+def _name(view: AskerView, row: int) -> Cell:
+    """What the client calls itself; of another account only that is known."""
+    one = view.things[row]
+    if one.connection is None:
+        return _words(f"account {one.account}" if one.account else "another account", "dim")
+    return _words(one.connection.name, "strong")
+
+
+def _user(view: AskerView, row: int) -> Cell:
+    """The user it is."""
+    at = view.things[row].connection
+    return _words(at.user if at else None)
+
+
+def _address(view: AskerView, row: int) -> Cell:
+    """Where it comes from, as the server sees it."""
+    at = view.things[row].connection
+    return _words(at.address if at else None)
+
+
+def _client(view: AskerView, row: int) -> Cell:
+    """Language and version of its library; a leafnode is a whole other server."""
+    at = view.things[row].connection
+    return _words((at.library or ("leafnode" if at.kind == "Leafnode" else None)) if at else None)
+
+
+def _server(view: AskerView, row: int) -> Cell:
+    """The server that it is connected to."""
+    at = view.things[row].connection
+    return _words(at.server_name if at else None)
+
+
+def _pulls(view: AskerView, row: int) -> Cell:
+    """How many pulls it sent while this read."""
+    return Cell(count_text(view.things[row].requests_count))
+
+
+def _published(view: AskerView, row: int) -> Cell:
+    """How many messages it published while this read."""
+    return Cell(count_text(view.things[row].requests_count))
+
+
+def _size(view: AskerView, row: int) -> Cell:
+    """Their payloads together."""
+    return Cell(bytes_text(view.things[row].request_bytes))
+
+
+def _delivered(view: AskerView, row: int) -> Cell:
+    """What was sent to it since it was found, status messages included; of a push consumer,
+    since it subscribed."""
+    return Cell(count_text(view.things[row].delivered_msgs))
+
+
+def _share(view: AskerView, row: int) -> Cell:
+    """Its part of what all of them got."""
+    share = view.share(row)
+    return Cell(UNKNOWN, "dim") if share is None else Cell(f"{share:.0%}")
+
+
+def _about(view: AskerView, row: int) -> Cell:
+    """How many messages its pulls ask for, or the subjects: the most frequent first."""
+    about = view.things[row].about
+    more = len(about) - _SHOWN_COUNT
+    text = ", ".join(about[:_SHOWN_COUNT]) + (f" +{more}" if more > 0 else "")
+    return Cell(clean_line(text))
+
+
+def _last(view: AskerView, row: int) -> Cell:
+    """How long ago its last request came; of a listener, when it did anything last."""
+    ago_s = max(0.0, time.time() - view.things[row].last_at_us / 1e6)
+    return Cell(f"{duration_text(int(ago_s))} ago")
+
+
+def _pinned(view: AskerView, row: int) -> Cell:
+    """The id with which the consumer has pinned it."""
+    pins = [pin for pin in view.pins if pin in view.things[row].pins]
+    return Cell(clean_line(", ".join(pins)), "accent")
+
+
+def _by(get: Callable[[Asker], object]) -> Callable[[AskerView], Sequence[object]]:
+    return lambda view: [get(one) for one in view.things]
+
+
+_text: Callable[..., ColumnSpec[AskerView]] = partial(ColumnSpec, align="left", descends=False)
+
+
+def _of_place(get: Callable[..., object]) -> Callable[[AskerView], Sequence[object]]:
+    return _by(lambda one: None if one.connection is None else get(one.connection))
+
+
+_PLACE: tuple[ColumnSpec[AskerView], ...] = (
+    _text("name", "NAME", 18, 0, _name, _of_place(lambda at: at.name), flex=3),
+    _text("user", "USER", 8, 6, _user, _of_place(lambda at: at.user), flex=1, max_width=20),
+    _text("address", "ADDRESS", 15, 4, _address, _of_place(lambda at: at.address), flex=1),
+    _text("client", "CLIENT", 14, 7, _client, _of_place(lambda at: at.library), flex=1),
+    _text("server", "SERVER", 8, 3, _server, _of_place(lambda at: at.server_name), max_width=20),
+)
+_SHARES: tuple[ColumnSpec[AskerView], ...] = (
+    ColumnSpec("delivered", "DELIVERED", 9, 1, _delivered, _by(lambda one: one.delivered_msgs)),
+    ColumnSpec("share", "SHARE", 6, 2, _share, _by(lambda one: one.delivered_msgs)),
+)
+_LAST = ColumnSpec("last", "LAST", 8, 5, _last, _by(lambda one: one.last_at_us))
+PULLER_COLUMNS: tuple[ColumnSpec[AskerView], ...] = (
+    *_PLACE,
+    ColumnSpec("pulls", "PULLS", 6, 1, _pulls, _by(lambda one: one.requests_count)),
+    *_SHARES,
+    _text("batch", "BATCH", 8, 5, _about, _by(lambda one: one.about), max_width=20),
+    _LAST,
+    _text("pinned", "PINNED", 8, 8, _pinned, _by(lambda one: one.pins), max_width=24),
+)
+LISTENER_COLUMNS: tuple[ColumnSpec[AskerView], ...] = (
+    *_PLACE,
+    *_SHARES,
+    _text("subject", "LISTENS TO", 12, 5, _about, _by(lambda one: one.about), flex=1),
+    _LAST,
+)
+PUBLISHER_COLUMNS: tuple[ColumnSpec[AskerView], ...] = (
+    *_PLACE,
+    ColumnSpec("msgs", "MSGS", 6, 1, _published, _by(lambda one: one.requests_count)),
+    ColumnSpec("size", "SIZE", 8, 2, _size, _by(lambda one: one.request_bytes)),
+    _text("subjects", "SUBJECTS", 14, 2, _about, _by(lambda one: one.about), flex=2),
+    _LAST,
+)

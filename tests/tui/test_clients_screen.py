@@ -1,0 +1,121 @@
+"""Who holds a consumer and who publishes, on the screen, of a real server."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.connections.clients import (
+    ClientsScreen,
+    ListenersScreen,
+    PublishersScreen,
+    PullersScreen,
+)
+from natstui.tui.connections.detail import ConnectionDetail
+from tests.jetstream.test_connections import APP, as_user
+from tests.jetstream.test_holders import at_work, consumer, people, pull
+from tests.session.making import made
+from tests.session.scenario import Scenario
+from tests.tui.viewer import Viewer, replaying, viewing
+
+SIZE = (160, 40)
+
+
+async def opened(viewer: Viewer, kind: type[ClientsScreen]) -> None:
+    await viewer.press("home", "W")
+    await viewer.until(lambda: type(viewer.app.screen) is kind, kind.__name__)
+
+
+async def test_who_pulls_is_named_with_the_share_of_each(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = as_user(nats_server_factory(APP).url, "app")
+    async with people([url], "red", "blue") as (red, blue):
+        await consumer(red)
+        pulls = (asyncio.ensure_future(pull(nc, 5)) for nc in (red, blue))
+        async with at_work(*pulls), viewing(url, size=SIZE) as viewer:
+            await viewer.press("2")
+            await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
+            await opened(viewer, PullersScreen)
+            await viewer.until(lambda: "reading its pulls: " in viewer.words, "that it reads")
+            assert "each is read once more while this reads" in viewer.words
+            await asyncio.sleep(2)
+            for number in range(20):
+                await red.jetstream().publish(f"s.{number}", b"x")
+            await viewer.press("s")
+            await viewer.until(lambda: {"red", "blue"} <= viewer.rows().keys(), "both of them")
+            rows = viewer.rows()
+            assert int(rows["red"]["pulls"]) > 0 and rows["red"]["batch"] == "5"
+            shares = [int(rows[name]["share"].rstrip("%") or 0) for name in ("red", "blue")]
+            assert sum(shares) in (99, 100, 101)
+            assert "an idle client appears only when its pull expires" in viewer.words
+            assert "it cost" in viewer.words
+            await viewer.press("home", "enter")
+            await viewer.until(lambda: isinstance(viewer.app.screen, ConnectionDetail), "all")
+            await viewer.until(lambda: "blue" in viewer.words, "who it is")
+
+
+async def test_who_listens_is_known_at_once_and_who_publishes_by_the_answers_they_wait_for(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = as_user(nats_server_factory(APP).url, "app")
+    async with people([url], "ears", "mouth") as (ears, mouth):
+        await consumer(ears, deliver_subject="to.them", deliver_group="team")
+        await ears.subscribe("to.them", "team")
+
+        async def publish() -> None:
+            while True:
+                await mouth.jetstream().publish("s.a", b"y" * 100)
+                await mouth.publish("s.b", b"nobody waits")
+                await asyncio.sleep(0.05)
+
+        publishing = asyncio.ensure_future(publish())
+        async with at_work(publishing), viewing(url, size=SIZE) as viewer:
+            await viewer.press("2")
+            await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
+            await opened(viewer, ListenersScreen)
+            await viewer.until(lambda: "ears" in viewer.rows(), "who listens")
+            assert 'who listens to "to.them" in the group team' in viewer.words
+            assert viewer.rows()["ears"]["subject"] == "to.them"
+            await viewer.press("escape", "1")
+            await viewer.until(lambda: "S" in viewer.rows(), "the stream")
+            await opened(viewer, PublishersScreen)
+            await asyncio.sleep(2)
+            await viewer.press("s")
+            await viewer.until(lambda: "mouth" in viewer.rows(), "who publishes")
+            assert viewer.rows()["mouth"]["subjects"] == "s.a"
+            assert "without a reply subject, as plain publishes are" in viewer.words
+
+
+async def test_what_is_not_allowed_is_said(nats_server_factory: Callable[..., Broker]) -> None:
+    refusing = """
+        authorization { users: [
+          { user: all, password: x }
+          { user: app, password: x,
+            permissions: { subscribe: { deny: "$JS.API.CONSUMER.MSG.NEXT.>" } } }
+        ] }
+    """
+    broker = nats_server_factory(refusing)
+    everything, few = (broker.url.replace("://", f"://{who}:x@") for who in ("all", "app"))
+    async with people([everything], "maker") as (maker,):
+        await consumer(maker)
+        async with viewing(few, size=SIZE) as viewer:
+            await viewer.press("2")
+            await viewer.until(lambda: viewer.rows().get("C"), "the consumer")
+            await opened(viewer, PullersScreen)
+            await viewer.until(
+                lambda: "$JS.API.CONSUMER.MSG.NEXT.S.C" in viewer.words, "what is missing"
+            )
+
+
+async def test_a_recording_has_nobody_to_ask(tmp_path: Path) -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
+    async with replaying(folder, size=SIZE) as viewer:
+        await viewer.press("2", "right_square_bracket")
+        await viewer.until(lambda: viewer.rows(), "a consumer")
+        await viewer.press("home", "W")
+        await viewer.pilot.pause(0.5)
+        assert not isinstance(viewer.app.screen, ClientsScreen)

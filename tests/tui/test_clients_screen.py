@@ -47,7 +47,7 @@ async def test_who_pulls_is_named_with_the_share_of_each(
             await viewer.press("s")
             await viewer.until(lambda: {"red", "blue"} <= viewer.rows().keys(), "both of them")
             rows = viewer.rows()
-            assert int(rows["red"]["pulls"]) > 0 and rows["red"]["batch"] == "5"
+            assert int(rows["red"]["pulls"]) > 0 and rows["red"]["batch"].startswith("5")
             shares = [int(rows[name]["share"].rstrip("%") or 0) for name in ("red", "blue")]
             assert sum(shares) in (99, 100, 101)
             assert "an idle client appears only when its pull expires" in viewer.words

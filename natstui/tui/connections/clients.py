@@ -49,6 +49,7 @@ class ClientsScreen(TableScreen):
     DEFAULT_CSS = "ClientsScreen #note { height: auto; color: $text-muted; padding: 0 1; }"
     NOUN = "clients"
     START = Order("name")
+    ASKS: ClassVar[str] = "who holds"
     READS: ClassVar[str] = ""
     """What of the clients is read meanwhile; empty: nothing has to be."""
     FOR_S: ClassVar[float] = 0.0
@@ -150,7 +151,8 @@ class ClientsScreen(TableScreen):
         return "  ·  ".join(filter(None, [*self._parts(), super().caption_text(shown, total)]))
 
     def _parts(self) -> list[str]:
-        parts = [self._problem]
+        whose = f"{self.stream} › {self.consumer}" if self.consumer else self.stream
+        parts = [clean_line(f"{self.ASKS} {whose}"), self._problem]
         if self._asked_id >= 0 and self.READS:
             so_far = duration_text(int(monotonic() - self._asked_s))
             parts.append(f"reading {self.READS}: {so_far} of {duration_text(self.FOR_S)}")
@@ -213,6 +215,7 @@ class PublishersScreen(ClientsScreen):
     """Who publishes to a stream and waits for its answer."""
 
     NOUN = "publishers"
+    ASKS = "who publishes to"
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = PUBLISHER_COLUMNS
     READS = "what is published"
     FOR_S = PUBLISHES_FOR_S

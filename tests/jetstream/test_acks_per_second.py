@@ -115,7 +115,7 @@ async def _publish(nc: NatsClient) -> None:
 async def _read(nc: NatsClient, reader: Reader) -> None:
     bound = await nc.jetstream().pull_subscribe_bind("C", stream=reader.name)
     while True:
-        with suppress(nats.errors.TimeoutError):
+        with suppress(TimeoutError):
             await reader.handle(reader, await bound.fetch(10, timeout=1))
 
 

@@ -52,7 +52,7 @@ async def keep_up(nc: NatsClient) -> None:
     """Acknowledge each message a moment after it came: the queue is often empty."""
     bound = await nc.jetstream().pull_subscribe_bind("C", stream="WORK")
     while True:
-        with suppress(nats.errors.TimeoutError):
+        with suppress(TimeoutError):
             for msg in await bound.fetch(1, timeout=1):
                 await asyncio.sleep(0.005)
                 await msg.ack()

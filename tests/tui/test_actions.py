@@ -48,7 +48,7 @@ def test_the_keys_of_a_screen_are_those_of_the_rows(
 
 def test_every_row_says_what_it_needs_permission_for() -> None:
     reads = {name for name, row in SPECS.items() if row.sends is None}
-    assert reads == {"messages", "tap", "dead-letters", "undo"}
+    assert reads == {"messages", "tap", "dead-letters", "clients", "publishers", "undo"}
     assert all(row.sends in CATALOGUE for row in SPECS.values() if row.sends)
 
 

@@ -77,6 +77,8 @@ WAYS: dict[str, tuple[str, ...]] = {
 """How to come to each screen from the streams: keys, or a command line."""
 
 IN_A_REPLAY = {"CompareScreen"}
+ALIKE = {"ListenersScreen"}
+"""Has the keys of another: of PullersScreen, on a push consumer."""
 
 ELSEWHERE = {
     ("ScenariosScreen", "ctrl+s"),  # starts load: test_benchmark_screen.py
@@ -119,7 +121,7 @@ def test_every_key_of_a_part_of_the_app_names_an_action_of_that_part() -> None:
 
 
 def test_every_screen_has_its_keys_pressed() -> None:
-    assert {*WAYS, *IN_A_REPLAY} == set(every_screen())
+    assert {*WAYS, *IN_A_REPLAY, *ALIKE} == set(every_screen())
 
 
 async def fill(server: Broker) -> None:

@@ -145,7 +145,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
 async def test_every_key_that_a_step_names_exists(nats_server: Broker) -> None:
     async with viewing(nats_server.url) as viewer:
         known = {active.binding.id for active in viewer.app.screen.active_bindings.values()}
-        for mode in ("2", "5", "b"):
+        for mode in ("2", "3", "5", "b"):
             await viewer.press(mode)
             known |= {active.binding.id for active in viewer.app.screen.active_bindings.values()}
         named = {key for step in STEPS for key in step.key_ids()}

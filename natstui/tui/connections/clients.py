@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from time import monotonic
 from typing import Any, ClassVar
 
-from textual import getters, on
+from textual import on
 from textual.binding import Binding, BindingType
 from textual.widget import Widget
 from textual.widgets import Static
@@ -29,6 +29,7 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import NO_SERVER
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.table.view import RowSelected
 from natstui.tui.kit.text import safe
@@ -39,12 +40,66 @@ PULLS_FOR_S, PUBLISHES_FOR_S = 30.0, 10.0
 """How long is read: most clients ask again within this time."""
 
 
+class Asking(ScreenPart):
+    """Who is looked for and for how long, and what was found."""
+
+    def __init__(self, screen: ClientsScreen, for_s: float) -> None:
+        """`for_s` is how long is read; 0 where nothing has to be."""
+        self._screen, self.for_s = screen, for_s
+        self._asked_id, self._asked_s = -1, 0.0
+        self.found: ClientsFound | None = None
+        self.problem = ""
+
+    @property
+    def goes_on(self) -> bool:
+        """Tell whether an answer is still to come."""
+        return self._asked_id >= 0
+
+    @property
+    def elapsed_s(self) -> float:
+        """How long ago it was asked."""
+        return monotonic() - self._asked_s
+
+    def may(self, action: str, arguments: tuple[object, ...]) -> bool | None:
+        """Offer to end only what goes on, and to ask again only once it is over."""
+        if action == "stop":
+            return self.goes_on and bool(self.for_s)
+        return not self.goes_on and self._screen.state.replay is None
+
+    def action_again(self) -> None:
+        """Ask anew."""
+        if self.may("again", ()):
+            screen = self._screen
+            self._asked_id, self._asked_s = next_command_id(), monotonic()
+            asked = ReadClients(self._asked_id, screen.stream, screen.consumer, self.for_s)
+            screen.app.post_message(Asked(asked))
+            screen.refresh_bindings()
+            screen.refresh_state()
+
+    def action_stop(self) -> None:
+        """Have shown what was found until now."""
+        if self.may("stop", ()):
+            self._screen.app.post_message(Asked(StopReadingClients(next_command_id())))
+
+    def take(self) -> None:
+        """Take the answer when it has come."""
+        answer = answer_to(self._screen.state, self._asked_id)
+        if answer is None:
+            return
+        self._asked_id, self.problem = -1, ""
+        if answer.status == "done" and answer.body_json is not None:
+            self.found = _decoder.decode(answer.body_json)
+        else:
+            self.problem = clean_line(answer.text)
+        self._screen.refresh_bindings()
+
+
 class ClientsScreen(TableScreen):
     """Asks when it is opened, and again when it is told to."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        Binding("W", "again", "Again", id="clients.again"),
-        Binding("s", "stop", "End now", id="clients.stop"),
+        Binding("W", "part('asking', 'again')", "Again", id="clients.again"),
+        Binding("s", "part('asking', 'stop')", "End now", id="clients.stop"),
     ]
     DEFAULT_CSS = "ClientsScreen #note { height: auto; color: $text-muted; padding: 0 1; }"
     NOUN = "clients"
@@ -54,14 +109,10 @@ class ClientsScreen(TableScreen):
     """What of the clients is read meanwhile; empty: nothing has to be."""
     FOR_S: ClassVar[float] = 0.0
 
-    note_line = getters.query_one("#note", Static)
-
     def __init__(self, stream: str, consumer: str | None) -> None:
         super().__init__()
         self.stream, self.consumer = stream, consumer
-        self._asked_id, self._asked_s = -1, 0.0
-        self._found: ClientsFound | None = None
-        self._problem = ""
+        self.asking = Asking(self, self.FOR_S)
 
     def asset(self) -> Target | None:
         """Return what is held or published to."""
@@ -74,59 +125,26 @@ class ClientsScreen(TableScreen):
 
     def on_mount(self) -> None:
         """Ask, and tell every second how long it still takes."""
-        self.action_again()
-        self.set_interval(1.0, self._tick)
+        self.asking.action_again()
+        self.set_interval(1.0, self.refresh_state)
 
     def on_unmount(self) -> None:
         """Have nothing read that nobody will see."""
-        self.action_stop()
-
-    def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
-        """Offer to end only what goes on."""
-        if action == "stop":
-            return self._asked_id >= 0 and bool(self.READS)
-        if action == "again":
-            return self._asked_id < 0 and self.state.replay is None
-        return super().check_action(action, parameters)
-
-    def action_again(self) -> None:
-        """Ask anew."""
-        if self.state.replay is None and self._asked_id < 0:
-            self._asked_id, self._asked_s = next_command_id(), monotonic()
-            asked = ReadClients(self._asked_id, self.stream, self.consumer, self.FOR_S)
-            self.app.post_message(Asked(asked))
-            self._show_asking()
-
-    def action_stop(self) -> None:
-        """Show what was found until now."""
-        if self._asked_id >= 0 and self.READS:
-            self.app.post_message(Asked(StopReadingClients(next_command_id())))
-
-    def _tick(self) -> None:
-        if self._asked_id >= 0 and self.is_current:
-            self.refresh_state()
-
-    def _show_asking(self) -> None:
-        self.refresh_bindings()
-        self.refresh_state()
+        self.asking.action_stop()
 
     def refresh_state(self) -> None:
         """Take the answer when it has come, and show what is known."""
-        answer = answer_to(self.state, self._asked_id)
-        if answer is not None:
-            self._asked_id = -1
-            self.refresh_bindings()
-            self._problem = ""
-            if answer.status != "done" or answer.body_json is None:
-                self._problem = clean_line(answer.text)
-            else:
-                self._found = _decoder.decode(answer.body_json)
-        self.note_line.update(safe("; ".join(self._notes())))
+        self.asking.take()
+        found = self.asking.found
+        notes = self.notes(found) if found is not None else []
+        if self.READS and found is None:
+            notes = [f"each is read once more while this reads: {self.READS}"]
+        self.query_one("#note", Static).update(safe("; ".join(notes)))
         super().refresh_state()
 
     def view(self) -> AskerView:
         """Return the clients, as far as they are known."""
-        found = self._found
+        found = self.asking.found
         if found is None:
             return AskerView((), ())
         pins = found.consumer.pins if found.consumer is not None else ()
@@ -140,28 +158,20 @@ class ClientsScreen(TableScreen):
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
-        if self._problem:
-            return self._problem
-        if self._asked_id >= 0 or self._found is None:
-            return "asking every server …"
-        return "no client was found"
+        asks = self.asking.goes_on or self.asking.found is None
+        return self.asking.problem or ("asking every server …" if asks else "no client was found")
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table: whose clients, and how far it is."""
-        return "  ·  ".join(filter(None, [*self._parts(), super().caption_text(shown, total)]))
-
-    def _parts(self) -> list[str]:
         whose = f"{self.stream} › {self.consumer}" if self.consumer else self.stream
-        parts = [clean_line(f"{self.ASKS} {whose}"), self._problem]
-        if self._asked_id >= 0 and self.READS:
-            so_far = duration_text(int(monotonic() - self._asked_s))
+        parts = [clean_line(f"{self.ASKS} {whose}"), self.asking.problem]
+        if self.asking.goes_on and self.READS:
+            so_far = duration_text(int(self.asking.elapsed_s))
             parts.append(f"reading {self.READS}: {so_far} of {duration_text(self.FOR_S)}")
-        return parts
+        return "  ·  ".join(filter(None, [*parts, super().caption_text(shown, total)]))
 
-    def _notes(self) -> list[str]:
+    def notes(self, found: ClientsFound) -> list[str]:
         """Return what the table cannot tell, and what it cost."""
-        if self.READS and self._found is None:
-            return [f"each is read once more while this reads: {self.READS}"]
         return []
 
     @on(RowSelected)
@@ -182,8 +192,9 @@ class ListenersScreen(ClientsScreen):
 
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = LISTENER_COLUMNS
 
-    def _notes(self) -> list[str]:
-        consumer = self._found.consumer if self._found is not None else None
+    def notes(self, found: ClientsFound) -> list[str]:
+        """Return where they listen."""
+        consumer = found.consumer
         if consumer is None:
             return []
         group = f" in the group {consumer.deliver_group}" if consumer.deliver_group else ""
@@ -197,10 +208,10 @@ class PullersScreen(ClientsScreen):
     READS = "its pulls"
     FOR_S = PULLS_FOR_S
 
-    def _notes(self) -> list[str]:
-        found = self._found
-        if found is None or found.heard is None or found.consumer is None:
-            return super()._notes()
+    def notes(self, found: ClientsFound) -> list[str]:
+        """Return what waits in the server, who was not heard, and the cost."""
+        if found.heard is None or found.consumer is None:
+            return []
         notes = [f"{counted(found.consumer.waiting_count, 'pull')} waiting in the server"]
         seen = {pin for one in found.heard.askers for pin in one.pins}
         notes += [
@@ -220,10 +231,11 @@ class PublishersScreen(ClientsScreen):
     READS = "what is published"
     FOR_S = PUBLISHES_FOR_S
 
-    def _notes(self) -> list[str]:
-        heard = self._found.heard if self._found is not None else None
+    def notes(self, found: ClientsFound) -> list[str]:
+        """Return what is anonymous, and the cost."""
+        heard = found.heard
         if heard is None:
-            return super()._notes()
+            return []
         notes = [anonymous_text(heard)] if heard.anonymous_msgs else []
         return [*notes, cost_text(heard, "message")]
 

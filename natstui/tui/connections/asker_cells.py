@@ -9,6 +9,7 @@ from functools import cached_property, partial
 from natstui.clean import clean_line
 from natstui.model.clients.matching import Listener
 from natstui.model.clients.requests import Asker
+from natstui.tui.connections.cells import library_text, words
 from natstui.tui.frame.columns import ColumnSpec, Listed
 from natstui.tui.kit.table.rows import Cell
 from natstui.units import UNKNOWN, bytes_text, count_text, duration_text
@@ -64,40 +65,36 @@ def _search_text(one: Asker) -> str:
     return " ".join(filter(None, (*known, *one.about)))
 
 
-def _words(text: str | None, look: str = "") -> Cell:
-    return Cell(UNKNOWN, "dim") if text is None else Cell(clean_line(text), look)
-
-
 def _name(view: AskerView, row: int) -> Cell:
     """What the client calls itself; of another account only that is known."""
     one = view.things[row]
     if one.connection is None:
-        return _words(f"account {one.account}" if one.account else "another account", "dim")
-    return _words(one.connection.name, "strong")
+        return words(f"account {one.account}" if one.account else "another account", "dim")
+    return words(one.connection.name, "strong")
 
 
 def _user(view: AskerView, row: int) -> Cell:
     """The user it is."""
     at = view.things[row].connection
-    return _words(at.user if at else None)
+    return words(at.user if at else None)
 
 
 def _address(view: AskerView, row: int) -> Cell:
     """Where it comes from, as the server sees it."""
     at = view.things[row].connection
-    return _words(at.address if at else None)
+    return words(at.address if at else None)
 
 
 def _client(view: AskerView, row: int) -> Cell:
     """Language and version of its library; a leafnode is a whole other server."""
     at = view.things[row].connection
-    return _words((at.library or ("leafnode" if at.kind == "Leafnode" else None)) if at else None)
+    return words(library_text(at) if at else None)
 
 
 def _server(view: AskerView, row: int) -> Cell:
     """The server that it is connected to."""
     at = view.things[row].connection
-    return _words(at.server_name if at else None)
+    return words(at.server_name if at else None)
 
 
 def _pulls(view: AskerView, row: int) -> Cell:

@@ -32,40 +32,45 @@ class ConnectionView(Listed[ClientConnection]):
         return self._rates.get(self.things[row].key)
 
 
+def library_text(one: ClientConnection) -> str | None:
+    """Return language and version of its library; a leafnode is a whole other server."""
+    return one.library or ("leafnode" if one.kind == "Leafnode" else None)
+
+
 def _texts(one: ClientConnection) -> tuple[str | None, ...]:
     return one.name, one.user, one.address, one.library, one.server_name, one.reason
 
 
-def _words(text: str | None, look: str = "") -> Cell:
+def words(text: str | None, look: str = "") -> Cell:
+    """Return what a client says of itself; None is not known."""
     return Cell(UNKNOWN, "dim") if text is None else Cell(clean_line(text), look)
 
 
 def _name(view: ConnectionView, row: int) -> Cell:
     """What the client calls itself."""
-    return _words(view.things[row].name, "strong")
+    return words(view.things[row].name, "strong")
 
 
 def _user(view: ConnectionView, row: int) -> Cell:
     """The user it is: a name, or a public key without one."""
-    return _words(view.things[row].user)
+    return words(view.things[row].user)
 
 
 def _address(view: ConnectionView, row: int) -> Cell:
     """Where it comes from, as the server sees it."""
-    return _words(view.things[row].address)
+    return words(view.things[row].address)
 
 
 def _client(view: ConnectionView, row: int) -> Cell:
     """Language and version of its library; a leafnode is a whole other server."""
-    one = view.things[row]
-    return _words(one.library or ("leafnode" if one.kind == "Leafnode" else None))
+    return words(library_text(view.things[row]))
 
 
 def _state(view: ConnectionView, row: int) -> Cell:
     """Open, or why it ended; whether publishers had to wait because it does not read."""
     one = view.things[row]
     if one.stopped_at_us is not None:
-        return _words(one.reason or "ended", "bad" if one.was_slow else "dim")
+        return words(one.reason or "ended", "bad" if one.was_slow else "dim")
     return Cell("open", "ok") if one.was_slow is None else Cell(one.was_slow, "warn")
 
 
@@ -132,7 +137,7 @@ def _idle(view: ConnectionView, row: int) -> Cell:
 
 def _server(view: ConnectionView, row: int) -> Cell:
     """The server that it is connected to."""
-    return _words(view.things[row].server_name)
+    return words(view.things[row].server_name)
 
 
 def _by(get: Callable[[ClientConnection], object]) -> Callable[[ConnectionView], Sequence[object]]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 __all__ = ["COLLECTED_EVERY", "dataclass"]
 
-COLLECTED_EVERY = (50_000, 10, 10)
+COLLECTED_EVERY = (50_000, 4, 4)
 """New objects, and collections of the younger ones, before garbage is looked for.
 
 For processes that keep the values of a big server: hundreds of thousands, and no garbage. To look

@@ -260,6 +260,20 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field(nats_server: Brok
         await on_streams(viewer)
 
 
+async def test_what_the_server_refuses_is_said_whole(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    broker = nats_server_factory("jetstream { max_file: 100MB }")
+    async with viewing(broker.url, size=SMALL) as viewer:
+        await viewer.until(lambda: viewer.app.state.account is not None, "a poll")
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="JOBS", max_bytes="1GB")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: "(error 10047)" in viewer.words, "that it is refused")
+        assert "has not so much left: lower it" in viewer.words
+
+
 async def test_only_fields_that_were_seen_are_made_and_the_others_begin_as_the_server_has_them(
     nats_server: Broker,
 ) -> None:

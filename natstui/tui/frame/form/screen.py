@@ -141,7 +141,6 @@ class FormScreen(LiveScreen):
         *FileToBeginWith.BINDINGS,
     ]
     DEFAULT_CSS = """
-    FormScreen #caption { height: auto; max-height: 5; }
     FormScreen #form { height: 1fr; }
     FormScreen #fields { width: 3fr; scrollbar-size: 1 1; }
     FormScreen #preview { width: 2fr; border-left: solid $panel; padding: 0 1; }

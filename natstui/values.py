@@ -10,14 +10,7 @@ from __future__ import annotations
 import dataclasses
 from typing import TYPE_CHECKING, Any, NoReturn
 
-__all__ = ["COLLECTED_EVERY", "dataclass"]
-
-COLLECTED_EVERY = (50_000, 4, 4)
-"""New objects, and collections of the younger ones, before garbage is looked for.
-
-For processes that keep the values of a big server: hundreds of thousands, and no garbage. To look
-at all of them takes a tenth of a second.
-"""
+__all__ = ["dataclass"]
 
 if TYPE_CHECKING:
     from dataclasses import dataclass

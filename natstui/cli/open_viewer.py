@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, NoReturn
 from natstui.children import own_program
 from natstui.clean import clean_text
 from natstui.errors import NatstuiError, SessionError, UsageError
-from natstui.values import COLLECTED_EVERY
 
 if TYPE_CHECKING:
     from natstui.model.records.record import EngineStarted
@@ -196,8 +195,6 @@ def _engines_at_once(starts: Sequence[Start]) -> list[EngineProcess]:
     # What is imported stays, and collections of garbage would walk it again and again; the app
     # switches them on when it has shown itself.
     gc.disable()
-    # Nor are the rows of a big server any: a look at all of them holds up a key.
-    gc.set_threshold(*COLLECTED_EVERY)
     return processes
 
 

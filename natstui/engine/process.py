@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import signal
 import sys
 import time
@@ -20,13 +19,13 @@ from natstui.defects import contained
 from natstui.engine.pipes import LineWriter, read_lines
 from natstui.errors import NatstuiError
 from natstui.feed import Feed, Sink
+from natstui.garbage import collect_seldom
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import AnalysisCommand
 from natstui.model.records.managing import ManagingCommand
 from natstui.model.records.record import EngineCommand, EngineStarted, LinkChanged, Record
 from natstui.model.records.recording import RecordingChanged
-from natstui.values import COLLECTED_EVERY
 
 if TYPE_CHECKING:
     from natstui.engine.analyzing import Analyzing
@@ -47,8 +46,7 @@ def run_engine(settings: Settings, connection: Connection, unfinished: Path | No
     `unfinished` is the recording of a killed engine, to be continued. Raises UsageError for a
     connection that cannot even be tried.
     """
-    # A big server's rows are hundreds of thousands of objects, and no garbage.
-    gc.set_threshold(*COLLECTED_EVERY)
+    collect_seldom()
     with asyncio.Runner() as runner:
         runner.run(_Engine(settings, connection, unfinished).run())
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from time import monotonic
 
+from natstui.garbage import collect_for
 from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import JUDGED_AFTER, judged, judging
 from natstui.model.live.age import since_poll_us
@@ -55,6 +56,9 @@ class Follower:
         self._unjudged = self._unjudged or isinstance(record, JUDGED_AFTER)
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
+            collect_for(
+                len(self._folded.streams.roster.keys) + len(self._folded.consumers.roster.keys)
+            )
             self._polled_s = monotonic()
         if not self._unjudged:
             self.state = self._folded

@@ -320,6 +320,7 @@ def told(seed: int, typist: Typist, terminal: OnTerminal, folder: Path) -> Itera
         raise
 
 
+@pytest.mark.timeout(3600)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_ten_thousand_inputs_neither_end_nor_hold_up_nor_swell_the_viewer(
     seed: int, nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

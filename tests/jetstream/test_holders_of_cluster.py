@@ -37,6 +37,8 @@ TURNS = ("one", "two", "three", "one", "two", "one")
 FIRST, THEN, ROUNDS = 2, 40, 15
 """Batches: small ones until the tap knows everybody, and then so many rounds of large ones."""
 NODES = {"n1", "n2", "n3"}
+BETWEEN_SERVERS_S = 1.0
+"""How long what one server knows may take to the others, on a busy machine."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +110,8 @@ async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClien
             for name, nc in workers.items()
         }
         await until_it_reads(client)
+        # What goes through another server is read once that server knows of the tap.
+        await asyncio.sleep(BETWEEN_SERVERS_S)
         try:
             for name, batch in turns:
                 left_count = batch
@@ -120,6 +124,7 @@ async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClien
                         await message.ack()
                 if batch == FIRST:
                     await asyncio.sleep(0.1)
+            await asyncio.sleep(BETWEEN_SERVERS_S)
         finally:
             stop.set()
 
@@ -174,6 +179,7 @@ async def _published(
 
     async def publish() -> None:
         await until_it_reads(client, "s.>")
+        await asyncio.sleep(BETWEEN_SERVERS_S)
         for name in TURNS * 10:
             await workers[name].jetstream().publish(f"s.{name}", b"x", timeout=60)
         for _ in range(7):

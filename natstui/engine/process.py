@@ -172,7 +172,8 @@ class _Engine:
         feed.join(news)
         # What commands need takes as long to import as the first poll takes altogether.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(news.came.wait(), _COMMANDS_WAIT_S)
+            async with asyncio.timeout(_COMMANDS_WAIT_S):
+                await news.came.wait()
         feed.leave(news)
         module = await asyncio.to_thread(import_module, "natstui.engine.commands")
         self._commands = make_commands(module.Commands)

@@ -28,6 +28,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.monitor_metadata import PREFIX
 from natstui.model.records.managing import SilenceFinding
+from tests.jetstream.flushing import flushed
 
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
@@ -233,7 +234,7 @@ async def tapped(url: str, for_text: str) -> dict[str, Any]:
         await asyncio.sleep(0.05)
     for number, message in enumerate(messages):
         await (message.ack() if number < 8 else message.nak(delay=600))
-    await nc.flush()
+    await flushed(nc)
     if for_text.endswith("m"):
         await asyncio.sleep(1)
         running.send_signal(signal.SIGINT)
@@ -244,14 +245,16 @@ async def tapped(url: str, for_text: str) -> dict[str, Any]:
 
 
 async def nobody_listens(nc: nats.NATS) -> bool:
-    """Tell whether nobody reads the answers of this consumer's clients yet."""
-    try:
-        await nc.request("$JS.ACK.TAPPED.C.none", b"", timeout=0.2)
-    except nats.errors.TimeoutError:
-        return False
-    except nats.errors.NoRespondersError:
-        return True
-    return True
+    """Tell whether nobody reads the answers of this consumer's clients yet.
+
+    The server's word for "nobody" stands before its answer to a ping: no clock decides.
+    """
+    heard = await nc.subscribe(inbox := nc.new_inbox())
+    await nc.publish("$JS.ACK.TAPPED.C.none", reply=inbox)
+    await flushed(nc)
+    nobody = heard.pending_msgs > 0
+    await heard.unsubscribe()
+    return nobody
 
 
 @pytest.mark.parametrize("words", [("--tap", "soon"), ("--tap", "0s"), ("--tap", "1h")])

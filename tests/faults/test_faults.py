@@ -36,6 +36,7 @@ from natstui.session.read.seek import lines_until
 from natstui.session.write.recorder import Recorder
 from natstui.session.write.settings import RecorderSettings
 from tests.analysis.jobs import natstui
+from tests.ending import ended
 from tests.faults.ground import Fault, Ground, done
 from tests.faults.of_consumers import CONSUMER_FAULTS
 from tests.faults.of_streams import STREAM_FAULTS
@@ -193,7 +194,7 @@ async def _course_of_all(url: str, recorder: Recorder) -> list[Course]:
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await ended(*tasks)
         await client.close()
         await ground.close()
     return courses

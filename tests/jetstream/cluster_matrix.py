@@ -33,6 +33,7 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 from natstui.model.records.record import Advisory, Configured, LinkChanged, Record, Unavailable
+from tests.ending import ended
 
 FAULTS = ("kill", "freeze", "restart", "quorum")
 WHICH = ("connected", "other")
@@ -256,7 +257,7 @@ async def watching(urls: tuple[str, ...]) -> AsyncIterator[tuple[Watcher, Client
     finally:
         for task in tasks:
             task.cancel()
-        await asyncio.wait(tasks)
+        await ended(*tasks)
         await client.close()
 
 
@@ -524,8 +525,8 @@ async def loaded_cluster() -> AsyncIterator[Bench]:
             yield bench
         finally:
             stop.set()
-            observing.cancel()
-            await asyncio.wait({load, observing})
+            await ended(observing)
+            await asyncio.wait({load})
             await client.close()
 
 

@@ -15,6 +15,7 @@ from natstui.jetstream.polling.poller import poll
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
+from tests.ending import ended
 
 R = TypeVar("R")
 
@@ -64,7 +65,7 @@ async def polling(*urls: str, **words: Any) -> AsyncIterator[Polled]:
         yield polled
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
         await client.close()
 
 

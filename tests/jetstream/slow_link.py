@@ -10,6 +10,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tests.ending import ended
+
 _CHUNK_BYTES = 1400
 _LOOK_S = 0.1
 
@@ -54,7 +56,7 @@ class SlowLink:
             server.close()
             for task in (stalling, *self._tasks):
                 task.cancel()
-            await asyncio.wait({stalling, *self._tasks})
+            await ended(stalling, *self._tasks)
 
     async def _stall(self) -> None:
         while True:

@@ -21,6 +21,7 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap, delivery_of, kind_of_answer
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.tap import MOST_TAPPED_PER_S, StartTap, Tapped
+from tests.ending import ended
 
 
 @dataclass
@@ -103,7 +104,7 @@ async def test_it_counts_what_clients_answered_and_names_what_is_not_acknowledge
                 await asyncio.sleep(0.05)
         assert told[-1].ended is None
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
         info = await nc.jetstream().consumer_info("S", "C")
     last = told[-1]
     assert last.ended == "ended: it was stopped"
@@ -159,7 +160,7 @@ async def test_a_flood_of_answers_ends_it_and_says_so(nats_server: Broker) -> No
         async with asyncio.timeout(120):
             await task
         flooding.cancel()
-        await asyncio.wait({flooding})
+        await ended(flooding)
     assert told[-1].ended is not None
     assert "answers" in told[-1].ended
     assert told[-1].unsettled_msgs <= MOST_TAPPED_PER_S
@@ -184,7 +185,7 @@ async def test_a_repeated_delivery_and_ack_all_settle_what_was_refused(
             while told[-1].read_msgs < 4:
                 await asyncio.sleep(0.05)
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
     assert [one.stream_seq for one in told[-1].unsettled] == [6]
 
 

@@ -17,6 +17,7 @@ from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.rates import ack_rate
+from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
 WATCHED_S = 30
@@ -143,7 +144,7 @@ async def test_acks_a_second_are_within_5_percent_of_those_that_readers_counted(
             shown = await _shown(polled)
             for work in works:
                 work.cancel()
-            await asyncio.wait(works)
+            await ended(*works)
     finally:
         await nc.close()
     for reader in READERS:

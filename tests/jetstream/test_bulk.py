@@ -29,6 +29,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
+from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.polling import Polled, rows
 from tests.jetstream.test_connections import as_user
@@ -72,7 +73,7 @@ async def polling(connection: Connection) -> AsyncIterator[Polled]:
         yield polled
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
         await client.close()
         if not task.cancelled():
             task.result()
@@ -171,7 +172,7 @@ async def both(connection: Connection) -> AsyncIterator[tuple[Polled, Polled]]:
             yield usual, bulk
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
         await client.close()
         if not task.cancelled():
             task.result()

@@ -15,6 +15,7 @@ from nats.aio.client import Client as NatsClient
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.rates import stream_rates
+from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
 WATCHED_S = 30
@@ -84,7 +85,7 @@ async def test_bytes_a_second_of_a_queue_that_keeps_up_are_within_5_percent(
             shown_bytes, from_s, to_s, empty_count = await shown(polled)
             for work in works:
                 work.cancel()
-            await asyncio.wait(works)
+            await ended(*works)
     finally:
         await nc.close()
     counted_bytes = publisher.between(from_s, to_s)

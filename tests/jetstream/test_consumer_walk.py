@@ -12,6 +12,7 @@ from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 
 from natstui.jetstream.testbed.broker import Broker
+from tests.ending import ended
 from tests.jetstream.polling import Polled, polling, rows
 
 Counts = tuple[int, int, int, int, str, str]
@@ -115,7 +116,7 @@ async def test_open_pulls_are_counted_and_a_purge_settles_all(nats_server: Broke
         await walk.become(0, 0, 0, 3, "0/0", "0/0")
         for pull in pulls:
             pull.cancel()
-        await asyncio.wait(pulls)
+        await ended(*pulls)
 
 
 async def test_a_purge_settles_what_was_pending_and_what_was_delivered(

@@ -20,6 +20,7 @@ from natstui.model.live.message_counts import MessageCounts
 from natstui.model.live.state import State, folded
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
+from tests.ending import ended
 
 
 class _Heard:
@@ -60,7 +61,7 @@ async def listening(url: str, **settings: Any) -> AsyncIterator[_Heard]:
         yield heard
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
         await client.close()
 
 

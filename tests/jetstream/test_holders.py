@@ -22,6 +22,7 @@ from natstui.jetstream.system.pulls import pull_clients, push_clients, read_cons
 from natstui.jetstream.system.reply_tap import Noted, ReplyTap
 from natstui.jetstream.testbed.broker import Broker, free_ports
 from natstui.model.clients.requests import Heard
+from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user, asking
 
@@ -63,7 +64,7 @@ async def at_work(*workers: asyncio.Future[None]) -> AsyncIterator[None]:
     finally:
         for one in workers:
             one.cancel()
-        await asyncio.wait(workers)
+        await ended(*workers)
     for one in workers:
         if not one.cancelled():
             one.result()

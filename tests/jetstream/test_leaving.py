@@ -16,6 +16,7 @@ from natstui.jetstream.messages.tail import Tail
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import StartTail, Tailed
 from natstui.model.records.record import LinkChanged
+from tests.ending import ended
 from tests.jetstream.test_outage import until
 
 _LAME_DUCK = 'lame_duck_grace_period: "1s"\nlame_duck_duration: "30s"\n'
@@ -83,5 +84,5 @@ async def test_a_tail_whose_connection_was_lost_says_that_messages_are_missing(
         assert told[-1].interruptions_count == 1
     finally:
         following.cancel()
-        await asyncio.wait({following})
+        await ended(following)
         await client.close()

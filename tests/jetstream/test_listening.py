@@ -26,6 +26,7 @@ from natstui.model.records.listening import (
     StartListening,
     SubjectsLook,
 )
+from tests.ending import ended
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.jetstream.test_outage import until
 
@@ -68,7 +69,7 @@ async def listening(server: Broker, *subjects: str, look: SubjectsLook) -> Async
         yield told
     finally:
         running.cancel()
-        await asyncio.wait({running})
+        await ended(running)
 
 
 def published(server: Broker, messages: list[Message]) -> None:

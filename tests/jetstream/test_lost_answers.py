@@ -23,6 +23,7 @@ from natstui.jetstream.messages.publish import publish
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PublishMessage
+from tests.ending import ended
 
 
 class Deafening:
@@ -135,7 +136,7 @@ async def test_a_write_that_is_broken_off_is_in_the_journal(
     writing = asyncio.create_task(publish(Writer(client, journal), PublishMessage(1, "s")))
     await asyncio.sleep(0.05)
     writing.cancel()
-    await asyncio.wait({writing})
+    await ended(writing)
     nats_server.thaw()
     assert [(one.action, one.outcome) for one in journal.entries()] == [("publish", "unknown")]
     await client.close()

@@ -13,6 +13,7 @@ from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.polling.sweep import rest_s
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
+from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
 MANY_COUNT = 600
@@ -66,7 +67,7 @@ async def test_a_limit_of_requests_is_kept_by_those_who_set_one(nats_server: Bro
         asked_count = (await api(client, "INFO"))["api"]["total"] - before - 1
         elapsed_s = time.monotonic() - started_s
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
     finally:
         await client.close()
     assert 0 < asked_count <= 15 * (elapsed_s + 1)

@@ -17,6 +17,7 @@ from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import LinkChanged
+from tests.ending import ended
 from tests.jetstream.polling import Polled, api
 from tests.jetstream.slow_link import SlowLink, Wire
 
@@ -122,7 +123,7 @@ async def seen_over(server: Broker, wire: Wire, stored: dict[str, Stored], seed:
             await asyncio.sleep(0.25)
             _look(cell, polled, stored, link, time.monotonic() - begun_s)
         polling.cancel()
-        await asyncio.wait({polling})
+        await ended(polling)
         cell.states = [change.state for change in changes]
         await client.close()
     cell.joined_count = link.joined_count

@@ -16,6 +16,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.servers.server import Servers
 from natstui.tui.servers import screen as servers_screen
+from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
 from tests.session.making import made
@@ -64,7 +65,7 @@ async def load(cluster: Cluster) -> AsyncIterator[None]:
         yield
     finally:
         task.cancel()
-        await asyncio.wait({task})
+        await ended(task)
         await nc.close()
 
 

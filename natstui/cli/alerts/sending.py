@@ -128,7 +128,8 @@ async def run_command(command: str, body: bytes) -> str | None:
     except OSError as error:
         return f"{command!r} cannot be started: {error.strerror or error}"
     try:
-        await asyncio.wait_for(process.communicate(body), _COMMAND_S)
+        async with asyncio.timeout(_COMMAND_S):
+            await process.communicate(body)
     except TimeoutError:
         process.kill()
         await process.wait()

@@ -113,7 +113,8 @@ async def _end(process: asyncio.subprocess.Process) -> None:
     with suppress(ProcessLookupError):
         process.terminate()
         try:
-            await asyncio.wait_for(process.wait(), _END_S)
+            async with asyncio.timeout(_END_S):
+                await process.wait()
         except TimeoutError:
             # One that is stopped does not hear the other signal.
             process.kill()

@@ -175,7 +175,8 @@ class Transport(TcpTransport):  # type: ignore[misc]
         self.abort()
         self.step, self.refusal = "address", None
         host, port = uri.hostname or "", uri.port or 0
-        ips = await asyncio.wait_for(lookup(host, port), connect_timeout)
+        async with asyncio.timeout(connect_timeout):
+            ips = await lookup(host, port)
         self.step = "TCP"
         end = asyncio.get_running_loop().time() + connect_timeout
         for left in range(len(ips), 0, -1):

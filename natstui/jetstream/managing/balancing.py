@@ -194,7 +194,8 @@ async def carry_out(
         except NatstuiError as error:
             told(f"{move.group.text}: not moved ({error})")
         try:
-            await asyncio.wait_for(stop.wait(), pause_s)
+            async with asyncio.timeout(pause_s):
+                await stop.wait()
         except TimeoutError:
             continue
     return len(moves)

@@ -43,7 +43,8 @@ class Plotter:
             if self._failures >= _GIVES_UP_AFTER:
                 return None
             try:
-                text = await asyncio.wait_for(self._ask(frame), _ANSWER_WITHIN_S)
+                async with asyncio.timeout(_ANSWER_WITHIN_S):
+                    text = await self._ask(frame)
             except (OSError, ValueError, EOFError, TimeoutError):
                 self._failures += 1
                 await self._stop()
@@ -87,7 +88,8 @@ class Plotter:
         if process.stdin is not None:
             process.stdin.close()
         try:
-            await asyncio.wait_for(process.wait(), 2)
+            async with asyncio.timeout(2):
+                await process.wait()
         except TimeoutError:
             process.kill()
             await process.wait()

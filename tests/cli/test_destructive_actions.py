@@ -40,6 +40,7 @@ from natstui.model.records.messages import PublishMessage, RequestReply
 from natstui.tui.frame.action_keys import SPECS
 from tests.cli.test_manage import Shell
 from tests.jetstream.admin_session import AdminSession, admin_session
+from tests.session.making import wait_until
 
 _ACCOUNTS = """
 accounts {
@@ -173,6 +174,8 @@ def fill(session: AdminSession, count: int = 10) -> None:
     )
     for _ in range(count):
         session.run(session.writer.client.ask("s.a", b"x"))
+    # A consumer hears of what was stored a moment after the publisher did.
+    wait_until(lambda: session.request("CONSUMER.INFO.S.C")["num_pending"] == count)
 
 
 def there(session: AdminSession) -> tuple[object, ...]:

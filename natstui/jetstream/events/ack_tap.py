@@ -110,16 +110,22 @@ class AckTap:
         self._acks_all_before = False
 
     async def begin(self, client: Client) -> None:
-        """Subscribe; the tap is exact from here on.
+        """Subscribe; every answer that the server takes from then on is counted.
 
         Raises NotFound without the consumer, PermissionDenied, and what `request` raises.
         """
         stream, consumer = self._asked.stream, self._asked.consumer
         verb = f"CONSUMER.INFO.{stream}.{consumer}"
-        await client.request(verb)
+        asked_ns = time.time_ns()
+        info = read(verb, await client.request(verb), _Info)
+        if info.ts:
+            self._ahead_ns = time_us(info.ts) * 1000 - (asked_ns + time.time_ns()) // 2
+        self._acks_all_before = info.config.ack_policy == "all"
         stats = client.nc.stats
         before_count = stats["reconnects"]
         self._lost_count = lambda: int(stats["reconnects"] - before_count)
+        # What comes before the last question is answered counts: its client saw us listen.
+        self._begun_s = time.monotonic()
         try:
             for form in ("$JS.ACK", "$JS.ACK.*.*"):
                 subject = f"{form}.{stream}.{consumer}.>"
@@ -127,17 +133,12 @@ class AckTap:
                 await one.unsubscribe(limit=_SENT_MOST_MSGS)
                 self._subscriptions.append(one)
             # Its answer comes after everything that the server says of the subscriptions.
-            asked_ns = time.time_ns()
-            info = read(verb, await client.request(verb), _Info)
+            await client.request(verb)
             if self._denied is not None:
                 raise self._denied
         except BaseException:
             await self._end()
             raise
-        if info.ts:
-            self._ahead_ns = time_us(info.ts) * 1000 - (asked_ns + time.time_ns()) // 2
-        self._acks_all_before = info.config.ack_policy == "all"
-        self._begun_s = time.monotonic()
 
     async def run(self) -> None:
         """Report what is read until the time is over, too much comes, or it is cancelled."""
@@ -173,7 +174,7 @@ class AckTap:
         self._denied = denied
 
     async def _take(self, message: Msg) -> None:
-        if self._why is not None or not self._begun_s:
+        if self._why is not None:
             return
         now_s = time.monotonic()
         self._read_msgs += 1

@@ -30,6 +30,8 @@ from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
 from natstui.model.records.record import LinkChanged
 
 _START_S = 30.0
+_START_OF_EACH_S = 5.0
+"""They start side by side, and share what processors there are."""
 _LAST_WORD_S = 20.0
 _HEAD_START_NS = 60_000_000
 """From GO to the start: long enough for every worker to have read it."""
@@ -110,15 +112,16 @@ class Benchmark:
             self._joined.cleanup = assets.cleanup()
         for orders in all_orders(self.plan, assets, self._connection.to_line()):
             await pool.start(orders)
+        within_s = _START_S + _START_OF_EACH_S * len(pool.members)
         await self._state.until(
             lambda: self._state.over or all(one.ready or one.over for one in pool.members),
-            _START_S,
+            within_s,
         )
         if self._state.failure is not None:
             raise self._state.failure
         absent = [one.name for one in pool.members if not one.ready]
         if absent and not self._state.stopped:
-            raise NatstuiError(f"workers {', '.join(absent)} were not ready in {_START_S:g} s")
+            raise NatstuiError(f"workers {', '.join(absent)} were not ready in {within_s:g} s")
 
     def _go(self) -> None:
         state, plan = self._state, self.plan

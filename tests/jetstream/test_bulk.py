@@ -284,6 +284,23 @@ async def test_where_the_system_account_does_not_answer_lists_do_and_it_is_said(
     await nc.close()
 
 
+async def test_rows_come_in_bulk_where_the_limits_of_connections_are_not_told(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    only = 'permissions: { publish: { deny: "$SYS.REQ.SERVER.PING.VARZ" } }'
+    accounts = ACCOUNTS.replace("password: sys }", f"password: sys, {only} }}")
+    server = nats_server_factory(accounts.replace("IMPORT", ""))
+    nc = await nats.connect(as_user(server.url, "app"))
+    await asked(nc, "STREAM.CREATE.S", {"name": "S"})
+    for each in range(20):
+        body = {"stream_name": "S", "config": {"durable_name": f"C{each}"}}
+        await asked(nc, f"CONSUMER.DURABLE.CREATE.S.C{each}", body)
+    async with polling(of(server.url, "system", ())) as polled:
+        await seen_in_bulk(polled, 1, 20)
+        assert not [it for it in polled.records if isinstance(it, Unavailable)]
+    await nc.close()
+
+
 @dataclass
 class Told:
     """An answer that was made up."""

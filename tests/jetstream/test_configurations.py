@@ -34,3 +34,17 @@ def test_metadata_of_ours_that_changes_is_a_change() -> None:
     assert _told(known, None) == 0
     assert _told(known, {"team": "a", "_nats.ver": "2.15.1"}) == 1
     assert _told(known, {"team": "b", "_nats.ver": "2.15.1"}) == 1
+
+
+def test_spaces_and_lines_of_the_monitoring_ports_are_no_change() -> None:
+    known = ConfigurationHashes()
+    config = {
+        "name": "S",
+        "subjects": ["s"],
+        "description": 'a ": b',
+        "metadata": {"_nats.ver": "2"},
+    }
+    for number, words in enumerate(({"separators": (",", ":")}, {"indent": 2}, {"indent": 2})):
+        reply: dict[str, Any] = {"config": config, "created": "2026-11-20T12:00:00Z", "state": {}}
+        row = read_stream(json.dumps(reply, **words).encode(), 0)
+        assert len(known.new_streams([row])) == (number == 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from natstui.model.live.state import EVENTS_KEPT, SAMPLES_KEPT, State, folded
+from natstui.model.live.table import Key, Roster
 from natstui.model.records.record import AckSample, Advisory, Noted, Record, Restored, Unavailable
 from natstui.model.records.recording import ClockStepped, Gap
 
@@ -32,3 +33,17 @@ def test_a_row_of_events_is_folded_as_one_by_one() -> None:
     assert at_once.now_at_us == one_by_one.now_at_us
     assert len(at_once.happenings) == EVENTS_KEPT
     assert len(at_once.ack_samples) == SAMPLES_KEPT
+
+
+def test_a_roster_with_more_rows_knows_what_one_made_anew_does() -> None:
+    keys: tuple[Key, ...] = (("S", "A", 1), ("T", "A", 1), ("S", "B", 2))
+    for count in range(len(keys) + 1):
+        before = Roster(keys[:count])
+        rows_before = {name: list(rows) for name, rows in before.rows_of_stream.items()}
+        more, anew = before.with_more(keys[count:]), Roster(keys)
+        assert (more.keys, more.row_of, more.rows_of_stream) == (
+            anew.keys,
+            anew.row_of,
+            anew.rows_of_stream,
+        )
+        assert before.rows_of_stream == rows_before, "what others hold stays as it was"

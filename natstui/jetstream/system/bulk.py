@@ -67,10 +67,20 @@ class BulkAnswers:
         return await self._imported(account, options)
 
     async def _learn(self, telling: Telling) -> None:
-        """Learn names, and how much a server keeps for a slow connection; once."""
+        """Learn names, and how much a server keeps for a slow connection; once.
+
+        The system account's answers have names: there the rows come without what could not be
+        learned, packed until it is.
+        """
         if self._names:
             return
-        told = [read("VARZ", one.data, _Varz) for one in await telling.ask("VARZ", {})]
+        try:
+            answers = await telling.ask("VARZ", {})
+        except NatstuiError:
+            if telling.source == "monitoring":
+                raise
+            return
+        told = [read("VARZ", one.data, _Varz) for one in answers]
         self._names = {one.server_id: one.server_name or one.server_id for one in told}
         limits = [one.max_pending for one in told if one.max_pending is not None]
         if telling.source == "monitoring":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
@@ -39,6 +39,11 @@ class Board:
     def knows(self, entity: Entity) -> bool:
         """Tell whether anything is known of an entity."""
         return entity in self._watched
+
+    @property
+    def entities(self) -> Collection[Entity]:
+        """Everything of which something is known."""
+        return self._watched.keys()
 
     @property
     def others(self) -> list[Entity]:

@@ -112,6 +112,10 @@ def _newer(
         return rows
     if roster is before:
         return [] if new is old else list(compress(rows, map(ne, new, old)))
+    if _begins_with(roster, before):
+        known_count = len(before.keys)
+        changed = compress(rows, map(ne, new, old))
+        return [*changed, *range(known_count, len(new))]
     row_of = before.row_of
     found = []
     for row, key, sampled in zip(rows, roster.keys, new, strict=True):
@@ -119,6 +123,11 @@ def _newer(
         if known is None or old[known] != sampled:
             found.append(row)
     return found
+
+
+def _begins_with(roster: Roster, before: Roster) -> bool:
+    """Tell whether rows were only added: so a first view grows, and all keys need no look."""
+    return roster.keys[: len(before.keys)] == before.keys
 
 
 def _suspicious_of(columns: ConsumerColumns, rows: Sequence[int]) -> list[int]:
@@ -168,8 +177,21 @@ def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
     if told or attentive:
         names = attentive | told.keys()
         rows += [row for row in newer if keys[row][:2] in names]
-    rows += [row for row in newer if board.knows(of_key(keys[row]))]
+    rows += _known(board, roster, newer)
     return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
+
+
+def _known(board: Board, roster: Roster, newer: Sequence[int]) -> Iterable[int]:
+    """Return those of newer rows of which something is known.
+
+    From what is known to the rows: of tens of thousands of rows few are known.
+    """
+    row_of = roster.row_of
+    found = (row_of.get(entity[:3]) for entity in board.entities if entity.consumer)
+    rows = [row for row in found if row is not None]
+    if len(newer) == len(roster.keys):
+        return rows
+    return sorted(set(newer).intersection(rows))
 
 
 def _waited(seat: Seat, roster: Roster) -> Sequence[int]:
@@ -279,4 +301,6 @@ def _back(state: State, entity: Entity) -> bool:
 
 
 def _missing(before: Roster, after: Roster) -> list[Key]:
+    if _begins_with(after, before):
+        return []
     return [key for key in before.keys if key not in after.row_of]

@@ -32,6 +32,20 @@ class Roster:
     def __init__(self, keys: tuple[Key, ...] = ()) -> None:
         self.keys = keys
 
+    def with_more(self, keys: tuple[Key, ...]) -> Roster:
+        """Return the roster with more rows behind these: what is known of these is kept."""
+        more = Roster(self.keys + keys)
+        first = len(self.keys)
+        row_of = self.row_of.copy()
+        row_of.update(zip(keys, range(first, len(more.keys)), strict=True))
+        rows_of_stream = self.rows_of_stream.copy()
+        for row, key in enumerate(keys, first):
+            stream = str(key[0])
+            rows_of_stream[stream] = [*rows_of_stream.get(stream, ()), row]
+        # As if they had been asked for before.
+        more.__dict__.update(row_of=row_of, rows_of_stream=rows_of_stream)
+        return more
+
     @cached_property
     def row_of(self) -> dict[Key, int]:
         """Row by identity."""
@@ -63,9 +77,16 @@ def _rebuilt(old: Table[C], keep: Iterable[int], new: C, keys: tuple[Key, ...]) 
     columns: dict[str, tuple[object, ...]] = {}
     for name in (column.name for column in fields(new)):
         values: tuple[object, ...] = getattr(old.columns, name)
-        columns[name] = tuple(values[row] for row in rows) + getattr(new, name)
-    roster = Roster(tuple(old.roster.keys[row] for row in rows) + keys)
+        columns[name] = tuple(map(values.__getitem__, rows)) + getattr(new, name)
+    roster = Roster(tuple(map(old.roster.keys.__getitem__, rows)) + keys)
     return Table(type(new)(**columns), roster)  # type: ignore[arg-type]
+
+
+def _appended(old: Table[C], new: C, keys: tuple[Key, ...]) -> Table[C]:
+    """Return the old rows, then the new rows: so a first view of a big server grows."""
+    columns = {one.name: getattr(old.columns, one.name) + getattr(new, one.name)
+               for one in fields(new)}  # fmt: skip
+    return Table(type(new)(**columns), old.roster.with_more(keys))
 
 
 def _overwritten(old: Table[C], new: C, rows: Sequence[int]) -> Table[C]:
@@ -87,6 +108,8 @@ def _merged(
     candidates = range(len(old)) if suspects is None else suspects
     gone = {row for row in candidates if old.roster.keys[row] not in present}
     rows = [old.roster.row_of.get(key) for key in keys]
+    if not gone and not any(row is not None for row in rows):
+        return _appended(old, new, keys)
     if not gone and None not in rows:
         return _overwritten(old, new, [row for row in rows if row is not None])
     kept = (

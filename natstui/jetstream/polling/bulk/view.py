@@ -66,7 +66,7 @@ class KnownConfigurations:
         else:
             known = self._streams
         created, config = known.get(row.name, ("", _NONE))
-        if bytes(row.config):
+        if row.config is not _NONE:
             if config != row.config:
                 # A copy: what was read is a part of the whole answer, and would keep it.
                 config = msgspec.Raw(bytes(row.config))

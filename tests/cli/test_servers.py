@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_connections import run
+from tests.jetstream.test_connections import APP, as_user
 
 
 async def test_a_table_and_one_object_of_json_tell_the_same(
@@ -41,3 +43,13 @@ async def test_a_port_that_does_not_answer_is_named(
     assert done.returncode == 0, done.stderr
     assert "http://127.0.0.1:1" in done.stdout and "secret" not in done.stdout
     assert "told by the account" in done.stdout
+
+
+async def test_without_any_permission_all_that_is_missing_is_named_and_it_is_no_success(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    server = nats_server_factory(APP)
+    done = await run(as_user(server.url, "shut"), tmp_path, "servers")
+    assert (done.returncode, done.stdout) == (4, "")
+    for subject in ("$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.VARZ", "http_port"):
+        assert subject in done.stderr

@@ -85,3 +85,23 @@ async def test_what_the_user_may_not_read_is_named_with_its_subject(
         await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
         await viewer.press("4")
         await viewer.until(lambda: "$JS.API.CONSUMER.LIST" in viewer.text)
+
+
+async def test_each_screen_names_what_is_missing_for_it_and_all_else_stays(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    url = await server_for(nats_server_factory, READING)
+    async with viewing(url, size=(110, 50), environ=INBOX) as viewer:
+        await viewer.becomes("S", msgs="1", consumers="1")
+        for keys, subjects in (
+            (("4",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "$SYS.REQ.SERVER.PING.VARZ", "http_port")),
+            (("6",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "--allow-pub")),
+            (("x",), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "--allow-pub")),
+            (("1", "W"), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "an operator adds it")),
+            (("escape", "2", "W"), ("$SYS.REQ.ACCOUNT.PING.CONNZ", "an operator adds it")),
+        ):
+            await viewer.press(*keys)
+            for subject in subjects:
+                await viewer.until(lambda it=subject: it in viewer.words, f"{keys} {subject}")
+        await viewer.press("escape", "1")
+        await viewer.becomes("S", msgs="1", consumers="1")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import ExitStack, asynccontextmanager
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import nats
 import pytest
@@ -239,6 +242,70 @@ async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
         finally:
             os.kill(hung, signal.SIGCONT)
         await viewer.until(lambda: "east: nothing new" not in viewer.words, "east goes on")
+
+
+def polled_of(viewer: Viewer, system: str) -> list[int]:
+    """Return when the engine of a system polled lately."""
+    return [cost.mono_us for cost in state_of(viewer, system).costs]
+
+
+async def rhythm_s(viewer: Viewer, system: str) -> float:
+    """Return the usual time between two polls of a system from now on."""
+    first_us = polled_of(viewer, system)[-1]
+
+    def since() -> list[int]:
+        return [us for us in polled_of(viewer, system) if us >= first_us]
+
+    await viewer.until(lambda: len(since()) > POLLS, f"polls of {system}", 60.0)
+    return median(later - earlier for earlier, later in pairwise(since())) / 1e6
+
+
+async def key_s(viewer: Viewer) -> float:
+    """Return how long a key usually takes to move the cursor."""
+    times = []
+    for number in range(KEYS):
+        cursor, began_s = viewer.table.table.cursor, time.monotonic()
+        viewer.app.simulate_key("up" if number % 2 else "down")
+        while viewer.table.table.cursor == cursor:
+            await asyncio.sleep(0.001)
+        times.append(time.monotonic() - began_s)
+        await asyncio.sleep(0.05)
+    return median(times)
+
+
+POLLS, KEYS = 12, 20
+BUSY_RATIO, BUSY_S = 3, 0.25
+"""So much more may something take because the machine got busier meanwhile. Waiting for a server
+that does not answer would take seconds."""
+
+
+async def test_a_frozen_server_and_a_killed_one_change_neither_rhythm_nor_keys_of_the_others(
+    brokers: dict[str, Broker],
+) -> None:
+    for name in NAMES:
+        await add(brokers[name], f"OF_{name}", f"TOO_{name}")
+    async with viewing_all(brokers) as viewer:
+        await viewer.until(lambda: len(rows(viewer)) == 6, "all rows")
+        await put_cursor_on(viewer, "north", "OF_north")
+        before = await rhythm_s(viewer, "north"), await key_s(viewer)
+        brokers["east"].freeze()
+        brokers["west"].kill()
+        await viewer.until(lambda: "✖ west" in viewer.text, "west is lost")
+        await viewer.until(lambda: "✖ east" in viewer.text, "east is late")
+        during = await rhythm_s(viewer, "north"), await key_s(viewer)
+        brokers["west"].restart()
+        brokers["east"].thaw()
+        for name in ("east", "west"):
+            await add(brokers[name], f"NEW_{name}")
+        await viewer.until(
+            lambda: {("east", "NEW_east"), ("west", "NEW_west")} <= set(rows(viewer)),
+            "both go on",
+            60.0,
+        )
+        after = await rhythm_s(viewer, "north"), await key_s(viewer)
+    for then in (during, after):
+        for usual_s, now_s in zip(before, then, strict=True):
+            assert now_s <= BUSY_RATIO * usual_s + BUSY_S, (before, during, after)
 
 
 def test_the_flag_of_several_systems_is_split() -> None:

@@ -9,6 +9,7 @@ import click
 
 from natstui.cli.clients.options import seconds
 from natstui.cli.options import connection_options
+from natstui.errors import RequestFailed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -39,6 +40,8 @@ def servers(
 
     for_s = None if for_text is None else seconds(for_text, "--for")
     seen, rates = asyncio.run(_look(connection, for_s))
+    if not seen.rows:
+        raise RequestFailed("; ".join(f"{it.what}: {it.reason}" for it in seen.missing))
     if as_json:
         click.echo(servers_json(seen, rates))
         return

@@ -174,7 +174,9 @@ class _Poller:
         self._all_listed = self._all_listed or streams.complete
         if self._all_listed and not left_count:
             self._budget.seen_all(self._api)
-        return 0 < left_count < max(unlisted_before_count, 1)
+        # Where the server's share is used up, a poll at once would bring next to nothing.
+        may_ask = self._api.work.left_s(steady_s()) > 0
+        return may_ask and 0 < left_count < max(unlisted_before_count, 1)
 
     def _cost(
         self, started_us: int, rtt_us: int | None, wanted_s: float, *, at_once: bool

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from natstui.errors import RequestFailed
+from natstui.errors import PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import read, reading
 from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.system.asking import ServerAnswer
@@ -150,8 +150,8 @@ class _Count(msgspec.Struct):
 async def read_servers(asking: Asking, system: System) -> Servers:
     """Return the servers, as far as the best source tells.
 
-    Raises PermissionDenied, RequestTimedOut, ServerGone, else RequestFailed, when even the
-    account's own view is not told.
+    Without permission for any there are no rows, and all that is missing is named. Raises
+    RequestTimedOut, ServerGone, else RequestFailed, when even the account's own view is not told.
     """
     telling, missing = await system.telling()
     if telling is not None:
@@ -339,7 +339,12 @@ def _limit(values: Iterable[int]) -> int | None:
 async def _of_account(asking: Asking, missing: Sequence[Missing]) -> Servers:
     """Return what any user of an account may know of the servers."""
     problems = list(missing)
-    answers = await asking.ask(CONNZ, {"limit": 1})
+    try:
+        answers = await asking.ask(CONNZ, {"limit": 1})
+    except PermissionDenied as denied:
+        # What else would tell of them is worth knowing then, as it is otherwise.
+        problems.insert(0, Missing("the account's connections", str(denied)))
+        return Servers("account", (), missing=tuple(problems))
     silent = asking.silent(answers)
     try:
         statz = await asking.ask(STATZ, {"include_unused": True})

@@ -113,7 +113,9 @@ class ServerScreen(TableScreen):
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
-        return self._problem or ("asking every server …" if self._seen is None else "no servers")
+        if self._seen is not None and not self._problem:
+            return "nobody may tell of the servers: NOT TOLD says what is missing"
+        return self._problem or "asking every server …"
 
     def caption_text(self, shown: int, total: int) -> str:
         """Return the line above the table: who told, and what is missing."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from textwrap import wrap
 
 from rich.segment import Segment
 from rich.style import Style
@@ -103,10 +104,16 @@ class TableLines(ScrollView, can_focus=True):
         self._painted[y] = look
         if look is not None:
             return self._painter.row(look, self.columns_now, scroll_x, width)
-        text = ""
-        if not self.source.order and y == min(2, self.size.height - 1):
-            text = "  " + ("loading …" if isinstance(self.source, NoRows) else self.empty)
+        text = self._said_below_titles(y - min(2, self.size.height - 1), width)
         return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
+
+    def _said_below_titles(self, line: int, width: int) -> str:
+        """Return a line of what is said when there are no rows: the whole of it is to be read."""
+        if self.source.order or line < 0:
+            return ""
+        said = "loading …" if isinstance(self.source, NoRows) else self.empty
+        lines = wrap(said, max(1, width - 3))
+        return "  " + lines[line] if line < len(lines) else ""
 
     @property
     def empty(self) -> str:

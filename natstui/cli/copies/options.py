@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 import click
 
+from natstui.cli.core.options import moment_of
 from natstui.cli.manage.assets import given_name
 from natstui.cli.options import ConnectionFlags
 from natstui.config import Connection
@@ -20,7 +20,7 @@ from natstui.model.assets.subjects import is_subject
 from natstui.session.library import find, sessions_folder
 from natstui.session.read.given_up import recorded_give_ups
 from natstui.session.read.recording import Recording
-from natstui.units import counted, parse_count, parse_duration_ns, parse_moment
+from natstui.units import counted, parse_count
 
 _FROM = (
     click.option("--from-file", metavar="FILE", help="Read them from a file instead of a stream."),
@@ -98,19 +98,8 @@ def only_of_streams(words: dict[str, Any]) -> None:
 
 
 def _moment_us(text: str | None, option: str) -> int | None:
-    """Return a time; a duration alone is so long ago."""
-    if text is None:
-        return None
-    try:
-        parse_duration_ns(text)
-        text = f"{text} ago"
-    except ValueError:
-        pass
-    try:
-        moment: datetime = parse_moment(text)
-    except ValueError as error:
-        raise UsageError(f"{option}: {error}") from error
-    return round(moment.timestamp() * 1_000_000)
+    moment = moment_of(text, option)
+    return None if moment is None else round(moment.timestamp() * 1_000_000)
 
 
 def _recorded(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, TypeVar
 
 import click
@@ -15,7 +16,7 @@ from natstui.cli.manage.writing import confirmation, run_with_writer
 from natstui.config import Connection
 from natstui.errors import NotConfirmed, UsageError
 from natstui.jetstream.connection.writer import Writer
-from natstui.units import parse_duration_ns
+from natstui.units import parse_duration_ns, parse_moment
 
 T = TypeVar("T")
 
@@ -64,6 +65,21 @@ def message_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return command(given=given, **others)
 
     return with_given
+
+
+def moment_of(text: str | None, option: str) -> datetime | None:
+    """Return a time; a duration alone is so long ago, as in the NATS CLI. Raises UsageError."""
+    if text is None:
+        return None
+    try:
+        parse_duration_ns(text)
+        text = f"{text} ago"
+    except ValueError:
+        pass
+    try:
+        return parse_moment(text)
+    except ValueError as error:
+        raise UsageError(f"{option}: {error}") from error
 
 
 def seconds_of(text: str | None, option: str) -> float | None:

@@ -14,11 +14,12 @@ from nats.aio.msg import Msg
 from natstui.clean import clean_line
 from natstui.cli.core.arrived import Printer, form_of
 from natstui.cli.core.options import seconds_of
+from natstui.cli.core.stored import StoredListening, is_stored, stored_options
 from natstui.cli.manage.writing import confirmation
 from natstui.cli.options import connection_options
 from natstui.config import Connection
 from natstui.engine.stopping import stopped_by_signal
-from natstui.errors import Refused, RequestTimedOut
+from natstui.errors import Refused, RequestTimedOut, UsageError
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.writer import READ_ONLY
 from natstui.model.assets.subjects import overlap
@@ -107,7 +108,7 @@ class Listening:
 
 
 @click.command()
-@click.argument("subjects", metavar="SUBJECT...", nargs=-1, required=True)
+@click.argument("subjects", metavar="SUBJECT...", nargs=-1)
 @click.option("--queue", metavar="GROUP", default="", help="Take a share of a queue group.")
 @click.option("--count", metavar="NUMBER", type=click.IntRange(min=1), help="End after so many.")
 @click.option("--wait", metavar="TIME", help="End when nothing came for so long: 500ms, 2s.")
@@ -119,6 +120,7 @@ class Listening:
 @click.option("--headers-only", is_flag=True, help="No payloads.")
 @click.option("--subjects-only", is_flag=True, help="Only subjects.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object a line.")
+@stored_options
 @click.option("--confirm", metavar="GROUP", help="In production: the queue group, typed out.")
 @connection_options
 def sub(
@@ -134,13 +136,22 @@ def sub(
     """Print what is published to SUBJECT, until it is stopped.
 
     Nobody gets less because of it, unless --queue takes a share from the others in a group.
+    With --since, --all or another place where to begin, the stream that stores SUBJECT is read
+    from there: without an acknowledgement, and without a gap when the connection was lost.
     """
+    from_stream = is_stored(words)
+    if not subjects and not words["stream"]:
+        raise UsageError("name a SUBJECT to listen to")
+    quiet_s, printer = seconds_of(wait, "--wait"), Printer(form_of(words))
     if queue:
+        if from_stream:
+            raise UsageError("--queue shares what is published; a stream is read by everybody")
         _allow_share(connection, queue, confirm)
-    form = form_of(words)
-    listening = Listening(
-        subjects, queue, ignored, count, seconds_of(wait, "--wait"), Printer(form)
-    )
+    listening: Listening | StoredListening
+    if from_stream:
+        listening = StoredListening(subjects, ignored, count, quiet_s, printer, words)
+    else:
+        listening = Listening(subjects, queue, ignored, count, quiet_s, printer)
     try:
         asyncio.run(listening.until_stopped(connection))
     except BrokenPipeError:
@@ -159,10 +170,9 @@ def _allow_share(connection: Connection, queue: str, confirm: str | None) -> Non
         confirmation(connection, queue, question, yes=False, confirm=confirm)
 
 
-def _tell_end(listening: Listening) -> None:
+def _tell_end(listening: Listening | StoredListening) -> None:
     text = f"natstui: {counted(listening.printer.printed_count, 'message')}"
     if listening.lost_count:
-        text += (
-            f"; the connection was lost {counted(listening.lost_count, 'time')}: some are missing"
-        )
+        are = "none is" if isinstance(listening, StoredListening) else "some are"
+        text += f"; the connection was lost {counted(listening.lost_count, 'time')}: {are} missing"
     click.echo(text, err=True)

@@ -13,6 +13,7 @@ import click
 from natstui.clean import clean_line
 from natstui.cli.complete import stream_name
 from natstui.cli.core.arrived import Printer, form_of
+from natstui.cli.core.options import moment_of
 from natstui.cli.manage.assets import given_name
 from natstui.cli.manage.options import as_json as json_flag
 from natstui.cli.manage.writing import print_rows, run_with_writer
@@ -23,7 +24,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.browse import browse, count_subjects
 from natstui.model.assets.subjects import is_subject
 from natstui.model.records.messages import BrowseMessages
-from natstui.units import counted, parse_duration_ns
+from natstui.units import counted
 
 _WHOLE_BYTES = 2**31
 """A payload is never longer."""
@@ -54,13 +55,13 @@ def view(
     """Print SIZE messages of the stream NAME, the newest; no consumer is made for it."""
     if sum(one is not None for one in (from_seq, since, before)) > 1:
         raise UsageError("give one of --id, --since and --before")
-    subject = _subject(words["subject"])
+    subject, moment = _subject(words["subject"]), moment_of(since, "--since")
     asked = BrowseMessages(
         0,
         given_name(name),
         newer=from_seq is not None,
         from_seq=from_seq or before,
-        from_time=_moment(since),
+        from_time=None if moment is None else moment.isoformat(),
         filter_subject=subject,
         last_per_subject=words["last_per_subject"],
         preview_bytes=_WHOLE_BYTES,
@@ -80,17 +81,6 @@ def _subject(text: str | None) -> str | None:
     if text is not None and not is_subject(text):
         raise UsageError(f"--subject: {text!r} is not a valid subject")
     return text
-
-
-def _moment(since: str | None) -> str | None:
-    """Return a time; a duration alone is so long ago, as in the NATS CLI."""
-    if since is None:
-        return None
-    try:
-        parse_duration_ns(since)
-    except ValueError:
-        return since
-    return f"{since} ago"
 
 
 async def _print(client: Client, asked: BrowseMessages, size: int, printer: Printer) -> str:

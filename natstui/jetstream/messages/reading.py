@@ -7,6 +7,7 @@ the server removes it when it is left.
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import uuid
 from collections import deque
@@ -29,8 +30,9 @@ from natstui.jetstream.connection.wire_parser import Delivered
 from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.pull import answered_place
 from natstui.model.assets.defaults import consumer_request
+from natstui.model.records.messages import StoredMessage
 
-Policy = Literal["all", "last_per_subject", "new"]
+Policy = Literal["all", "last", "last_per_subject", "new"]
 
 _HEARTBEAT_S = 5
 _SILENT_S = 15.0
@@ -55,6 +57,13 @@ class Read:
     headers: tuple[tuple[str, str], ...]
     payload: bytes
     left_msgs: int
+
+    def as_stored(self) -> StoredMessage:
+        """Return the message without what follows it."""
+        return StoredMessage(
+            self.stream_seq, self.subject, self.stored_at_us, self.headers,
+            base64.b64encode(self.payload).decode(), len(self.payload),
+        )  # fmt: skip
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import hashlib
 import json
@@ -56,10 +55,7 @@ class MessageFile:
 
     def write(self, one: Read, subject: str) -> None:
         """Write a message; raises UsageError when the disk is full."""
-        message = StoredMessage(
-            one.stream_seq, subject, one.stored_at_us, one.headers,
-            base64.b64encode(one.payload).decode(), len(one.payload),
-        )  # fmt: skip
+        message = dataclasses.replace(one.as_stored(), subject=subject)
         assert self._file is not None
         try:
             self._file.write(json.dumps(dataclasses.asdict(message)).encode() + b"\n")

@@ -1,0 +1,132 @@
+"""`natstui sub --since` and the like: what a stream holds, then what comes, without a gap."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import signal
+from pathlib import Path
+
+import pytest
+from nats.aio.client import Client
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_core import connected, ended, listening, run
+from tests.cli.test_manage import Shell
+
+
+@pytest.fixture
+def shell(nats_server: Broker, tmp_path: Path) -> Shell:
+    return Shell(nats_server.url, tmp_path)
+
+
+async def filled(nc: Client, count: int, **config: object) -> None:
+    js = nc.jetstream()
+    await js.add_stream(name="S", subjects=["s.>"], **config)
+    for number in range(1, count + 1):
+        await js.publish(f"s.{number % 3}", b"%d" % number, headers={"N": str(number)})
+
+
+@pytest.mark.parametrize(
+    ("words", "seqs", "where"),
+    [
+        (("s.>", "--all"), [1, 2, 3, 4, 5, 6], "from its first message on"),
+        (("s.>", "--since", "1h"), [1, 2, 3, 4, 5, 6], "from 1h on"),
+        (("s.>", "--since", "1h ago"), [1, 2, 3, 4, 5, 6], "from 1h ago on"),
+        (("s.>", "--start-sequence", "4"), [4, 5, 6], "from sequence 4 on"),
+        (("s.1", "s.2", "--all"), [1, 2, 4, 5], "from its first message on"),
+        (("s.>", "--all", "-I", "s.1"), [2, 3, 5, 6], "from its first message on"),
+        (("--stream", "S", "--all"), [1, 2, 3, 4, 5, 6], "all in the stream S"),
+        (("s.>", "--last"), [6], "from its last message on"),
+        (("s.>", "--last-per-subject"), [4, 5, 6], "the last message of each subject"),
+        (("s.>", "--since", "2000-01-01T00:00:00Z"), [1, 2, 3, 4, 5, 6], "from 2000-01-01"),
+    ],
+)
+async def test_a_stream_is_read_from_where_it_is_said(
+    shell: Shell, nats_server: Broker, words: tuple[str, ...], seqs: list[int], where: str
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, 6)
+    done = await run(shell, "sub", *words, "--count", str(len(seqs)), "--json")
+    assert done.returncode == 0, done.stderr
+    found = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [one["stream_seq"] for one in found] == seqs
+    assert all(one["headers"] == [["N", str(one["stream_seq"])]] for one in found)
+    assert "natstui: listening to " in done.stderr and where in done.stderr
+    async with connected(nats_server.url) as nc:
+        assert (await nc.jetstream().stream_info("S")).state.consumer_count == 0
+
+
+async def test_new_messages_follow_the_stored_ones_also_over_a_restart(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, 2)
+        process = await listening(shell, "s.>", "--all", "--count", "5", "--subjects-only")
+        await nc.jetstream().publish("s.new", b"3")
+    assert process.stdout is not None
+    before = [await process.stdout.readline() for _ in range(3)]
+    await asyncio.to_thread(nats_server.restart)
+    async with connected(nats_server.url) as nc:
+        for number in (4, 5):
+            await nc.jetstream().publish(f"s.{number}", b"later")
+    lines, said = await ended(process)
+    assert [one.decode().strip() for one in before] + lines == [
+        "s.1",
+        "s.2",
+        "s.new",
+        "s.4",
+        "s.5",
+    ]
+    assert process.returncode == 0
+    assert "what is stored meanwhile comes later" in said
+    assert said.splitlines()[-1] == (
+        "natstui: 5 messages; the connection was lost 1 time: none is missing"
+    )
+
+
+async def test_only_what_is_new_is_read_and_it_ends_when_nothing_comes(
+    shell: Shell, nats_server: Broker
+) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, 2)
+        every = [
+            await listening(shell, *words, "--count", "1", "--json")
+            for words in (("s.>", "--new"), ("--stream", "S"))
+        ]
+        await nc.jetstream().publish("s.new", b"3")
+    for process in every:
+        lines, _ = await ended(process)
+        assert [json.loads(line)["stream_seq"] for line in lines] == [3]
+    quiet = await run(shell, "sub", "s.>", "--new", "--wait", "200ms")
+    assert (quiet.returncode, quiet.stdout) == (0, "")
+    assert "listening to s.> in the stream S, from now on" in quiet.stderr
+
+
+async def test_it_ends_when_it_is_stopped(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, 1)
+    process = await listening(shell, "--stream", "S")
+    process.send_signal(signal.SIGINT)
+    assert await ended(process) == ([], "natstui: 0 messages\n")
+    assert process.returncode == 0
+
+
+async def test_what_cannot_be_read_is_said(shell: Shell, nats_server: Broker) -> None:
+    async with connected(nats_server.url) as nc:
+        await filled(nc, 1)
+        await nc.jetstream().add_stream(name="T", subjects=["t.>"])
+        await nc.jetstream().add_stream(name="QUEUE", subjects=["q"], retention="workqueue")
+    for words, code, said in (
+        ((), 2, "name a SUBJECT"),
+        (("none", "--all"), 4, "no stream stores none"),
+        (("s.>", "t.>", "--all"), 2, "several streams store that: S, T; say --stream NAME"),
+        (("s.>", "--all", "--since", "1h"), 2, "say one place where to begin"),
+        (("s.>", "--since", "yesterday"), 2, "--since: 'yesterday' is not a time"),
+        (("s.>", "--all", "--queue", "g"), 2, "--queue shares what is published"),
+        (("q", "--all"), 5, "natstui stream view QUEUE"),
+        (("--stream", "NONE"), 4, "stream not found"),
+    ):
+        done = await run(shell, "sub", *words)
+        assert (done.returncode, done.stdout) == (code, ""), (words, done.stderr)
+        assert said in done.stderr, words

@@ -23,6 +23,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.buckets import BucketOptions, bucket_config
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
+from natstui.tui.stores.buckets import BucketsScreen
 from natstui.tui.stores.keys import KeysScreen
 
 COUNT = 100_000
@@ -98,6 +99,16 @@ class Stand:
                     return
                 await asyncio.sleep(0.005)
 
+    async def until_bucket(self) -> None:
+        """Wait until the bucket stands in the table of buckets, and enter can open it."""
+        async with asyncio.timeout(_PATIENCE_S):
+            while True:
+                screen = self.app.screen
+                rows = screen.rows if isinstance(screen, BucketsScreen) else None
+                if rows is not None and rows.order:
+                    return
+                await asyncio.sleep(0.05)
+
     async def open(self) -> tuple[float, float]:
         """Open the bucket; return wall and processor seconds until its keys stand there."""
         at, cpu = time.perf_counter(), self.cpu_s()
@@ -130,9 +141,10 @@ async def on_screen(url: str) -> None:
                 while not app.state.streams.roster.keys:
                     await asyncio.sleep(0.05)
             await pilot.press("7")
-            await pilot.pause(1.0)
             opened = []
             for _ in range(ROUNDS):
+                await stand.until_bucket()
+                await pilot.pause(1.0)
                 opened.append(await stand.open())
                 await pilot.pause(0.5)
                 if len(opened) < ROUNDS:

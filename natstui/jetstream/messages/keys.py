@@ -176,7 +176,9 @@ async def read_names(client: Client, asked: ReadKeyNames) -> KeyNames:
     found: list[str] = []
     while len(found) < asked.most_keys_count:
         body["offset"] = len(found)
-        reply = await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body)
+        # A page may have 100,000 names: it takes the server as long as a list.
+        limit_s = max(client.connection.request_timeout_s, client.connection.list_timeout_s)
+        reply = await client.request(f"STREAM.INFO.{KV}{asked.bucket}", body, limit_s)
         page = decoder_of(_Names).decode(reply)
         found += [subject[len(prefix) :] for subject in page.state.subjects or ()]
         if not page.state.subjects or len(found) >= page.total:

@@ -105,6 +105,8 @@ class MessagePage:
 
 ANSWERS_KEPT = 1_000
 ANSWERS_KEPT_BYTES = 1024 * 1024
+LARGE_ANSWERS_KEPT = 8
+"""So many are kept however large they are: a busy screen looks only after others have come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,13 +153,13 @@ class Tailed:
 
 
 def newest_answers(answers: tuple[Answered, ...]) -> tuple[Answered, ...]:
-    """Return the newest answers that fit into what is kept, and always the last."""
+    """Return the newest answers that fit into what is kept, and always the last few."""
     answers = answers[-ANSWERS_KEPT:]
     left_bytes = ANSWERS_KEPT_BYTES
     for at in range(len(answers) - 1, -1, -1):
         left_bytes -= len(answers[at].body_json or "")
         if left_bytes < 0:
-            return answers[min(at + 1, len(answers) - 1) :]
+            return answers[min(at + 1, max(len(answers) - LARGE_ANSWERS_KEPT, 0)) :]
     return answers
 
 

@@ -49,23 +49,32 @@ class Filling:
         self._screen, self._bucket = screen, bucket
         self._names_id = self._values_id = -1
         self.in_view: tuple[str, ...] = ()
+        self.problem = ""
+        """Why names or values that are asked for again did not come."""
 
     def keep_up(self, known: Known, wanted: str) -> None:
         """Take answers, and ask for what is missing now."""
-        if (answer := answer_to(self._screen.state, self._names_id)) is not None:
+        if (body := self._body(self._names_id)) is not None:
             self._names_id = -1
-            if answer.body_json is not None:
-                known.take_names(_names.decode(answer.body_json))
-        if (answer := answer_to(self._screen.state, self._values_id)) is not None:
+            if body:
+                known.take_names(_names.decode(body))
+        if (body := self._body(self._values_id)) is not None:
             self._values_id = -1
-            if answer.body_json is not None:
-                known.take_values(_decoder.decode(answer.body_json))
+            if body:
+                known.take_values(_decoder.decode(body))
         if known.wants_names and self._names_id < 0:
             self._names_id = self._ask(
                 lambda number: ReadKeyNames(number, self._bucket, wanted, MOST_NAMES)
             )
         if self._values_id < 0 and (keys := known.unread(self.in_view)):
             self._values_id = self._ask(lambda number: ReadTheseKeys(number, self._bucket, keys))
+
+    def _body(self, command_id: int) -> str | None:
+        """Return what was answered, empty when it failed; None while there is no answer."""
+        if (answer := answer_to(self._screen.state, command_id)) is None:
+            return None
+        self.problem = "" if answer.body_json is not None else clean_line(answer.text)
+        return answer.body_json or ""
 
     def _ask(self, command: Callable[[int], Command]) -> int:
         number = next_command_id()
@@ -74,7 +83,7 @@ class Filling:
 
     def forget(self) -> None:
         """Await nothing: other keys are wanted."""
-        self._names_id = self._values_id = -1
+        self._names_id, self._values_id, self.problem = -1, -1, ""
 
 
 class KeysScreen(TableScreen):
@@ -145,7 +154,8 @@ class KeysScreen(TableScreen):
         elif len(known) > SHOWN_ROWS:
             parts.append("values of those in view; by others than KEY: of those read")
         parts += ["paused (p)"] if self.paused else []
-        return "  ·  ".join([self._asking.problem, *parts] if self._asking.problem else parts)
+        problem = self._asking.problem or self._filling.problem
+        return "  ·  ".join([problem, *parts] if problem else parts)
 
     def chosen(self) -> KeyRow | None:
         """Return the key under the cursor."""

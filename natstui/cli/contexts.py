@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
+from natstui.cli.json_line import print_json
 from natstui.cli.offering import contexts
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import NatstuiError, Refused, UsageError
@@ -36,6 +37,7 @@ _FLAGS = (
 )
 """Field of the file, its flags, what it is."""
 _NAME = click.argument("name", shell_complete=contexts)
+_JSON = click.option("--json", "-j", "as_json", is_flag=True, help="Answer in JSON.")
 
 
 @click.group()
@@ -102,7 +104,8 @@ def _row(name: str, *, selected: bool) -> dict[str, object]:
 @click.argument("name")
 @_field_options
 @click.option("--select", is_flag=True, help="Select it too.")
-def add(name: str, select: bool, **words: Any) -> None:
+@_JSON
+def add(name: str, select: bool, as_json: bool, **words: Any) -> None:
     """Make the context NAME; a secret is best a reference, or -: then it is asked for."""
     from natstui.config.context_files import select_context, write_context
 
@@ -110,38 +113,43 @@ def add(name: str, select: bool, **words: Any) -> None:
     if not fields.get("url") and not fields.get("nsc"):
         raise UsageError("a context needs --server")
     path = write_context(name, fields, new=True)
-    click.echo(clean_line(f"made {path}"))
     if select:
         select_context(name)
+    _tell(as_json, f"made {path}", name=name, file=str(path), selected=select)
 
 
 @context.command()
 @_NAME
 @_field_options
-def edit(name: str, **words: Any) -> None:
+@_JSON
+def edit(name: str, as_json: bool, **words: Any) -> None:
     """Change fields of the context NAME; an empty text takes one away."""
     from natstui.config.context_files import write_context
 
     fields = _given(words)
     if not fields:
         raise UsageError("nothing to change: say what, as --description")
-    click.echo(clean_line(f"changed {write_context(name, fields, new=False)}"))
+    path = write_context(name, fields, new=False)
+    _tell(as_json, f"changed {path}", name=name, file=str(path))
 
 
 @context.command()
 @_NAME
-def select(name: str) -> None:
+@_JSON
+def select(name: str, as_json: bool) -> None:
     """Select the context NAME for the NATS CLI and natstui."""
     from natstui.config.context_files import select_context
 
     before = select_context(name)
-    click.echo(clean_line(f"{name} is selected; before, {before or 'none'} was"))
+    text = f"{name} is selected; before, {before or 'none'} was"
+    _tell(as_json, text, name=name, before=before or None)
 
 
 @context.command()
 @_NAME
 @click.option("--force", "-f", "--yes", "force", is_flag=True, help="Do not ask.")
-def rm(name: str, force: bool) -> None:
+@_JSON
+def rm(name: str, force: bool, as_json: bool) -> None:
     """Remove the context NAME; not the one that is selected."""
     from natstui.config.context_files import remove_context
 
@@ -152,7 +160,14 @@ def rm(name: str, force: bool) -> None:
         if click.prompt(asked, err=True, default="", show_default=False) != name:
             raise Refused("not confirmed: nothing was done")
     remove_context(name)
-    click.echo(clean_line(f"removed {name}"))
+    _tell(as_json, f"removed {name}", name=name)
+
+
+def _tell(as_json: bool, text: str, **facts: object) -> None:
+    if as_json:
+        print_json(facts)
+    else:
+        click.echo(clean_line(text))
 
 
 def _given(words: dict[str, Any]) -> dict[str, Any]:

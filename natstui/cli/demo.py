@@ -107,14 +107,17 @@ def _stop(process: subprocess.Popen[bytes]) -> None:
     help="Keep streams and messages in this folder (default: a temporary one).",
 )
 @click.option("--headless", is_flag=True, help="No viewer: print the URL and run until Ctrl-C.")
-def demo(store: Path | None, headless: bool) -> None:
+@click.option("--json", "-j", "as_json", is_flag=True, help="With --headless: as JSON.")
+def demo(store: Path | None, headless: bool, as_json: bool) -> None:
     """Start a real nats-server with a busy shop on it, and watch it.
 
     Needs no server, no settings and no network. Leaving stops everything it started.
     """
+    if as_json and not headless:
+        raise UsageError("--json belongs to --headless: a screen prints nothing")
     with running_shop(store) as shop:
         if headless:
-            click.echo(shop.url)
+            click.echo(json.dumps({"url": shop.url}) if as_json else shop.url)
             _until_told_to_stop()
             return
         from natstui.cli.open_viewer import ENGINE, open_viewer

@@ -212,3 +212,9 @@ async def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Pat
         == f"held would have fired {'once' if len(lines) == 1 else f'{len(lines)} times'}"
     )
     assert never_line == "never would have fired 0 times"
+    words = [*dry, "--config", str(config), "--json"]
+    as_json = await asyncio.to_thread(subprocess.run, words, capture_output=True, timeout=60)
+    *notices, held_sum, never_sum = map(json.loads, as_json.stdout.splitlines())
+    assert {"alert": "held", "status": "open", "code": "NT-C09"}.items() <= notices[0].items()
+    assert held_sum == {"alert": "held", "fired_count": len(lines)}
+    assert never_sum == {"alert": "never", "fired_count": 0}

@@ -59,6 +59,20 @@ def test_a_context_is_made_selected_used_changed_and_removed(
     assert not place.exists()
 
 
+def test_what_was_done_is_said_in_json_too(shell: Shell) -> None:
+    def told(*words: str) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(shell.ok("context", *words, "--json"))
+        return found
+
+    file = str(files(shell) / "context" / "one.json")
+    made = {"name": "one", "file": file, "selected": True}
+    assert told("add", "one", "--server", "nats://one:4222", "--select") == made
+    shell.ok("context", "add", "two", "--server", "nats://two:4222")
+    assert told("edit", "one", "--description", "d") == {"name": "one", "file": file}
+    assert told("select", "two") == {"name": "two", "before": "one"}
+    assert told("rm", "one", "-f") == {"name": "one"}
+
+
 def test_a_change_keeps_what_it_does_not_know_and_replaces_the_identity(shell: Shell) -> None:
     shell.ok("context", "add", "one", "--server", "nats://one:4222", "--user", "ann",
              "--password", SECRET)  # fmt: skip

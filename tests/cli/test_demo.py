@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -123,6 +124,21 @@ async def test_a_store_is_kept_from_one_demo_to_the_next(temporary: Path, tmp_pa
         demo.assert_nothing_is_left()
     assert made[1] == made[0]
     assert last_seqs[1] > last_seqs[0] + 5
+
+
+def test_its_address_is_said_in_json_but_not_beside_a_screen(temporary: Path) -> None:
+    demo = Demo(temporary, "--json")
+    try:
+        assert json.loads(demo.url)["url"].startswith("nats://127.0.0.1:")
+    finally:
+        demo.app.terminate()
+        assert demo.ended()[0] == -signal.SIGTERM or demo.app.returncode == 0
+    refused = subprocess.run(
+        [sys.executable, "-m", "natstui", "demo", "--json"], capture_output=True, text=True,
+        check=False, timeout=PATIENCE_S,
+    )  # fmt: skip
+    assert refused.returncode == 2
+    assert "--json belongs to --headless" in json.loads(refused.stderr)["error"]
 
 
 def test_a_store_in_use_is_refused_in_one_sentence(temporary: Path, tmp_path: Path) -> None:

@@ -79,6 +79,50 @@ def commands(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[st
         yield path
 
 
+WITHOUT_JSON = {
+    ("engine",),  # speaks lines of JSON by itself
+    ("replay-engine",),
+    ("replay",),  # opens a screen
+    ("help",),  # prose for people
+    ("sessions", "format"),
+}
+
+
+def every_command(command: click.Command, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            found = command.get_command(context, name)
+            assert found is not None
+            yield from every_command(found, (*path, name))
+    elif not command.context_settings.get("ignore_unknown_options"):
+        yield path
+
+
+def test_every_command_answers_in_json() -> None:
+    assert set(every_command(root, ())) - set(commands(root, ())) == WITHOUT_JSON
+
+
+def test_what_runs_until_it_is_stopped_says_in_json_where_it_is(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    shell = Shell(nats_server.url, tmp_path)
+    for words, key, begins in (
+        (("metrics", "--listen", "127.0.0.1:0"), "url", "http://127.0.0.1:"),
+        (("bench", "worker"), "text", "joined "),
+    ):
+        process = subprocess.Popen(
+            [sys.executable, "-m", "natstui", *words, "--json"], text=True,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL,
+            env={**os.environ, **shell.environment},
+        )  # fmt: skip
+        assert process.stdout is not None
+        told = json.loads(process.stdout.readline())
+        process.terminate()
+        assert process.communicate(timeout=120) == ("", ""), words
+        assert process.returncode == 0 and told[key].startswith(begins)
+
+
 def test_a_wrong_flag_is_told_so_by_every_command_that_has_json(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

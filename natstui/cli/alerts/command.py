@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from natstui.clean import clean_line
+from natstui.cli.json_line import print_json
 from natstui.cli.options import ConnectionFlags, connection_flags
 from natstui.units import moment_text
 
@@ -24,8 +25,11 @@ if TYPE_CHECKING:
     help="Only tell what would have been sent while this was recorded.",
 )  # fmt: skip
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per notice.")
 @connection_flags
-def alert(flags: ConnectionFlags, session: str | None, sessions: str | None) -> None:
+def alert(
+    flags: ConnectionFlags, session: str | None, sessions: str | None, as_json: bool
+) -> None:
     """Tell of findings as [alerts.NAME] of the configuration says, until it is stopped.
 
     Prints a line for each that is sent: once when it has held, and once when it is over.
@@ -35,11 +39,20 @@ def alert(flags: ConnectionFlags, session: str | None, sessions: str | None) -> 
     from natstui.cli.alerts.sending import check
 
     if session is not None:
-        _dry_run(flags, session, sessions)
+        _dry_run(flags, session, sessions, as_json=as_json)
         return
     settings, connection = flags.resolve()
     check(settings.alerts, read_only=connection.read_only)
-    asyncio.run(_watch(settings, connection))
+    asyncio.run(_watch(settings, connection, as_json=as_json))
+
+
+def _print(notice: Notice, *, as_json: bool) -> None:
+    from natstui.cli.alerts.sending import notice_json
+
+    if as_json:
+        print_json(notice_json(notice))
+        return
+    click.echo(_line(notice))
 
 
 def _line(notice: Notice) -> str:
@@ -49,7 +62,7 @@ def _line(notice: Notice) -> str:
     return clean_line(f"{moment_text(at_us)} {notice.alert} {notice.status} {words}")
 
 
-def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None) -> None:
+def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None, *, as_json: bool) -> None:
     from natstui.cli.alerts.notices import Notices
     from natstui.cli.alerts.sending import check
     from natstui.cli.sessions.options import library
@@ -62,14 +75,17 @@ def _dry_run(flags: ConnectionFlags, session: str, sessions: str | None) -> None
     notices, counts = Notices(alerts), Counter[str]()
     for state in judged_moments(folder):
         for notice in notices.after(state.findings, state.now_at_us):
-            click.echo(_line(notice))
+            _print(notice, as_json=as_json)
             counts[notice.alert] += notice.status == "open"
     for name in alerts:
+        if as_json:
+            print_json({"alert": name, "fired_count": counts[name]})
+            continue
         times = "once" if counts[name] == 1 else f"{counts[name]} times"
         click.echo(f"{name} would have fired {times}")
 
 
-async def _watch(settings: Settings, connection: Connection) -> None:
+async def _watch(settings: Settings, connection: Connection, *, as_json: bool) -> None:
     import asyncio
     import time
 
@@ -98,7 +114,7 @@ async def _watch(settings: Settings, connection: Connection) -> None:
             )
             # By the wall clock: what is wrong without a connection grows older, too.
             for notice in notices.after(latest.state.findings, time.time_ns() // 1000):
-                click.echo(_line(notice))
+                _print(notice, as_json=as_json)
                 sender.send(notice)
         if watching.done():
             watching.result()

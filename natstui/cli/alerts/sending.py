@@ -52,6 +52,12 @@ def _program(command: str) -> str | None:
     return shutil.which(words[0]) if words else None
 
 
+def notice_json(notice: Notice) -> dict[str, Any]:
+    """Return a notice as it is sent, and printed with --json."""
+    about = {"schema": 1, "alert": notice.alert, "status": notice.status}
+    return {**about, **finding_json(notice.finding)}
+
+
 class Sender:
     """Sends notices beside everything else, each for itself."""
 
@@ -67,14 +73,7 @@ class Sender:
     def send(self, notice: Notice) -> None:
         """Tell everybody whom the rule names; returns at once."""
         alert = self._alerts[notice.alert]
-        body = json.dumps(
-            {
-                "schema": 1,
-                "alert": notice.alert,
-                "status": notice.status,
-                **finding_json(notice.finding),
-            }
-        ).encode()
+        body = json.dumps(notice_json(notice)).encode()
         if alert.bell:
             sys.stderr.write("\a")
             sys.stderr.flush()

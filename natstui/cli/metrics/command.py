@@ -19,8 +19,11 @@ if TYPE_CHECKING:
     help="Where scrapes are answered; port 0 takes a free one.",
 )  # fmt: skip
 @click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
+@click.option("--json", "-j", "as_json", is_flag=True, help="Say as JSON where they are.")
 @connection_options
-def metrics(settings: Settings, connection: Connection, listen: str, interval: str | None) -> None:
+def metrics(
+    settings: Settings, connection: Connection, listen: str, interval: str | None, as_json: bool
+) -> None:
     """Serve streams, consumers and account as OpenMetrics, until it is stopped.
 
     Names and labels are those of prometheus-nats-exporter's jetstream_ metrics, of one account.
@@ -28,11 +31,11 @@ def metrics(settings: Settings, connection: Connection, listen: str, interval: s
     import asyncio
 
     interval_s = interval_seconds(interval) if interval else settings.monitor.interval_s
-    asyncio.run(_serve(settings, connection, listen, interval_s))
+    asyncio.run(_serve(settings, connection, listen, interval_s, as_json=as_json))
 
 
 async def _serve(
-    settings: Settings, connection: Connection, listen: str, interval_s: float
+    settings: Settings, connection: Connection, listen: str, interval_s: float, *, as_json: bool
 ) -> None:
     import asyncio
 
@@ -44,7 +47,7 @@ async def _serve(
 
     control, budget = PollControl(interval_s), settings.monitor.max_requests_per_s
     latest, stop = Latest(control), stopped_by_signal()
-    with metrics_at(listen, "--listen", lambda: latest.state):
+    with metrics_at(listen, "--listen", lambda: latest.state, as_json=as_json):
         works = {
             asyncio.ensure_future(stop.wait()),
             asyncio.ensure_future(

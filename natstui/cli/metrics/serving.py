@@ -10,6 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import click
 
+from natstui.cli.json_line import print_json
 from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition
 from natstui.errors import UsageError
 from natstui.model.live.state import State
@@ -92,7 +93,9 @@ def serving(address: tuple[str, int], text: Callable[[], str]) -> Iterator[int]:
 
 
 @contextmanager
-def metrics_at(text: str | None, flag: str, state: Callable[[], State]) -> Iterator[None]:
+def metrics_at(
+    text: str | None, flag: str, state: Callable[[], State], *, as_json: bool = False
+) -> Iterator[None]:
     """Answer scrapes at an address until the end of the block, and say where; None: do not.
 
     `state` returns what is known. Raises UsageError for what is no address, or a taken one.
@@ -103,5 +106,9 @@ def metrics_at(text: str | None, flag: str, state: Callable[[], State]) -> Itera
     host, port = parse_address(text, flag)
     exposition = Exposition()
     with serving((host, port), lambda: exposition.text(state())) as port:
-        click.echo(f"metrics at http://{host}:{port}/metrics", err=True)
+        url = f"http://{host}:{port}/metrics"
+        if as_json:
+            print_json({"url": url})
+        else:
+            click.echo(f"metrics at {url}", err=True)
         yield

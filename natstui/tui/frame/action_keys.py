@@ -160,7 +160,7 @@ MESSAGE_ACTIONS = (PUBLISH, PUBLISH_AGAIN, SEND_AGAIN, PULL_NEXT, DELETE_MESSAGE
 KEY_ACTIONS = (
     ActionSpec("put-key", "put_key", "a", "Put", "key.put", True, "none"),
     ActionSpec("edit-key", "put_key", "e", "Edit", "key.edit", True, "one"),
-    ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", takes="one"),
+    ActionSpec("delete_key", "delete_key", "ctrl+d", "Delete", "key.delete", True, "one"),
     ActionSpec("purge_key", "purge_key", "P", "Purge", "key.purge", takes="one"),
 )
 REVERT = ActionSpec("revert-key", "put_key", "R", "Revert", "key.revert", True, "one")

@@ -242,7 +242,7 @@ def _name_of(view: KeyView) -> Sequence[object]:
 _key_words: Callable[..., ColumnSpec[KeyView]] = partial(ColumnSpec, align="left", descends=False)
 _VALUE = _key_words("value", "VALUE", 20, 1, _value, _by(_preview), flex=3, max_width=400)
 _OPERATION = _key_words("operation", "DID", 5, 4, _operation, _by(lambda one: one.operation))
-_REVISION = ColumnSpec("revision", "REVISION", 8, 2, _revision, _by(lambda one: one.revision_seq))
+_REVISION = ColumnSpec("revision", "REVISION", 9, 2, _revision, _by(lambda one: one.revision_seq))
 _SIZE = ColumnSpec("size", "SIZE", 8, 5, _size, _by(lambda one: one.value_bytes))
 
 KEY_COLUMNS: tuple[ColumnSpec[KeyView], ...] = (

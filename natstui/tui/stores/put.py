@@ -46,6 +46,7 @@ class PutScreen(LiveScreen):
     DEFAULT_CSS = """
     PutScreen TextArea { height: 1fr; border: none; padding: 0 1; background: $surface; }
     PutScreen TextArea:focus { border: none; }
+    PutScreen TextArea > .text-area--placeholder { color: $text-disabled; }
     PutScreen #answer { height: auto; padding: 0 1; }
     """
 
@@ -66,14 +67,20 @@ class PutScreen(LiveScreen):
     def body(self) -> Iterable[Widget]:
         """Key, file, and the value."""
         yield Static(id="caption", markup=False)
-        yield FieldRow(_KEY, self.key, "it is this key's value" if self.key else None)
-        yield FieldRow(_FILE, "")
+        for field, text, locked in (
+            (_KEY, self.key, "it is this key's value" if self.key else None),
+            (_FILE, "", None),
+        ):
+            row = FieldRow(field, text, locked)
+            row.show_empty(field.help)
+            yield row
         yield Static(id="answer", markup=False)
         yield TextArea(soft_wrap=True, tab_behavior="focus", id="value")
 
     def on_mount(self) -> None:
         """Read the value to edit, if there is one."""
-        sends = key_of(self, "put.send")
+        sends, edits = key_of(self, "put.send"), key_of(self, "put.editor")
+        self.area.placeholder = f"The value: typed here, or in your own editor with {edits}."
         self.caption.update(safe(f"Put into {self.bucket}  ·  {sends} does it"))
         self.set_focus(self.area if self.key else self.query(FieldRow).first().editor)
         if self.key:

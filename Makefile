@@ -11,12 +11,12 @@ quick:
 	$(MAKE) -j 4 lint types contracts quick-test
 
 format:
-	$(PYTHON) -m ruff format . .assets
-	$(PYTHON) -m ruff check --fix . .assets
+	$(PYTHON) -m ruff format . .assets .ci
+	$(PYTHON) -m ruff check --fix . .assets .ci
 
 lint:
-	$(PYTHON) -m ruff format --check . .assets
-	$(PYTHON) -m ruff check . .assets
+	$(PYTHON) -m ruff format --check . .assets .ci
+	$(PYTHON) -m ruff check . .assets .ci
 
 types:
 	$(PYTHON) -m mypy

@@ -86,8 +86,9 @@ def frames_s(url: str) -> Frames:
         if b"ORDERS" in seen:
             data_s, data_queued_s = time.perf_counter() - start, queued_s_of(pid)
     os.kill(pid, signal.SIGTERM)
-    drain(fd, 0.5)
-    os.waitpid(pid, 0)
+    # A terminal that nobody reads from holds up who writes to it, and so the end of the viewer.
+    while not os.waitpid(pid, os.WNOHANG)[0]:
+        drain(fd, 0.05)
     os.close(fd)
     return Frames(frame_s, data_s, cpu_s, frame_queued_s, data_queued_s)
 

@@ -106,7 +106,7 @@ class Connection:
     def wants_tls(self) -> bool:
         """Return whether an unencrypted connection must be refused."""
         asked = self.tls_required or self.tls_first or bool(self.ca or self.cert)
-        return asked or any(server.startswith("tls://") for server in self.servers)
+        return asked or any(server.startswith(("tls://", "wss://")) for server in self.servers)
 
     @property
     def target(self) -> str:

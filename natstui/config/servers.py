@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 from natstui.clean import clean_line
 from natstui.errors import UsageError
 
-_DEFAULT_PORT = 4222
+_DEFAULT_PORTS = {"nats": 4222, "tls": 4222, "ws": 80, "wss": 443}
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,17 +21,21 @@ class Address:
     user: str | None = None
     password: str | None = None
     """None with a user: the user is a token."""
+    websocket: bool = False
+    path: str = ""
+    """Of a WebSocket behind a proxy, as `/nats`."""
 
     @property
     def url(self) -> str:
         """Return the address without user and password."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'tls' if self.tls else 'nats'}://{host}:{self.port}"
+        schemes = ("ws", "wss") if self.websocket else ("nats", "tls")
+        return f"{schemes[self.tls]}://{host}:{self.port}{self.path}"
 
     @property
     def place(self) -> str:
         """Return `host:port`."""
-        return self.url.partition("://")[2]
+        return self.url.partition("://")[2].removesuffix(self.path)
 
 
 def parse_servers(servers: tuple[str, ...]) -> tuple[Address, ...]:
@@ -59,18 +63,19 @@ def parse_server(entry: str) -> Address:
         host, port = url.hostname, url.port
     except ValueError as error:
         raise UsageError(f"the server address {shown!r} is not valid: {error}") from error
-    if url.scheme in {"ws", "wss"}:
-        raise UsageError(f"{shown!r}: natstui has no WebSocket; use nats:// or tls://")
-    if url.scheme not in {"nats", "tls"}:
-        raise UsageError(f"{shown!r}: an address starts with nats:// or tls://")
+    if url.scheme not in _DEFAULT_PORTS:
+        raise UsageError(f"{shown!r}: an address starts with nats://, tls://, ws:// or wss://")
     if not host or any(character.isspace() for character in host):
         raise UsageError(f"the server address {shown!r} names no host")
+    websocket = url.scheme in ("ws", "wss")
     return Address(
         host=host,
-        port=port or _DEFAULT_PORT,
-        tls=url.scheme == "tls",
+        port=port or _DEFAULT_PORTS[url.scheme],
+        tls=url.scheme in ("tls", "wss"),
         user=unquote(url.username) if url.username else None,
         password=unquote(url.password) if url.password is not None else None,
+        websocket=websocket,
+        path=url.path.rstrip("/") if websocket else "",
     )
 
 

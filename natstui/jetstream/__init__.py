@@ -1,5 +1,6 @@
 """The server, seen from outside: connecting, asking, decoding, changing.
 
-Every folder may import `connection`, none another one; `testbed` serves demo and tests. `bench`,
-`engine` and `cli` import this room, never `tui`; only this room and `bench` import nats-py.
+Every folder may import `connection`, that `sockets`, none another one; `testbed` serves demo and
+tests. `bench`, `engine` and `cli` import this room, never `tui`; only this room and `bench` import
+nats-py.
 """

@@ -175,7 +175,7 @@ async def test_a_port_that_speaks_http_is_named(nats_server_factory: Factory) ->
     place = broker.monitoring_url.partition("://")[2]
     assert await failure_of(f"nats://{place}") == (
         f"greeting: {place} does not greet as a NATS server does; "
-        "it speaks HTTP: is this its monitoring port?"
+        "it speaks HTTP: is this its monitoring port, or one for ws://?"
     )
 
 

@@ -263,10 +263,14 @@ _RECEIVE_TIMEOUT = struct.pack("ll", 0, 40_000)
 
 @contextmanager
 def blocking_socket(link: WireLink) -> Iterator[socket.socket | None]:
-    """Lend a blocking twin of the socket while the event loop does not read; None with TLS."""
+    """Lend a blocking twin of the socket while the event loop does not read.
+
+    None where what goes over the socket is not the protocol itself: with TLS, in a WebSocket.
+    """
     transport = link.nc._transport._io_writer.transport
     plain = transport.get_extra_info("socket")
-    if plain is None or transport.get_extra_info("ssl_object") is not None:
+    wrapped = any(map(transport.get_extra_info, ("ssl_object", "websocket")))
+    if plain is None or wrapped:
         yield None
         return
     transport.pause_reading()
@@ -368,7 +372,7 @@ def _hold(link: WireLink) -> bool:
 
 
 def _transport(link: WireLink) -> Any:
-    """Return the transport of a TCP connection; a WebSocket has none we know."""
+    """Return what carries the bytes of a connection."""
     under = link.nc._transport
     return under._io_writer.transport if isinstance(under, TcpTransport) else None
 

@@ -1,4 +1,4 @@
 """One connection to NATS: opened, explained when it fails, kept alive, used to read and to write.
 
-Import `client.Client` to ask and `writer.Writer` to change; imports no other folder of the room.
+Import `client.Client` to ask and `writer.Writer` to change; imports `sockets` only.
 """

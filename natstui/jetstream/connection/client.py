@@ -22,7 +22,7 @@ from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.connection.replies import check_reply, no_responders, read, read_page
-from natstui.jetstream.connection.transport import Arrival
+from natstui.jetstream.sockets.transport import Arrival
 from natstui.model.records.record import LinkChanged, Permitted
 
 T = TypeVar("T")

@@ -1,7 +1,7 @@
 """nats-py's client with our rules: nothing unencrypted, nothing stuck, nothing sent late.
 
-Everything that reaches into private parts of nats-py (2.16) is here, in `transport.py` and in
-`wire_parser.py`.
+Everything that reaches into private parts of nats-py (2.16) is here, in `wire_parser.py` and in
+`sockets/transport.py`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import NatstuiError
-from natstui.jetstream.connection.transport import Arrival, Step, Transport
 from natstui.jetstream.connection.wire_parser import Delivered, OnRun, WireParser
+from natstui.jetstream.sockets.transport import Arrival, Step, Transport
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
 
@@ -127,6 +127,12 @@ class StrictClient(NatsClient):  # type: ignore[misc]
         if initial_connection and self._tls_only and info.get("tls_available"):
             info["tls_required"] = True
         await super()._process_info(info, initial_connection)
+        if self._transport.is_websocket and self._current_server is not None:
+            # What a server announces to a WebSocket are WebSockets, which nats-py does not know.
+            for server in self._server_pool:
+                if server.discovered:
+                    uri = server.uri
+                    server.uri = uri._replace(scheme=self._current_server.uri.scheme)
 
     async def _process_headers(self, headers: bytes | None) -> dict[str, str] | None:
         """Read headers; invalid ones count as none, where nats-py's read loop would end."""

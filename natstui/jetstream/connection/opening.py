@@ -50,7 +50,11 @@ async def _speaks_http(host: str, port: int) -> str | None:
         answer = await reader.read(5)
     finally:
         writer.transport.abort()
-    return "it speaks HTTP: is this its monitoring port?" if answer == b"HTTP/" else None
+    return (
+        "it speaks HTTP: is this its monitoring port, or one for ws://?"
+        if answer == b"HTTP/"
+        else None
+    )
 
 
 _STEP_S = 2.5

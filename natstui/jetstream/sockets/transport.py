@@ -19,6 +19,7 @@ from urllib.parse import ParseResult
 from nats.aio.transport import TcpTransport
 
 from natstui.clock import steady_us
+from natstui.jetstream.sockets.websocket import WebSocket
 
 _Answer = list[tuple[Any, ...]]
 
@@ -162,6 +163,8 @@ def _netloc(ip: str, port: int) -> str:
 class Transport(TcpTransport):  # type: ignore[misc]
     """A socket that knows how far connecting came, and whose closing always ends."""
 
+    _io_reader: Any
+    _io_writer: Any
     step: Step = "address"
     refusal: str | None = None
     """What the server said before it hung up."""
@@ -169,6 +172,8 @@ class Transport(TcpTransport):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.arrivals = Arrivals()
+        self._under_writer: asyncio.StreamWriter | None = None
+        """Of the socket below a WebSocket: a writer that nobody holds closes it."""
 
     async def connect(self, uri: ParseResult, buffer_size: int, connect_timeout: float) -> None:
         """Find the address, then open the socket."""
@@ -190,6 +195,8 @@ class Transport(TcpTransport):  # type: ignore[misc]
                     raise
         self.step = "greeting"
         self.arrivals.begin()
+        if uri.scheme == "ws":
+            await self._inside_websocket(uri, connect_timeout)
 
     async def connect_tls(
         self,
@@ -198,10 +205,33 @@ class Transport(TcpTransport):  # type: ignore[misc]
         buffer_size: int,
         connect_timeout: float,
     ) -> None:
-        """Encrypt the open socket."""
+        """Encrypt the open socket; a WebSocket is opened, encrypted, and not encrypted again."""
+        if isinstance(uri, str):
+            if self.is_websocket:
+                return
+        else:
+            await self.connect(uri, buffer_size, connect_timeout)
         self.step = "TLS"
         await super().connect_tls(uri, ssl_context, buffer_size, connect_timeout)
         self.step = "greeting"
+        if not isinstance(uri, str):
+            await self._inside_websocket(uri, connect_timeout)
+
+    @property
+    def is_websocket(self) -> bool:
+        """Return whether the bytes go inside a WebSocket."""
+        return self._io_writer is not None and isinstance(self._io_writer.transport, WebSocket)
+
+    async def _inside_websocket(self, uri: ParseResult, timeout_s: float) -> None:
+        """Read and write inside a WebSocket from now on."""
+        reader = asyncio.StreamReader()
+        protocol = asyncio.StreamReaderProtocol(reader)
+        websocket = WebSocket(self._io_writer.transport, protocol)
+        async with asyncio.timeout(timeout_s):
+            await websocket.shake_hands(uri.netloc.rpartition("@")[2], uri.path or "/")
+        loop = asyncio.get_running_loop()
+        self._under_writer, self._io_reader = self._io_writer, reader
+        self._io_writer = asyncio.StreamWriter(websocket, protocol, reader, loop)
 
     async def read(self, buffer_size: int) -> bytes:
         """Read what has come."""
@@ -237,7 +267,7 @@ class Transport(TcpTransport):  # type: ignore[misc]
 
     def abort(self) -> None:
         """Close the socket at once, dropping what was not sent."""
-        for writer in (self._io_writer, self._bare_io_writer):
+        for writer in (self._io_writer, self._under_writer, self._bare_io_writer):
             if writer is not None:
                 writer.transport.abort()
 

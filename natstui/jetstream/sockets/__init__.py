@@ -1,0 +1,1 @@
+"""What lies under a connection: sockets, with TLS or inside a WebSocket."""

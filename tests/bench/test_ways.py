@@ -1,0 +1,124 @@
+"""A run is true on every way to the server: TLS, WebSockets with and without it, leaf nodes."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import nats
+import nats.errors
+import pytest
+
+from natstui.config.connection import Connection
+from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.model.bench.plan import ClientKind, Payload, RateSegment, Role, StreamPlan
+from tests.bench.observer import Observer, prove
+from tests.bench.running import plan, run_plan
+from tests.jetstream.certificates import make_files
+
+Factory = Callable[..., Broker]
+MIB = 1 << 20
+LARGE = "max_payload: 2MB\n"
+WAYS = ("tls", "ws", "wss", "leaf")
+
+
+@dataclass
+class Way:
+    """How workers connect, and how somebody does who looks at the same server."""
+
+    connection: Connection
+    observer_url: str
+    observer_tls: ssl.SSLContext | None = None
+
+
+def websocket(factory: Factory, scheme: str, security: str, **identity: str) -> Way:
+    port = free_ports(1)[0]
+    broker = factory(
+        f'{LARGE}websocket {{ listen: "127.0.0.1:{port}", {security} }}'  # newline separates
+    )
+    url = f"{scheme}://127.0.0.1:{port}"
+    return Way(Connection(servers=(url,), **identity), broker.url)  # type: ignore[arg-type]
+
+
+def make_way(name: str, factory: Factory, folder: Path) -> Way:
+    files = make_files(folder / "tls")
+    if name == "tls":
+        url = factory(LARGE + files.server_config()).url.replace("nats://", "tls://")
+        trusted = ssl.create_default_context(cafile=files.ca)
+        return Way(Connection(servers=(url,), ca=files.ca), url, trusted)
+    if name == "ws":
+        return websocket(factory, "ws", "no_tls: true")
+    if name == "wss":
+        return websocket(factory, "wss", files.server_config(), ca=files.ca)
+    port = free_ports(1)[0]
+    # Without a domain of its own, no JetStream passes from a leaf node to its hub.
+    hub = factory(
+        f'{LARGE}jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}'
+    )
+    remote = f'leafnodes {{ remotes: [ {{ url: "nats://127.0.0.1:{port}" }} ] }}'
+    leaf = factory(LARGE + remote, jetstream=False)
+    return Way(Connection(servers=(leaf.url,), domain="hub"), hub.url)
+
+
+async def joined(leaf: Way) -> None:
+    """Wait until the leaf node reaches its hub."""
+    nc = await nats.connect(leaf.connection.servers[0])
+    while True:
+        with suppress(nats.errors.NoRespondersError):
+            await nc.request("$JS.hub.API.INFO", timeout=5)
+            break
+        await asyncio.sleep(0.05)
+    await nc.close()
+
+
+@pytest.fixture(params=WAYS)
+def name(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+async def way(name: str, nats_server_factory: Factory, tmp_path: Path) -> Way:
+    made = make_way(name, nats_server_factory, tmp_path)
+    if name == "leaf":
+        await joined(made)
+    return made
+
+
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way, client: ClientKind) -> None:
+    observer = Observer()
+    await observer.begin(way.observer_url, way.observer_tls)
+    await prove(way.connection, observer, client)
+
+
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+async def test_a_mebibyte_with_headers_comes_whole_and_once(way: Way, client: ClientKind) -> None:
+    payload = Payload(size_bytes=MIB, headers=(("Kind", "test"),))
+    total, rate = 20, (RateSegment(None, 50, 50),)
+
+    def role(name: str, pattern: str, **others: object) -> Role:
+        return Role(name, pattern, 1, client, payload=payload, **others)  # type: ignore[arg-type]
+
+    stored = StreamPlan("LARGE", subjects=("large",))
+    what = plan(
+        role("consumers", "js-consume", subject="large", batch_msgs=4),
+        role("subs", "subscribe", subject="core"),
+        role("serve", "serve", subject="ask"),
+        role("pubs", "js-publish-async", subject="large", total_msgs=total, window_msgs=4),
+        role("core", "publish", subject="core", total_msgs=total, schedule=rate),
+        role("asks", "request", subject="ask", total_msgs=total),
+        stream=stored,
+    )
+    result, _ = await run_plan(way.connection, what)
+    assert result.verdict == "ok", result.notes
+    for worker in result.workers:
+        counts = worker.counts
+        assert counts.received_bytes == counts.received_msgs * MIB, worker.role
+        assert counts.sent_bytes == counts.sent_msgs * MIB, worker.role
+        assert counts.sent_msgs + counts.received_msgs in (total, 2 * total), worker.role
+    books = result.accounting
+    assert (books.stored_msgs, books.lost_msgs, books.duplicate_msgs) == (total, 0, 0)

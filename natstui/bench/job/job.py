@@ -128,6 +128,8 @@ class Pace:
         self.taken = 0
         """Messages handed out so far."""
         self._taken_ns = 0
+        share = job.orders.share_msgs
+        self._share = 1 << 40 if share is None else share
 
     async def take(self, most: int) -> Due | None:
         """Wait until something is due and return it; None when there is nothing more to send."""
@@ -162,11 +164,11 @@ class Pace:
         """
         job = self._job
         if not job.schedule.is_open and job.running.is_set() and not job.stopping.is_set():
-            now_ns = time.monotonic_ns()
-            if not self._left() or (job.end_ns is not None and now_ns >= job.end_ns):
+            now_ns, number = time.monotonic_ns(), self.taken
+            if number >= self._share or (job.end_ns is not None and now_ns >= job.end_ns):
                 return None
-            self.taken += 1
-            return self.taken - 1, now_ns
+            self.taken = number + 1
+            return number, now_ns
         due = await self.take(1)
         return None if due is None else (due.first, int(due.due_ns[0]))
 
@@ -180,8 +182,7 @@ class Pace:
             self._job.tally.add("missed_msgs", max(owed - self.taken, 0))
 
     def _left(self) -> int:
-        share = self._job.orders.share_msgs
-        return 1 << 40 if share is None else share - self.taken
+        return self._share - self.taken
 
     def _hand_out(self, due_ns: Int64s, now_ns: int) -> Due:
         due = Due(self.taken, due_ns, now_ns)

@@ -44,30 +44,43 @@ class SingleFrame:
             )
             for text in payload_texts(role.payload)
         ]
-        self._frames = [(bytearray(one.blank()), one.fields, one.payload) for one in frames]
+        self._frames = [
+            (
+                bytearray(one.blank()),
+                [(name, where, where.stop - where.start) for name, where in one.fields.items()],
+                one.payload,
+            )
+            for one in frames
+        ]
         self._identity = orders.publisher_id << 48
         self._subjects = role.subjects_count
         self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
         self._repeats = repeats(role.payload.duplicate_ratio)
         self._has_repeats = role.payload.duplicate_ratio > 0
+        # Looked up for every message, while the server waits for it.
+        self._stamp_bytes, self._shift_ns = self._place.length, self._place.shift_ns
+        self._stamp_at = [
+            slice(start, start + self._place.width)
+            for start in (payload.start + self._place.offset for *_, payload in self._frames)
+        ]
 
-    def make(self, number: int, due_ns: int, now_ns: int) -> tuple[bytes, int]:
-        """Return the frame of a message, and its payload's size."""
-        frame, fields, payload = self._frames[which_size(number, self._frames)]
+    def make(self, number: int, due_ns: int, now_ns: int) -> tuple[bytearray, int]:
+        """Return the frame of a message, valid until the next call, and its payload's size."""
+        several = len(self._frames) > 1
+        which = which_size(number, self._frames) if several else 0
+        frame, fields, payload = self._frames[which]
         seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
-        place = self._place
-        if place.length:
-            shift_ns = place.shift_ns
-            times = (due_ns + shift_ns, self._identity + seq, now_ns + shift_ns)
-            stamp = _STAMP.pack(*times)[: place.length]
-            start = payload.start + place.offset
-            frame[start : start + place.width] = stamp.hex().encode() if place.as_hex else stamp
-        for name, where in fields.items():
+        if self._stamp_bytes:
+            shift_ns = self._shift_ns
+            stamp = _STAMP.pack(due_ns + shift_ns, self._identity + seq, now_ns + shift_ns)
+            stamp = stamp[: self._stamp_bytes]
+            frame[self._stamp_at[which]] = stamp.hex().encode() if self._place.as_hex else stamp
+        for name, where, width in fields:
             value = number if name == "reply" else seq
             if name == "subject":
                 value = self._spread(seq)
-            frame[where] = b"%0*d" % (where.stop - where.start, value)
-        return bytes(frame), payload.stop - payload.start
+            frame[where] = b"%0*d" % (width, value)
+        return frame, payload.stop - payload.start
 
     def _spread(self, seq: int) -> int:
         if self._random is None:
@@ -109,6 +122,11 @@ _TURN_NS = 40_000_000
 _READ_BYTES = 1 << 16
 
 
+_PARTS = {b"MSG": 3, b"HMSG": 4}
+"""How much stands behind the verb of an answer: it has no reply subject."""
+_NO_STATUS = b"NATS/1.0\r\n"
+
+
 class _Answer:
     """The answer to the one message in flight."""
 
@@ -118,14 +136,12 @@ class _Answer:
         self.arrived = asyncio.Event()
         self._inbox = inbox
         self._subject = b""
-        self._begins = b""
 
     def expect(self, number: int) -> None:
         """Forget the last answer; the next comes to a subject of its own."""
         self.payload = self.status = None
         self.arrived.clear()
         self._subject = b"%s.%012d" % (self._inbox, number)
-        self._begins = b"MSG %s " % self._subject
 
     def on_run(self, run: Run, _now_ns: int) -> None:
         """Take what the parser found; a late answer to an earlier message is none."""
@@ -136,14 +152,23 @@ class _Answer:
                 self.arrived.set()
 
     def take(self, data: bytes) -> bool:
-        """Read bytes that are exactly the expected answer; False for all others."""
-        if not data.startswith(self._begins):
+        """Read bytes that are exactly the expected answer; False for all others.
+
+        The parser of whole blocks would take several times as long for a single message.
+        """
+        end = data.find(b"\r\n")
+        verb, *parts = data[: max(end, 0)].split(b" ")
+        begin = end + 2
+        if len(parts) != _PARTS.get(verb) or parts[0] != self._subject:
             return False
-        head = data.find(b"\r\n") + 2
-        size = data[:head].rsplit(b" ", 1)[1]
-        if head < 2 or not size.strip().isdigit() or len(data) != head + int(size) + 2:
+        if not parts[-1].isdigit() or len(data) != begin + int(parts[-1]) + 2:
             return False
-        self.payload = data[head:-2]
+        if verb == b"HMSG":
+            # What stands behind the version would be a status.
+            if not data.startswith(_NO_STATUS, begin) or not parts[2].isdigit():
+                return False
+            begin += int(parts[2])
+        self.payload = data[begin:-2]
         return True
 
 
@@ -156,11 +181,12 @@ class RoundTripper(ABC):
         self._answer = _Answer(self.inbox)
         self.times = SingleTimes(job.tally)
         self._retry = RetryPolicy(job)
+        self._timeout_ns = round(job.orders.role.timeout_s * 1e9)
         job.collectors.append(self.flush)
 
     @abstractmethod
-    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
-        """Return the frame to send; one message."""
+    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes | bytearray:
+        """Return the frame to send, one message; valid until the next call."""
 
     @abstractmethod
     def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
@@ -201,12 +227,12 @@ class RoundTripper(ABC):
             answer.expect(due[0])
             sent_ns = time.monotonic_ns()
             data = self.frame(due[0], due[1], sent_ns)
-            await self._send(twin, data)
+            await self._exchange(twin, data)
             while self.should_retry():
                 # The loop is due meanwhile, and the connection may be another afterwards.
                 await asyncio.sleep(RetryPolicy.AGAIN_S)
                 answer.expect(due[0])
-                await self._send(twin, data)
+                await self._exchange(twin, data)
             if answer.payload is None:
                 self.job.tally.add("unanswered_msgs")
                 return True
@@ -214,19 +240,13 @@ class RoundTripper(ABC):
             self._retry.succeeded()
         return True
 
-    async def _send(self, twin: socket.socket | None, data: bytes) -> None:
-        if twin is None:
-            await self._exchange_on_loop(data)
-        else:
-            await self._exchange(twin, data)
-
     def should_retry(self) -> bool:
         """Tell whether the answer is the refusal of a server that is coming back."""
         payload, status = self._answer.payload, self._answer.status
-        if payload is None or self.job.stopping.is_set():
+        if payload is None:
             return False
         err_code = None if status is not None else self.err_code(payload)
-        if status is None and err_code is None:
+        if (status is None and err_code is None) or self.job.stopping.is_set():
             return False
         return self._retry.should_retry(status, err_code, was_lost=self._link.lost_count > 0)
 
@@ -234,32 +254,36 @@ class RoundTripper(ABC):
         """Return JetStream's number of an error that came as an answer; None where none does."""
         return None
 
-    async def _exchange(self, twin: socket.socket, data: bytes) -> None:
+    async def _exchange(self, twin: socket.socket | None, data: bytes | bytearray) -> None:
         """Send and block until the answer is there, or does not come."""
-        give_up_ns = time.monotonic_ns() + round(self.job.orders.role.timeout_s * 1e9)
-        answer = self._answer
+        if twin is None:
+            await self._exchange_on_loop(data)
+            return
+        answer, link, began_ns = self._answer, self._link, 0
         try:
             twin.sendall(data)
             while answer.payload is None:
                 try:
-                    received = receive(self._link, twin, _READ_BYTES)
+                    received = receive(link, twin, _READ_BYTES)
                 except BlockingIOError:
                     # A server that is frozen or slow must not keep us from reporting.
                     await asyncio.sleep(0)
-                    if time.monotonic_ns() > give_up_ns or self.job.stopping.is_set():
+                    began_ns = began_ns or time.monotonic_ns()
+                    late = time.monotonic_ns() - began_ns > self._timeout_ns
+                    if late or self.job.stopping.is_set():
                         return
                     continue
                 if not received:
                     return
-                if not (self._link.between_frames and answer.take(received)):
-                    self._link.received(received)
+                if not (link.between_frames and answer.take(received)):
+                    link.received(received)
         except OSError:
             # nats-py reads the same end of the connection and reconnects.
             return
 
-    async def _exchange_on_loop(self, data: bytes) -> None:
+    async def _exchange_on_loop(self, data: bytes | bytearray) -> None:
         """Send and wait for the answer on the event loop, as TLS needs it."""
-        self._link.write(data)
+        self._link.write(bytes(data))
         try:
             async with asyncio.timeout(self.job.orders.role.timeout_s):
                 await self._answer.arrived.wait()
@@ -274,7 +298,7 @@ class SyncPublisher(RoundTripper):
         super().__init__(job, link)
         self._frames = SingleFrame(job.orders, self.inbox)
 
-    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytes:
+    def frame(self, number: int, due_ns: int, sent_ns: int) -> bytearray:
         """Return the next message."""
         data, size_bytes = self._frames.make(number, due_ns, sent_ns)
         self.job.tally.sent(1, size_bytes, sent_ns)
@@ -282,8 +306,8 @@ class SyncPublisher(RoundTripper):
 
     def take(self, answer: bytes, status: int | None, due_ns: int, sent_ns: int) -> None:
         """Count an acknowledgement."""
-        subject = self.job.orders.role.subject
         if status is not None or b'"error"' in answer:
+            subject = self.job.orders.role.subject
             self.job.tally.add("refused_msgs")
             raise refusal(answer, subject) if status is None else no_stream(subject)
         duplicate = b'"duplicate"' in answer and bool(json.loads(answer).get("duplicate"))

@@ -1,4 +1,4 @@
-"""What a shell offers while somebody types, asked as bash asks it."""
+"""What a shell offers while somebody types, asked as bash, zsh and fish ask it."""
 
 from __future__ import annotations
 
@@ -16,18 +16,22 @@ from tests.session.making import made
 from tests.session.scenario import Scenario
 
 
-def offered(line: str, folder: Path, **environment: str) -> list[str]:
+def offered(line: str, folder: Path, shell: str = "bash", **environment: str) -> list[str]:
     """Return what is offered for the last word of a line."""
     words = line.split(" ")
-    asked = {"_NATSTUI_COMPLETE": "bash_complete", "COMP_WORDS": line,
-             "COMP_CWORD": str(len(words) - 1)}  # fmt: skip
+    # fish says the word itself, the others which one it is.
+    word = words[-1] if shell == "fish" else str(len(words) - 1)
+    asked = {"_NATSTUI_COMPLETE": f"{shell}_complete", "COMP_WORDS": line, "COMP_CWORD": word}
     own = {f"XDG_{name}_HOME": str(folder / name) for name in ("STATE", "CONFIG", "DATA")}
     done = subprocess.run(
         [sys.executable, "-m", "natstui"], capture_output=True, text=True, timeout=60, check=True,
         env={**os.environ, **own, **environment, **asked}, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.stderr == ""
-    return [row.partition(",")[2] for row in done.stdout.splitlines() if row]
+    rows = done.stdout.splitlines()
+    if shell == "zsh":  # three lines each: how it is completed, the word, and what it is
+        return rows[1::3]
+    return [row.partition(",")[2].partition("\t")[0] for row in rows if row]
 
 
 async def filled(url: str) -> None:
@@ -64,6 +68,21 @@ def test_names_are_offered_as_they_are_now(
     asyncio.run(filled(nats_server.url))
     found = offered(line, tmp_path, NATSTUI_CONNECTION_SERVER=nats_server.url)
     assert sorted(found) == expected
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_other_shells_are_offered_the_same(
+    nats_server: Broker, tmp_path: Path, shell: str
+) -> None:
+    asyncio.run(filled(nats_server.url))
+    server = {"NATSTUI_CONNECTION_SERVER": nats_server.url}
+    for line, expected in (
+        ("natstui str", ["stream"]),
+        ("natstui stream info ORD", ["ORDERS", "ORDERS_MIRROR"]),
+        ("natstui consumer info ORDERS b", ["backup", "billing"]),
+        ("natstui kv get settings si", ["site.name", "site.url"]),
+    ):
+        assert sorted(offered(line, tmp_path, shell, **server)) == expected, line
 
 
 def test_without_a_server_nothing_is_offered_and_nothing_said(tmp_path: Path) -> None:

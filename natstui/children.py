@@ -1,8 +1,13 @@
-"""How natstui starts its own modules as processes."""
+"""How natstui starts its own modules as processes, and ends a process at once."""
 
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 
 def own_program(module: str, *words: str) -> list[str]:
@@ -12,3 +17,9 @@ def own_program(module: str, *words: str) -> list[str]:
     lies there would else run in place of the real one.
     """
     return [sys.executable, "-P", "-m", module, *words]
+
+
+def kill(process: asyncio.subprocess.Process) -> None:
+    """Kill a process; asyncio raises for one that ended by itself in the same moment."""
+    with suppress(ProcessLookupError):
+        process.kill()

@@ -10,7 +10,7 @@ import msgspec
 
 from natstui.bench.job import protocol
 from natstui.bench.job.protocol import Down, Orders, Up
-from natstui.children import own_program
+from natstui.children import kill, own_program
 
 _LINE_BYTES = 1 << 28
 """What a worker has seen comes in one line."""
@@ -100,4 +100,4 @@ class Pipes:
 
     def kill(self) -> None:
         """End it at once."""
-        self.process.kill()
+        kill(self.process)

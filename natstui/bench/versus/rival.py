@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from natstui.bench.result.server_process import ServerProcess
 from natstui.bench.versus.rows import Row, subject_of
+from natstui.children import kill
 from natstui.config.connection import Connection, Secret
 from natstui.errors import NatstuiError
 
@@ -112,7 +113,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(_END_S):
             await process.wait()
     except TimeoutError:
-        process.kill()
+        kill(process)
         await process.wait()
 
 

@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from natstui.children import kill
 from natstui.cli.alerts.notices import Notice
 from natstui.cli.health.formats import finding_json
 from natstui.config.settings import Alert
@@ -130,7 +131,7 @@ async def run_command(command: str, body: bytes) -> str | None:
         async with asyncio.timeout(_COMMAND_S):
             await process.communicate(body)
     except TimeoutError:
-        process.kill()
+        kill(process)
         await process.wait()
         return f"{command!r} was stopped after {_COMMAND_S:.0f} s"
     return f"{command!r} ended with {process.returncode}" if process.returncode else None

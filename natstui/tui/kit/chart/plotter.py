@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import asdict
 
-from natstui.children import own_program
+from natstui.children import kill, own_program
 from natstui.tui.kit.chart.frame import PlotFrame
 from natstui.tui.kit.chart.legend import Runs
 
@@ -91,7 +91,7 @@ class Plotter:
             async with asyncio.timeout(2):
                 await process.wait()
         except TimeoutError:
-            process.kill()
+            kill(process)
             await process.wait()
 
 

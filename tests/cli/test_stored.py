@@ -126,6 +126,9 @@ async def test_what_cannot_be_read_is_said(shell: Shell, nats_server: Broker) ->
         (("s.>", "--all", "--queue", "g"), 2, "--queue shares what is published"),
         (("q", "--all"), 5, "natstui stream view QUEUE"),
         (("--stream", "NONE"), 4, "stream not found"),
+        (("s.>", "--durable", "C"), 2, "--durable is not understood here: natstui consumer sub"),
+        (("s.>", "--ack"), 2, "--ack is not understood here: natstui consumer sub"),
+        (("s.>", "--graph"), 2, ":sub SUBJECT on the screen"),
     ):
         done = await run(shell, "sub", *words)
         assert (done.returncode, done.stdout) == (code, ""), (words, done.stderr)

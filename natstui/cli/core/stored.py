@@ -45,12 +45,35 @@ _OPTIONS = (
                  help="Begin with the last stored message of each subject."),
     click.option("--new", "from_new", is_flag=True, help="Read what a stream stores from now on."),
 )  # fmt: skip
+_OF_CONSUMERS = "natstui consumer sub STREAM NAME --ack reads a consumer and acknowledges"
+_ELSEWHERE = {
+    "--durable": (True, _OF_CONSUMERS),
+    "--ack": (False, _OF_CONSUMERS),
+    "--direct": (False, "natstui stream view STREAM reads without a consumer"),
+    "--dump": (True, "--json > FILE keeps every message with its payload"),
+    "--translate": (True, "--raw | COMMAND hands the payloads on"),
+    "--match-replies": (False, "natstui request prints what is answered"),
+    "--report-subjects": (False, ":sub SUBJECT on the screen counts by subject"),
+    "--graph": (False, ":sub SUBJECT on the screen shows the rates"),
+}
+"""Flags of the NATS CLI that are said in another way here: whether they take a value, and how."""
+
+
+def _refuse(_context: click.Context, parameter: click.Parameter, value: object) -> None:
+    if value:
+        flag = parameter.opts[0]
+        raise UsageError(f"{flag} is not understood here: {_ELSEWHERE[flag][1]}")
 
 
 def stored_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the flags that say from where of a stream it reads."""
     for option in reversed(_OPTIONS):
         command = option(command)
+    for flag, (takes_value, _) in _ELSEWHERE.items():
+        hidden = click.option(
+            flag, is_flag=not takes_value, hidden=True, expose_value=False, callback=_refuse
+        )
+        command = hidden(command)
     return command
 
 

@@ -9,11 +9,13 @@ from dataclasses import dataclass, field
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from rich.style import Style
 from textual.app import App, ComposeResult
 from textual.message import Message
 
 from natstui.tui.kit.table.big_table import BigTable, Cell, Column, Sort
-from natstui.tui.kit.table.widths import place
+from natstui.tui.kit.table.paint import Look, Painter
+from natstui.tui.kit.table.widths import GUTTER, place
 
 COLUMNS = (
     Column("name", "Name", 16, flex=1, max_width=40),
@@ -300,3 +302,22 @@ def test_columns_seen_at_once_are_whole_and_the_rest_begins_behind_the_edge(
     for left, right in itertools.pairwise(layout.placed):
         assert right.start >= left.start + left.width + 1
     assert len({placed.index for placed in layout.placed}) == count
+
+
+@pytest.mark.parametrize(
+    ("width", "drawn"),
+    [
+        (26, [("● storing", "green"), ("  ✖2 below", "red")]),
+        (14, [("● storing", "green"), ("  ✖2…", "red")]),
+        (6, [("● sto…", "green")]),
+    ],
+)
+def test_the_end_of_a_cell_has_a_look_of_its_own(width: int, drawn: list[tuple[str, str]]) -> None:
+    looks = {"ok": Style(color="green"), "bad": Style(color="red")}
+    painter = Painter(lambda look: looks.get(look, Style()))
+    cell = Cell("● storing  ✖2 below", "ok", len("● storing"), "bad")
+    layout = place([Column("status", "STATUS", width, max_width=width)], width * 2)
+    strip = painter.row(Look([cell]), layout, 0, width + GUTTER)
+    assert strip.cell_length == width + GUTTER
+    parts = [(part.text.rstrip(), part.style) for part in strip if part.text.strip()]
+    assert [(text, style.color.name) for text, style in parts if style and style.color] == drawn

@@ -22,6 +22,7 @@ from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import (
     Line,
     Section,
+    cell_line,
     cluster_section,
     every_value,
     line,
@@ -88,7 +89,9 @@ def consumer_brief(view: ConsumerView, row: int) -> Brief:
         stale_section(view.stale_s(row)),
         findings,
         happenings_section(view, stream, name, ANNOUNCED_COUNT),
-        Section("STATE", tuple(Line(label, *cell(view, row)) for label, cell in _CONSUMER_STATE)),
+        Section(
+            "STATE", tuple(cell_line(label, cell(view, row)) for label, cell in _CONSUMER_STATE)
+        ),
     )
     title = Section(clean_line(f"{stream} › {name}"), () if findings.lines else told)
     return Brief(
@@ -104,7 +107,7 @@ def consumer_sections(view: ConsumerView, row: int) -> list[Section]:
     verdict = view.verdict(row)
     status = cells.status(view, row)
     told = (Line("", status.text, status.look), line("", verdict.evidence))
-    state = [Line(label, *cell(view, row)) for label, cell in _CONSUMER_STATE]
+    state = [cell_line(label, cell(view, row)) for label, cell in _CONSUMER_STATE]
     if sampled := cells.ack_times(view, row):
         state.append(line("ack time", sampled))
     state.append(line("age", view.age_text(columns.created_at_us[row])))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
+from typing import NamedTuple
 
 from natstui.clean import clean_line
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
@@ -38,6 +39,13 @@ LOOKS: Mapping[Level, str] = {
 """The look of each level."""
 GLYPHS: Mapping[Level, str] = {"ok": "●", "idle": "○", "warn": "▲", "bad": "✖", "unknown": "?"}
 """Told beside the look: a colour alone is not seen by everybody."""
+
+
+class Below(NamedTuple):
+    """The worst level of what is wrong with the consumers of a stream, and how many are so."""
+
+    level: Level
+    findings_count: int
 
 
 def severity_cell(kind: Kind) -> Cell:
@@ -138,12 +146,12 @@ class StreamView(View):
     def _below(self) -> Mapping[str, tuple[int, int]]:
         return self.state.findings.open_counts().below_count
 
-    def below_text(self, row: int) -> str:
+    def below(self, row: int) -> Below | None:
         """Return how much is wrong with the consumers of a stream: the worst of it."""
         critical, warnings = self._below.get(self.columns.name[row], (0, 0))
         if critical:
-            return f"{GLYPHS['bad']}{critical} below"
-        return f"{GLYPHS['warn']}{warnings} below" if warnings else ""
+            return Below("bad", critical)
+        return Below("warn", warnings) if warnings else None
 
     def problem(self, row: int) -> bool:
         """Tell whether something is wrong with the stream, or its row is old."""

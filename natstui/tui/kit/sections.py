@@ -12,6 +12,7 @@ from natstui.clean import clean_line
 from natstui.model.live.snapshot import Peer
 from natstui.model.servers.replicas import replica_text, state_of
 from natstui.tui.kit.looks import STYLES
+from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.text import safe
 from natstui.units import duration_text
 from natstui.values import dataclass
@@ -37,6 +38,11 @@ class Section:
 def line(label: str, text: str, look: str = "") -> Line:
     """Return a line whose text is harmless."""
     return Line(label, clean_line(text), look)
+
+
+def cell_line(label: str, cell: Cell) -> Line:
+    """Return a line with what stands in a cell of a table."""
+    return Line(label, cell.text, cell.look)
 
 
 def every_value(config_json: str) -> tuple[Line, ...]:

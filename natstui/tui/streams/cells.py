@@ -29,8 +29,16 @@ def name(view: StreamView, row: int) -> Cell:
 def status(view: StreamView, row: int) -> Cell:
     """What is wrong with it; "✖2 below": its consumers have 2 critical findings (▲: warnings)."""
     verdict = view.verdict(row)
-    said = f"{GLYPHS[verdict.level]} {verdict.word}"
-    return Cell("  ".join(filter(None, (said, view.below_text(row)))), LOOKS[verdict.level])
+    said, look = f"{GLYPHS[verdict.level]} {verdict.word}", LOOKS[verdict.level]
+    below = view.below(row)
+    if below is None:
+        return Cell(said, look)
+    return Cell(
+        f"{said}  {GLYPHS[below.level]}{below.findings_count} below",
+        look,
+        len(said),
+        LOOKS[below.level],
+    )
 
 
 def kind(view: StreamView, row: int) -> Cell:
@@ -258,8 +266,8 @@ _number: Callable[..., ColumnSpec[StreamView]] = ColumnSpec
 _words: Callable[..., ColumnSpec[StreamView]] = partial(ColumnSpec, align="left", descends=False)
 
 STREAM_COLUMNS: tuple[ColumnSpec[StreamView], ...] = (
-    _words("name", "STREAM", 18, 0, name, _by("name"), flex=2),
-    _words("status", "STATUS", 19, 5, status, _by_status, descends=True),
+    _words("name", "STREAM", 18, 0, name, _by("name"), flex=1),
+    _words("status", "STATUS", 19, 5, status, _by_status, flex=1, max_width=26, descends=True),
     _words("kind", "KIND", 6, 12, kind, _by_config("kind")),
     _words("subjects", "SUBJECTS", 14, 15, subjects, _by_config("subjects"), flex=3),
     _words("storage", "STORE", 6, 18, storage, _by_config("storage")),

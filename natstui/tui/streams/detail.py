@@ -20,8 +20,8 @@ from natstui.tui.frame.messages import Open
 from natstui.tui.frame.view import StreamView, findings_section
 from natstui.tui.kit.chart.chart import ChartData
 from natstui.tui.kit.sections import (
-    Line,
     Section,
+    cell_line,
     cluster_section,
     every_value,
     line,
@@ -93,14 +93,16 @@ _STREAM_LIMITS: tuple[tuple[str, Callable[[StreamView, int], Cell]], ...] = (
 def stream_sections(view: StreamView, row: int) -> list[Section]:
     """Return everything known of a stream."""
     config, columns = view.config(row), view.columns
-    state = [Line(label, *cell(view, row)) for label, cell in _STREAM_STATE]
+    state = [cell_line(label, cell(view, row)) for label, cell in _STREAM_STATE]
     state.append(line("subjects stored", str(columns.subjects_count[row])))
     state.append(line("age", view.age_text(columns.created_at_us[row])))
     sections = [
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row)),
         Section("STATE", tuple(state)),
-        Section("LIMITS", tuple(Line(label, *cell(view, row)) for label, cell in _STREAM_LIMITS)),
+        Section(
+            "LIMITS", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_LIMITS)
+        ),
         cluster_section(columns.leader[row], columns.peers[row]),
         _upstreams(view, row),
     ]
@@ -116,8 +118,12 @@ def stream_brief(view: StreamView, row: int) -> Brief:
         stale_section(view.stale_s(row)),
         findings_section(view, stream_findings(view.state, row)),
         happenings_section(view, name, None, ANNOUNCED_COUNT),
-        Section("STATE", tuple(Line(label, *cell(view, row)) for label, cell in _STREAM_STATE)),
-        Section("LIMITS", tuple(Line(label, *cell(view, row)) for label, cell in _STREAM_LIMITS)),
+        Section(
+            "STATE", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_STATE)
+        ),
+        Section(
+            "LIMITS", tuple(cell_line(label, cell(view, row)) for label, cell in _STREAM_LIMITS)
+        ),
         _upstreams(view, row),
     )
     return Brief(

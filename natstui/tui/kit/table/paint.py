@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
@@ -147,5 +148,10 @@ def _cells(
     for placed in columns:
         cell = cell_of(placed)
         text = fit(cell.text, placed.width, placed.column.align)
-        yield Cell(text, cell.look), placed.width
+        if cell.tail_from:
+            head, tail = text[: cell.tail_from], text[cell.tail_from :]
+            yield Cell(head, cell.look), cell_len(head)
+            yield Cell(tail, cell.tail_look), cell_len(tail)
+        else:
+            yield Cell(text, cell.look), placed.width
         yield space, gap

@@ -11,6 +11,9 @@ class Cell(NamedTuple):
 
     text: str
     look: str = ""
+    tail_from: int = 0
+    """The character from where the text has another look; 0: it has one."""
+    tail_look: str = ""
 
 
 class RowSource(Protocol):

@@ -50,29 +50,33 @@ def _lazy(cls: type) -> type:
 
 
 def _maker(cls: type, name: str) -> Any:
-    """Return a method that makes all methods of the class, and then does what its own shall."""
+    """Return a method that makes what the class needs, and then does what its own shall."""
 
     def method(self: Any, *arguments: Any, **named: Any) -> Any:
-        _make_methods(cls)
+        _make_methods(cls, name)
         return getattr(cls, name)(self, *arguments, **named)
 
     return method
 
 
-def _make_methods(cls: Any) -> None:
-    """Give the class the methods that the library makes for one with the same fields."""
+def _make_methods(cls: Any, needed: str) -> None:
+    """Give the class the methods that the library makes for one with the same fields.
+
+    Most values are made and never compared or printed: then the first of them makes one method.
+    """
+    if needed == "__init__":
+        cls.__init__ = _quick_init(cls)
+        return
     fields = {field.name: field for field in dataclasses.fields(cls)}
     body: dict[str, Any] = {"__module__": cls.__module__, "__qualname__": cls.__qualname__}
     body |= {"__doc__": cls.__doc__, "__annotations__": cls.__annotations__, **fields}
-    if hasattr(cls, "__post_init__"):
-        body["__post_init__"] = cls.__post_init__
-    whole: type = dataclasses.dataclass(frozen=True)(type(cls.__name__, (), body))
-    for name in _MADE:
-        setattr(cls, name, vars(whole)[name])
-    cls.__init__ = _quick_init(cls, whole)
+    bare = type(cls.__name__, (), body)
+    dataclasses.dataclass(frozen=True, init=False)(bare)
+    for name in _MADE[1:]:
+        setattr(cls, name, vars(bare)[name])
 
 
-def _quick_init(cls: Any, whole: Any) -> Any:
+def _quick_init(cls: Any) -> Any:
     """Return an `__init__` that fills the slots themselves.
 
     That of the library looks each field up by its name, which takes twice as long; a big server's
@@ -99,7 +103,8 @@ def _quick_init(cls: Any, whole: Any) -> Any:
     exec(f"def __init__({', '.join(parameters)}):\n " + "\n ".join(lines), known)
     made = known["__init__"]
     made.__qualname__ = f"{cls.__qualname__}.__init__"
-    made.__annotations__ = whole.__init__.__annotations__
+    types = {field.name: field.type for field in dataclasses.fields(cls) if field.init}
+    made.__annotations__ = {**types, "return": None}
     return made
 
 

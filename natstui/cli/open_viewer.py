@@ -7,13 +7,13 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, NoReturn
 
 from natstui.children import own_program
 from natstui.clean import clean_text
 from natstui.errors import NatstuiError, SessionError, UsageError
+from natstui.values import dataclass
 
 if TYPE_CHECKING:
     from natstui.model.records.record import EngineStarted
@@ -213,6 +213,8 @@ def _run(app: NatstuiApp, *, mouse: bool) -> NoReturn:
 
 def _close_all(links: Sequence[Link]) -> list[int]:
     """Close engines, all at the same time: one that hangs takes seconds. Return their codes."""
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max(1, len(links))) as threads:
         return list(threads.map(lambda link: link.close(), links))
 

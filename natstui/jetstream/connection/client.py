@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import nats.errors
@@ -24,6 +23,7 @@ from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_u
 from natstui.jetstream.connection.replies import check_reply, no_responders, read, read_page
 from natstui.jetstream.sockets.transport import Arrival
 from natstui.model.records.record import LinkChanged, Permitted
+from natstui.values import dataclass
 
 T = TypeVar("T")
 OnMessage = Callable[[Msg], Awaitable[None]]

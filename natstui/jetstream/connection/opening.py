@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import ssl
-from dataclasses import dataclass
 from typing import Any
 
 import nats.errors
@@ -16,6 +15,7 @@ from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError,
 from natstui.jetstream.connection.authentication import auth_options, tls_options
 from natstui.jetstream.connection.failures import explain, explain_refusal, handshake_not_first
 from natstui.jetstream.connection.nats_client import GuardedClient
+from natstui.values import dataclass
 
 _PROBE_S = 1.0
 

@@ -11,7 +11,6 @@ import json
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 from natstui.errors import (
@@ -39,6 +38,7 @@ from natstui.model.records.managing import (
     SilenceFinding,
 )
 from natstui.model.records.silences import Silence, silence_json, silences_of
+from natstui.values import dataclass
 
 Config = dict[str, Any]
 T = TypeVar("T")

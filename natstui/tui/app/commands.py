@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal
 
 from textual.app import App
@@ -20,6 +19,7 @@ from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open, RunScenario
 from natstui.units import parse_duration_ns
+from natstui.values import dataclass
 
 Run = Callable[[App[int], Parts, list[str]], None]
 """Does what a command says, with the words after its name; raises UsageError."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from natstui.model.live.state import shown_at_us
 from natstui.tui.app.controls.export import Exporter
@@ -18,6 +17,7 @@ from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.link import Link
 from natstui.tui.app.live_system import Opened
 from natstui.tui.frame.messages import StateChanged
+from natstui.values import dataclass
 
 KEYS = [
     # `=` has two meanings, one live and one in a replay. Textual keeps both of one list; a list

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from natstui.clock import steady_s
 from natstui.errors import NatstuiError
@@ -21,6 +21,7 @@ from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account
+from natstui.values import dataclass
 
 _SHARE = 0.9 * SERVER_SHARE
 """Of a core of the server; the rest is for what is in view."""

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import msgspec
 
 from natstui.jetstream.connection.replies import MOST
 from natstui.model.live.snapshot import Peer
+from natstui.values import dataclass
 
 Row = TypeVar("Row")
 

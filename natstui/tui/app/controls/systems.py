@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -25,6 +24,7 @@ from natstui.tui.frame.systems import system_of
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.text import safe_copy
+from natstui.values import dataclass
 
 
 @dataclass(frozen=True, slots=True)

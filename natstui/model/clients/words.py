@@ -50,7 +50,16 @@ def kick_question(one: ClientConnection) -> str:
 def idle_text(heard: Heard) -> str:
     """Return when a client that gets nothing shows that it is there."""
     waits = [one.longest_wait_s for one in heard.askers if one.longest_wait_s is not None]
-    return f"{IDLE}, here after {duration_text(max(waits))} at most" if waits else IDLE
+    said = f"{IDLE}, here after {duration_text(max(waits))} at most" if waits else IDLE
+    return f"{said}; {delivered_text(heard)}" if heard.askers else said
+
+
+def delivered_text(heard: Heard) -> str:
+    """Return what the number of delivered messages is of clients that pull."""
+    counts = "delivered counts what the server sent them, that there is nothing too"
+    if any(one.delivered_msgs is None for one in heard.askers):
+        return f"{counts}, and is not known of who is gone or takes a new inbox for each pull"
+    return counts
 
 
 def anonymous_text(heard: Heard) -> str:

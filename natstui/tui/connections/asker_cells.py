@@ -45,18 +45,16 @@ class AskerView(Listed[Asker]):
         self.pins = pins
 
     @cached_property
-    def delivered_msgs(self) -> int:
-        """What all of them got."""
-        return sum(one.delivered_msgs or 0 for one in self.things)
+    def delivered_msgs(self) -> int | None:
+        """What all of them got; None where it is not known of one."""
+        known = [one.delivered_msgs for one in self.things if one.delivered_msgs is not None]
+        return sum(known) if len(known) == len(self.things) else None
 
     def share(self, row: int) -> float | None:
-        """Return which part of what all of them got went to one; None where nothing is known."""
+        """Return which part of what all of them got went to one; None where that is not known."""
         got_msgs = self.things[row].delivered_msgs
-        return (
-            None
-            if got_msgs is None or not self.delivered_msgs
-            else (got_msgs / self.delivered_msgs)
-        )
+        total = self.delivered_msgs
+        return got_msgs / total if total and got_msgs is not None else None
 
 
 def _search_text(one: Asker) -> str:

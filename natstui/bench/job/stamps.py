@@ -99,10 +99,15 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
     if place.as_hex:
         nibbles = _FROM_HEX[raw]
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
-    words: Int64s = np.ascontiguousarray(raw).view(np.int64)
+    # Each column is copied once by itself: what works on it then finds all of it together.
+    words: Int64s = np.ascontiguousarray(raw.view(np.int64).T)
+    shift_ns = place.shift_ns
+    if shift_ns:
+        words[0] -= shift_ns
+        words[2:] -= shift_ns
     return Stamps(
-        due_ns=words[:, 0] - place.shift_ns,
-        publisher=words[:, 1] >> _SEQ_BITS,
-        seq=words[:, 1] & _SEQ_MASK,
-        sent_ns=words[:, 2] - place.shift_ns if place.length == STAMP_BYTES else None,
+        due_ns=words[0],
+        publisher=words[1] >> _SEQ_BITS,
+        seq=words[1] & _SEQ_MASK,
+        sent_ns=words[2] if place.length == STAMP_BYTES else None,
     )

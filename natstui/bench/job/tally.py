@@ -14,15 +14,24 @@ from natstui.model.bench.latency import LatencyCounts
 
 _BUCKETS = 128 * 58
 """Enough for every latency below 2⁶³ ns."""
+_EXACT_BELOW = 128
+"""Smaller latencies have a bucket each."""
+_BELOW_BUCKET_BITS = 52 - 7
+"""Of a float's mantissa; seven bits of it tell buckets of one power of two apart."""
+_FIRST = ((1023 + 7) << 7) - _EXACT_BELOW
+"""What exponent and first bits of 128.0 are, less its bucket."""
 
 
 def buckets_of(latencies_ns: Int64s) -> Int64s:
     """Return the bucket of each latency, as `model.latency.bucket_of` does for one."""
     values = np.maximum(latencies_ns, 0)
-    # The exponent of the float is the bit length; exact below 2⁵³ ns, which is 104 days.
-    _, bits = np.frexp(values.astype(np.float64))
-    shifts = np.maximum(bits.astype(np.int64) - 8, 0)
-    return (shifts << 7) + (values >> shifts)
+    # A float begins with exponent and mantissa: the bit length and the first bits behind it, which
+    # are the bucket. Exact below 2⁵³ ns, which is 104 days.
+    buckets: Int64s = (values.astype(np.float64).view(np.int64) >> _BELOW_BUCKET_BITS) - _FIRST
+    small = values < _EXACT_BELOW
+    if small.any():
+        buckets[small] = values[small]
+    return buckets
 
 
 class Recorder:
@@ -92,11 +101,14 @@ class Tally:
         steady = due_ns >= self.steady_ns
         if self.steady_end_ns is not None:
             steady &= due_ns < self.steady_end_ns
-        self._recorders[name].add((now_ns - due_ns)[steady])
+        count = int(np.count_nonzero(steady))
+        # Choosing rows costs as much as all the rest, and nearly always all are chosen.
+        chosen = slice(None) if count == len(due_ns) else steady
+        self._recorders[name].add((now_ns - due_ns)[chosen])
         if sent_ns is not None:
             sent = np.broadcast_to(np.asarray(sent_ns, np.int64), due_ns.shape)
-            self._recorders[f"{name}_uncorrected"].add((now_ns - sent)[steady])
-        return int(np.count_nonzero(steady))
+            self._recorders[f"{name}_uncorrected"].add((now_ns - sent)[chosen])
+        return count
 
     def late(self, due_ns: Int64s, now_ns: int) -> None:
         """Record how long after they were due the sender begins with some messages."""

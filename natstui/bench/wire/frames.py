@@ -28,6 +28,9 @@ _STATUS_AT = len(b"NATS/1.0")
 _SCALAR_ROWS = 16
 """So many frames are compared one by one before whole arrays are cheaper."""
 _KNOWN_LINES = 256
+_WORD_BYTES = 8
+_NEARLY_A_DIGIT = 0xF0
+"""What with the same first half is a digit, or one of the six signs behind them."""
 
 
 class ProtocolBroken(NatstuiError):
@@ -215,23 +218,33 @@ def _equal_heads(data: bytes, position: int, layout: Layout, complete: int) -> i
 
 
 def _equal_rows(rows: Bytes2D, layout: Layout) -> int:
-    """Return how many rows from the first on have its layout; only digits of names may differ."""
+    """Return how many rows from the first on have its layout; only digits of names may differ.
+
+    Bytes are compared eight at a time: one by one that took longer than all the rest.
+    """
     head = _fixed_bytes(layout)
-    first = rows[0, :head]
-    named = np.zeros(head, np.bool_)
-    named[layout.subject] = True
-    if layout.reply is not None:
-        named[layout.reply] = True
-    flexible = named & are_digits(first)
-    is_flexible = bool(flexible.any())
+    width = -(-head // _WORD_BYTES) * _WORD_BYTES
+    both = np.zeros((2, width), np.uint8)
+    both[0, :head], both[1, :head] = rows[0, :head], _mask(rows[0, :head], layout)
+    wanted, mask = both.view(np.int64)
     count, limit = 1, 8
     while count < len(rows):
         part = rows[count : min(limit, len(rows)), :head]
-        same = part == first
-        if is_flexible:
-            same |= flexible & are_digits(part)
-        good = same.all(axis=1)
-        if not good.all():
-            return count + int(np.argmin(good))
-        count, limit = min(limit, len(rows)), limit * 8
+        heads = np.zeros((len(part), width), np.uint8)
+        heads[:, :head] = part
+        differs = heads.view(np.int64)
+        differs ^= wanted
+        differs &= mask
+        if differs.any():
+            return count + int(np.argmax(differs.any(axis=1)))
+        count, limit = count + len(part), limit * 16
     return count
+
+
+def _mask(first: Bytes2D, layout: Layout) -> Bytes2D:
+    """Return which bits must be equal: of digits in names only those that make it no space."""
+    mask = np.full(len(first), 0xFF, np.uint8)
+    for name in (layout.subject, layout.reply):
+        if name is not None:
+            mask[name][are_digits(first[name])] = _NEARLY_A_DIGIT
+    return mask

@@ -138,7 +138,7 @@ def test_the_distribution_shows_its_tail_and_where_the_percentiles_are() -> None
 def test_many_workers_stand_in_columns_and_a_busy_one_is_seen() -> None:
     view = view_of(*([point(100_000 * at, 10) for at in range(1, 30)] for _ in range(12)))
     view = replace(
-        view, series={**view.series, ("p", 3): (WorkerPoint(1, 0.1, 1, 0, 0, 0, 0.95),)}
+        view, series={**view.series, ("p", 3): (WorkerPoint(2_900_000, 0.1, 1, 0, 0, 0, 0.95),)}
     )
     (narrow,) = worker_sections(view, 40)
     (wide,) = worker_sections(view, 120)
@@ -148,6 +148,20 @@ def test_many_workers_stand_in_columns_and_a_busy_one_is_seen() -> None:
         assert max(len(line.text) for line in section.lines) <= width
         assert [line.look for line in section.lines].count("warn") == 1
         assert "95%" in next(line.text for line in section.lines if line.look == "warn")
+
+
+def test_who_is_over_shows_no_rate_of_now_and_shares_say_who_got_what() -> None:
+    view = view_of(
+        [point(100_000 * at, 10) for at in range(1, 60)],
+        [point(100_000 * at, 10) for at in range(1, 21)],
+    )
+    again = replace(view.totals["p", 0], redelivered_msgs=7)
+    (section,) = worker_sections(replace(view, totals={**view.totals, ("p", 0): again}), 45)
+    head, works, dead = (line.text for line in section.lines)
+    assert head.split() == ["CPU", "sent/s", "share", "again"]
+    assert works.split()[-4:] == ["10%", "100", "75%", "7"]
+    assert dead.split()[-4:] == ["off", "–", "25%", "0"]
+    assert max(map(len, (head, works, dead))) <= 45
 
 
 async def finished(viewer: Viewer) -> None:

@@ -103,7 +103,10 @@ def _latencies(figures: Metrics) -> Iterator[str]:
 
 
 def _ms(latency_ns: float | None) -> str:
-    return UNKNOWN if latency_ns is None else f"{latency_ns / 1e6:.4g}"
+    if latency_ns is None:
+        return UNKNOWN
+    latency_ms = latency_ns / 1e6
+    return f"{latency_ms:.4g}" if latency_ms < 1000 else f"{latency_ms:.0f}"
 
 
 def _server(result: BenchmarkResult) -> str:

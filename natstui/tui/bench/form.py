@@ -73,7 +73,7 @@ class BenchmarkForm(LiveScreen):
     BenchmarkForm #form { height: 1fr; layout: vertical; }
     BenchmarkForm #fields { height: 1fr; scrollbar-size: 1 1; }
     BenchmarkForm #preview { height: auto; max-height: 6; padding: 0 1; background: $surface; }
-    BenchmarkForm #hint { height: 1; padding: 0 1; color: $text-muted; }
+    BenchmarkForm #hint { height: auto; max-height: 2; padding: 0 1; color: $text-muted; }
     BenchmarkForm.-wide #form { layout: horizontal; }
     BenchmarkForm.-wide #fields { width: 3fr; }
     BenchmarkForm.-wide #preview {

@@ -81,7 +81,8 @@ def worker_sections(view: BenchmarkView, width: int) -> list[Section]:
     """Return a panel per role: its workers in as many columns as `width` has room for.
 
     Of each: what it does a second now, after a picture of the last seconds, and how much of a
-    core it takes. In panels of little width the pictures are shorter.
+    core it takes; where there is room, its share of all that the role did, and what came again.
+    In panels of little width the pictures are shorter.
     """
     roles: dict[str, list[WorkerKey]] = {}
     for key in view.series:
@@ -96,11 +97,18 @@ def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], width: int) -> 
     beside = len(str(keys[-1][1])) + 5 + _RATE_CELLS * len(acts)
     columns = max(1, min(len(keys), (width + _BETWEEN) // (beside + SPARK_WIDTH // 2 + _BETWEEN)))
     room = (width + _BETWEEN) // columns - _BETWEEN
-    spark_cells = max(0, min(SPARK_WIDTH, room - beside - 1))
+    sums = _sums(view, keys, acts) if room >= beside + SPARK_WIDTH // 2 + _SUMS_CELLS else {}
+    sums_cells = sum(len(head) for head in next(iter(sums.values()), {}))
+    spark_cells = max(0, min(SPARK_WIDTH, room - beside - sums_cells - 1))
     heads = "".join(f"{act}/s".rjust(_RATE_CELLS) for act, _ in acts)
     head = " " * (beside + spark_cells - len(heads) - 4) + " CPU" + heads
+    head += "".join(next(iter(sums.values()), {}))
     title = f"{clean_line(role).upper()} ({len(keys)})"
-    texts = [_worker(view, key, acts, spark_cells, len(str(keys[-1][1]))) for key in keys]
+    texts = [
+        _worker(view, key, acts, spark_cells, len(str(keys[-1][1])))
+        + "".join(text.rjust(len(head)) for head, text in sums.get(key, {}).items())
+        for key in keys
+    ]
     rows = -(-len(texts) // columns)
     lines = [line("", (" " * _BETWEEN).join([head] * columns), "dim")]
     for row in range(rows):
@@ -109,9 +117,37 @@ def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], width: int) -> 
     return Section(title, tuple(lines))
 
 
+def _sums(
+    view: BenchmarkView, keys: list[WorkerKey], acts: Sequence[tuple[str, str]]
+) -> dict[WorkerKey, dict[str, str]]:
+    """Return by worker, under their heads, its share of the role's work and its redeliveries."""
+    if len(keys) < 2 or not acts:
+        return {}
+    does = acts[0][1]
+    whole = sum(getattr(view.totals[key], does) for key in keys)
+    sums = {key: {_SHARE: f"{getattr(view.totals[key], does) / whole:.0%}"} for key in keys}
+    if any(view.totals[key].redelivered_msgs for key in keys):
+        for key, texts in sums.items():
+            texts[_AGAIN] = count_text(view.totals[key].redelivered_msgs)
+    return sums
+
+
+_SHARE, _AGAIN = "  share", "   again"
+_SUMS_CELLS = len(_SHARE) + len(_AGAIN)
+_SILENT_US = 2_000_000
+"""Who has not reported for so long when others have does nothing any more."""
+
+
+def _is_over(view: BenchmarkView, key: WorkerKey) -> bool:
+    """Tell whether a worker is done or dead while others go on: it is `off`."""
+    newest_us = max((points[-1].at_us for points in view.series.values() if points), default=0)
+    points = view.series[key]
+    return bool(points) and newest_us - points[-1].at_us > _SILENT_US
+
+
 def _is_busy(view: BenchmarkView, key: WorkerKey) -> bool:
     points = view.series[key]
-    return bool(points) and points[-1].cpu_ratio > _BUSY_RATIO
+    return bool(points) and points[-1].cpu_ratio > _BUSY_RATIO and not _is_over(view, key)
 
 
 def _worker(
@@ -124,10 +160,15 @@ def _worker(
     """Return one worker: number, picture of the first act, share of a core, rates of now."""
     points = view.series[key]
     rates = "".join(rate_text(_now_per_s(points, name)).rjust(_RATE_CELLS) for _, name in acts)
+    is_over = _is_over(view, key)
+    if is_over:
+        # Its last rates would be taken for those of now.
+        rates = "–".rjust(_RATE_CELLS) * len(acts)
     spark = ""
     if acts and spark_cells:
         spark = sparkline(_rates(points[-10 * SPARK_WIDTH :], acts[0][1]), spark_cells)
     cpu = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
+    cpu = "off" if is_over else cpu
     return f"{key[1]:>{number_cells}} {spark.rjust(spark_cells)}{cpu:>4}{rates}"
 
 

@@ -1,0 +1,80 @@
+"""An engine that lives through a day in minutes, and records it: started by `soak.py`.
+
+DAY_HOURS hours of polls, a second apart by its own clock, as fast as the viewer takes them. After
+each hour it writes a line to DAY_FOLDER/hours: its memory, and the size of its recording.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks.recording import PollClock
+from natstui.lines import encode_record
+from natstui.model.records.record import Record
+from natstui.session.files.folder import folder_size_bytes
+from natstui.session.files.keyframe import KeyframeMaker
+from natstui.session.write.clock import Clock
+from natstui.session.write.recorder import Recorder
+from natstui.session.write.settings import RecorderSettings
+from tests.session.scenario import START_US, Scenario
+
+STREAMS_COUNT, CONSUMERS_COUNT = 10, 20
+"""As many as the demo has."""
+HOUR_S = 3600
+
+
+def resident_mb(pid: int) -> float:
+    """Return the resident memory of a process."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return next(int(line.split()[1]) for line in status.splitlines() if "VmRSS" in line) / 1024
+
+
+def seconds(hours: float, clock: PollClock) -> Iterator[list[Record]]:
+    """Yield what an engine says in each second of its day; the first is its beginning."""
+    scenario = Scenario(STREAMS_COUNT, CONSUMERS_COUNT)
+    yield scenario.beginning()
+    for second in range(1, round(hours * HOUR_S) + 1):
+        clock.passed_us = second * 1_000_000
+        yield [scenario.poll(second), *scenario.events(second, START_US + clock.passed_us)]
+
+
+def main() -> None:
+    """Write lines and a recording until the day is over, then wait for the end of stdin."""
+    ended = threading.Event()
+    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    folder, hours = Path(os.environ["DAY_FOLDER"]), float(os.environ["DAY_HOURS"])
+    clock, out = PollClock(), sys.stdout.buffer
+    recorder = Recorder(
+        RecorderSettings(folder, "a day"),
+        KeyframeMaker().keyframe(0),
+        lambda change: None,
+        Clock(clock.now_us, clock.now_us),
+    )
+    with (folder / "hours").open("w", buffering=1) as progress:
+        for second, records in enumerate(seconds(hours, clock)):
+            for record in records:
+                recorder.add(record)
+                out.write(encode_record(record))
+            out.flush()
+            while recorder.is_behind and not ended.is_set():
+                time.sleep(0.001)
+            if second % HOUR_S == 0:
+                size_mb = folder_size_bytes(recorder.folder) / 1e6
+                progress.write(
+                    f"{second // HOUR_S} {resident_mb(os.getpid()):.1f} {size_mb:.1f}\n"
+                )
+            if ended.is_set():
+                break
+        else:
+            progress.write("over\n")
+            ended.wait()
+    recorder.stop()
+
+
+if __name__ == "__main__":
+    main()

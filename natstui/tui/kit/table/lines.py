@@ -104,16 +104,11 @@ class TableLines(ScrollView, can_focus=True):
         self._painted[y] = look
         if look is not None:
             return self._painter.row(look, self.columns_now, scroll_x, width)
-        text = self._said_below_titles(y - min(2, self.size.height - 1), width)
+        text = ""
+        if not self.source.order:
+            said = "loading …" if isinstance(self.source, NoRows) else self.empty
+            text = _line_of(said, y - min(2, self.size.height - 1), width)
         return Strip([Segment(fit(text, width), self._painter.style("row", "dim"))], width)
-
-    def _said_below_titles(self, line: int, width: int) -> str:
-        """Return a line of what is said when there are no rows: the whole of it is to be read."""
-        if self.source.order or line < 0:
-            return ""
-        said = "loading …" if isinstance(self.source, NoRows) else self.empty
-        lines = wrap(said, max(1, width - 3))
-        return "  " + lines[line] if line < len(lines) else ""
 
     @property
     def empty(self) -> str:
@@ -156,6 +151,12 @@ class TableLines(ScrollView, can_focus=True):
         """Forget the styles of the old theme."""
         super().notify_style_update()
         self._painter.forget()
+
+
+def _line_of(said: str, line: int, width: int) -> str:
+    """Return a line of what is said where there are no rows: the whole of it is to be read."""
+    lines = wrap(said, max(1, width - 3))
+    return "  " + lines[line] if 0 <= line < len(lines) else ""
 
 
 def _style_of(table: Widget, look: str) -> Style:

@@ -1,9 +1,9 @@
 """A day of viewer, engine and recorder, accelerated: their memory, and the size of recordings.
 
 First on a real server: viewer, engine and `natstui record`, at the quickest polls there are
-(SOAK_MINUTES, 3 by default). Then a day of SOAK_HOURS (24) of polls a second apart that an engine
-makes up as fast as the viewer folds them, with a recorder on the same clock. Keys are pressed all
-the time.
+(SOAK_MINUTES, 3 by default). Then a day of SOAK_HOURS (24) of polls SOAK_STEP_S (3) seconds apart
+that an engine makes up as fast as the viewer folds them, with a recorder on the same clock. Keys
+are pressed all the time.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ from natstui.tui.kit.sparkline import sparkline
 
 MINUTES = float(os.environ.get("SOAK_MINUTES", "3"))
 HOURS = float(os.environ.get("SOAK_HOURS", "24"))
+STEP_S = int(os.environ.get("SOAK_STEP_S", "3"))
 POLLS_PER_S = 5
 KEYS = (b"2", b"d", b"w", b"\x1b", b"3", b"4", b"1", b"d", b"\x1b", b"5", b"6", b"1", b"j")
 SAMPLES = 12
@@ -119,14 +120,15 @@ def _watched_and_recorded(folder: Path, url: str) -> None:
             minutes = MINUTES * sample / SAMPLES
             presses_count = press_until(fd, began_s + 60 * minutes, presses_count)
             memory = (resident_mb(one) for one in (pid, engine, recorder.pid))
-            curves.add(f"{minutes:.1f} min", *memory, folder_size_bytes(folder) / 1e6)
+            size_bytes = sum(map(folder_size_bytes, folder.iterdir()))
+            curves.add(f"{minutes:.1f} min", *memory, size_bytes / 1e6)
     curves.draw()
 
 
 def of_a_day(folder: Path) -> None:
     """Watch and record a day that passes in minutes."""
-    print(f"{HOURS:g} hours of polls, a second apart by the clock of who makes them up")
-    os.environ.update(DAY_FOLDER=str(folder), DAY_HOURS=str(HOURS))
+    print(f"{HOURS:g} hours of polls, {STEP_S} s apart by the clock of who makes them up")
+    os.environ.update(DAY_FOLDER=str(folder), DAY_HOURS=str(HOURS), DAY_STEP_S=str(STEP_S))
     engine_words = f"{sys.executable} -m benchmarks._day_engine"
     curves, presses_count, told = Curves("viewer", "engine + recorder", "recording"), 0, 0
     began_s = time.monotonic()

@@ -23,6 +23,9 @@ _TOGETHER_COUNT = 500
 _MANY_COUNT, _PREFERRED_FOR_S = 1_000, 5.0
 """Where so much is wrong, the worst of it is chosen anew so seldom."""
 
+_VERY_MANY_ROWS, _JUDGED_EVERY_S = 65_000, 2.9
+"""Findings have to hold for longer; to look for them takes as long as all the rest."""
+
 
 class Follower:
     """A link and the newest complete state: while a replay seeks, the state before stays."""
@@ -38,6 +41,7 @@ class Follower:
         self._polled_s = monotonic()
         self._preferred: frozenset[tuple[str, str]] = frozenset()
         self._preferred_s = 0.0
+        self._judged_s = float("-inf")
 
     def fold(self, record: Record) -> bool:
         """Fold one record into the state; return whether there is a newer state to show."""
@@ -56,9 +60,7 @@ class Follower:
         self._unjudged = self._unjudged or isinstance(record, JUDGED_AFTER)
         # Other records do not make the rows newer.
         if isinstance(record, Snapshot):
-            collect_for(
-                len(self._folded.streams.roster.keys) + len(self._folded.consumers.roster.keys)
-            )
+            collect_for(self._rows_count)
             self._polled_s = monotonic()
         if not self._unjudged:
             self.state = self._folded
@@ -72,12 +74,22 @@ class Follower:
     def judging(self) -> Iterator[None]:
         """Do what `judge` does in parts, of which each takes some milliseconds.
 
-        Nothing may be taken before the last of them.
+        Nothing may be taken before the last of them. Of very many rows, only so seldom.
         """
-        if self._unjudged and self._whole:
-            self._unjudged = False
-            self._folded = yield from judging(self._folded)
+        if not self._unjudged or not self._whole:
+            return
+        may_wait = self.state.replay is None and self._rows_count > _VERY_MANY_ROWS
+        if may_wait and monotonic() < self._judged_s + _JUDGED_EVERY_S:
             self.state = self._folded
+            return
+        self._unjudged, self._judged_s = False, monotonic()
+        self._folded = yield from judging(self._folded)
+        self.state = self._folded
+
+    @property
+    def _rows_count(self) -> int:
+        """How many streams and consumers there are."""
+        return len(self._folded.streams.roster.keys) + len(self._folded.consumers.roster.keys)
 
     def prefer(self, record: Record) -> None:
         """Have the engine poll what has a finding in every poll; a new engine knows none."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from array import array
+from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from itertools import chain
 
@@ -36,21 +37,31 @@ class Past:
         self._history = history
         self._key = key
         self._row = row
+        self._moments: list[tuple[int, Mapping[str, array[int]], int]] = []
+        """When it was sampled, newest first, with the columns of then and its row in them."""
+        self._older = self._find()
 
-    def values(self, name: str, window_s: float, fewest: int = 2) -> list[tuple[int, int]]:
-        """Return (sampled, value) over a window, newest first, and more where it has too few."""
-        found: list[tuple[int, int]] = []
+    def _find(self) -> Iterator[tuple[int, Mapping[str, array[int]], int]]:
+        """Find the moments at which it was sampled, once for all who ask for its values."""
         recent = self._history.recent
         newest = recent[-1].roster if recent else None
+        latest_us = None
         # With many rows the first tier is short, and older ones go on.
         for sample in chain.from_iterable(reversed(tier.samples) for tier in self._history.tiers):
             row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
             if row is None:
-                break
+                return
             mono_us = sample.columns["sampled_mono_us"][row]
-            if found and mono_us >= found[-1][0]:
-                continue
-            found.append((mono_us, sample.columns[name][row]))
+            if latest_us is None or mono_us < latest_us:
+                latest_us = mono_us
+                self._moments.append((mono_us, sample.columns, row))
+                yield self._moments[-1]
+
+    def values(self, name: str, window_s: float, fewest: int = 2) -> list[tuple[int, int]]:
+        """Return (sampled, value) over a window, newest first, and more where it has too few."""
+        found: list[tuple[int, int]] = []
+        for mono_us, columns, row in chain(self._moments[:], self._older):
+            found.append((mono_us, columns[name][row]))
             if len(found) >= fewest and found[0][0] - mono_us >= window_s * _US:
                 break
         return found

@@ -1,7 +1,7 @@
 """An engine that lives through a day in minutes, and records it: started by `soak.py`.
 
 DAY_HOURS hours of polls, DAY_STEP_S seconds apart by its own clock, as fast as the viewer takes
-them. After each hour it writes a line to DAY_FOLDER/hours: its memory, and the size of its recording.
+them. Each hour it writes a line to DAY_FOLDER/hours: its memory, and the size of its recording.
 """
 
 from __future__ import annotations

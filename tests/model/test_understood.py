@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import pytest
 
 from natstui.model.assets.fields import Field, Kind
-from natstui.model.assets.meaning.understood import understood
+from natstui.model.assets.meaning.understood import (
+    understood,
+    understood_duration,
+    understood_moment,
+)
 
 
 @pytest.mark.parametrize(
@@ -29,3 +35,12 @@ from natstui.model.assets.meaning.understood import understood
 )
 def test_what_is_typed_is_said_in_words(kind: Kind, text: str, means: str) -> None:
     assert understood(Field("x", "X", kind, "", "", default=1), text) == means
+
+
+def test_an_answer_without_a_field_is_understood_too() -> None:
+    assert understood_duration("1m30s") == "1 minute 30 seconds"
+    assert understood_duration("soon") == understood_duration("") == ""
+    here = datetime(2026, 1, 31, 12, tzinfo=UTC).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    assert understood_moment("2026-01-31T12:00:00Z") == here
+    assert understood_moment("10m ago") > here
+    assert understood_moment("yesterday") == understood_moment("") == ""

@@ -8,7 +8,7 @@ import nats
 import pytest
 
 from natstui.jetstream.testbed.broker import Broker
-from natstui.tui.events.moment import moment_us
+from natstui.tui.events.moment import moment_us, moment_words
 from tests.tui.viewer import viewing
 
 NOW = datetime(2026, 11, 23, 14, 30, 20).astimezone()
@@ -31,6 +31,12 @@ def test_what_is_no_time_is_told_how_to_write_it(text: str) -> None:
         moment_us(text, NOW_US)
 
 
+@pytest.mark.parametrize(("text", "words"), [("2m", "14:28:20"), ("14:30", "14:30:"), ("so", "")])
+def test_what_is_typed_is_said_as_it_is_understood(text: str, words: str) -> None:
+    assert words in moment_words(text, NOW_US)
+    assert bool(moment_words(text, NOW_US)) == bool(words)
+
+
 async def test_a_key_leads_to_what_happened_then(nats_server: Broker) -> None:
     nc = await nats.connect(nats_server.url)
     js = nc.jetstream()
@@ -44,7 +50,10 @@ async def test_a_key_leads_to_what_happened_then(nats_server: Broker) -> None:
         await viewer.press("t", *"soon", "enter")
         await viewer.until(lambda: "is not a time" in viewer.words, "the reason")
         at = datetime.fromtimestamp(first_us / 1e6).astimezone().isoformat()
-        await viewer.press("ctrl+u", *at, "enter")
+        await viewer.press("ctrl+u", *at)
+        shown = datetime.fromtimestamp(first_us / 1e6).strftime("%Y-%m-%d %H:%M:%S")
+        await viewer.until(lambda: shown in viewer.words, "what is understood")
+        await viewer.press("enter")
         await viewer.until(lambda: viewer.table.table.cursor_key is not None, "the cursor")
         await viewer.until(lambda: viewer.table.table.cursor_key[0] == first_us, "the first")
         await viewer.press("t")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from natstui.units import parse_moment
+from natstui.units import local_text, parse_moment
 
 _DISTANCE = re.compile(r"\d[\d.]*\s*[a-zµ]+")
 _TIME_OF_DAY = re.compile(r"(\d{1,2}):(\d\d)(?::(\d\d))?")
@@ -25,6 +25,14 @@ def moment_us(text: str, now_us: int) -> int:
         return round(parse_moment(text, now).timestamp() * 1e6)
     except (ValueError, OverflowError) as error:
         raise ValueError(f"{text!r} is not a time: write it as 2m ago or 14:30") from error
+
+
+def moment_words(text: str, now_us: int) -> str:
+    """Return the local time that a text is understood as; empty for what is no time."""
+    try:
+        return local_text(moment_us(text, now_us), "%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return ""
 
 
 def _last_at(found: re.Match[str], here: datetime) -> datetime:

@@ -11,7 +11,7 @@ from textual.binding import Binding, BindingType
 from natstui.model.live.state import EVENTS_KEPT, Happening
 from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView
-from natstui.tui.events.moment import moment_us
+from natstui.tui.events.moment import moment_us, moment_words
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.messages import Open, StateChanged
 from natstui.tui.frame.selection import open_of_row
@@ -74,7 +74,11 @@ class EventsScreen(TableScreen):
         def go(text: str | None) -> None:
             self._sought = text or ""
 
-        self.app.push_screen(Prompt("When? As 2m ago, or 14:30", refusal=refusal), go)
+        def meaning(text: str) -> str:
+            return moment_words(text, self.state.now_at_us)
+
+        words = "When? As 2m ago, or 14:30"
+        self.app.push_screen(Prompt(words, refusal=refusal, meaning=meaning), go)
 
     def on_state_changed(self, message: StateChanged) -> None:
         """Go to the time that was asked for: `2m ago` counts from now, not from the question."""

@@ -17,7 +17,12 @@ from natstui.tui.findings.advice import (
     name_of,
     place_of,
 )
-from natstui.tui.findings.silencing import silence_command, silence_question, silence_refusal
+from natstui.tui.findings.silencing import (
+    silence_command,
+    silence_meaning,
+    silence_question,
+    silence_refusal,
+)
 from natstui.tui.frame.action_keys import SPECS
 from natstui.tui.frame.allowed import allowed, read_only
 from natstui.tui.frame.live import LiveScreen, Question, ask
@@ -99,10 +104,11 @@ class FindingKeys(ScreenPart):
             def command_of(number: int, text: str) -> Command:
                 return silence_command(finding, number, text)
 
-            ask(
-                self._screen,
-                Question(words, command_of, refusal=silence_refusal, title=title, text="1h "),
-            )
+            asked = Question(
+                words, command_of, refusal=silence_refusal, meaning=silence_meaning, title=title,
+                text="1h ",
+            )  # fmt: skip
+            ask(self._screen, asked)
 
     def _do(self, finding: Finding, what: str, system: str | None = None) -> None:
         state = self._screen.state

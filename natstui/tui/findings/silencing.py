@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from natstui.clean import clean_line
+from natstui.model.assets.meaning.understood import understood_duration
 from natstui.model.findings.finding import Finding
 from natstui.model.records.managing import SilenceFinding
 from natstui.tui.findings.cells import entity_text
@@ -33,6 +34,11 @@ def silence_refusal(text: str) -> str:
     if not 0 < for_s <= _LONGEST_S:
         return "It lasts for more than nothing and at most a year"
     return "" if reason else f"A reason is missing: write it as {_EXAMPLE}"
+
+
+def silence_meaning(text: str) -> str:
+    """Return for how long an answer silences, in words; empty where that is not known yet."""
+    return understood_duration(text.strip().partition(" ")[0])
 
 
 def silence_command(finding: Finding, number: int, text: str | None) -> SilenceFinding:

@@ -91,6 +91,8 @@ class Question:
     """Of the toast with the answer; None: the screen that asks shows the answer."""
     refusal: Callable[[str], str] | None = None
     """Returns why a text is not taken; empty: it is taken."""
+    meaning: Callable[[str], str] | None = None
+    """Returns what a text is understood as while it is typed."""
     text: str = ""
     refused: str = ""
     """Why the engine refused the text."""
@@ -343,8 +345,9 @@ def ask(asker: LiveScreen, question: Question) -> None:
         app.post_message(announced)
 
     prompt = Prompt(
-        question.words, question.text, refusal=question.refusal, refused=question.refused
-    )
+        question.words, question.text, refusal=question.refusal, refused=question.refused,
+        meaning=question.meaning,
+    )  # fmt: skip
     app.push_screen(prompt, answered)
 
 

@@ -42,15 +42,17 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
         word: str | None = None,
         refusal: Callable[[str], str] | None = None,
         refused: str = "",
+        meaning: Callable[[str], str] | None = None,
     ) -> None:
         """`word` is the only answer that is taken, when there is one.
 
         `refusal` returns why an answer is not taken; empty: it is taken.
         `refused` is why `text`, which was typed before, could not be used.
+        `meaning` returns what is understood while it is typed; empty where nothing is.
         """
         super().__init__()
         self._question, self._text, self._word = question, text, word
-        self._refusal, self._refused = refusal, refused
+        self._refusal, self._refused, self._meaning = refusal, refused, meaning
         self._kept = ""
         """The text that the next escape drops."""
 
@@ -59,11 +61,18 @@ class Prompt(TerminalSized, ModalScreen[str | None]):
         with Vertical():
             yield Static(safe(self._question), id="question", markup=False)
             yield Input(self._text, compact=True, select_on_focus=False)
+            if self._meaning is not None:
+                yield Static(id="meaning", markup=False)
 
     def on_mount(self) -> None:
         """Say why it is asked again."""
         if self._refused:
             self._tell_refused(self._refused)
+
+    @on(Input.Changed)
+    def _typed(self, event: Input.Changed) -> None:
+        if self._meaning is not None:
+            self.query_one("#meaning", Static).update(safe(self._meaning(event.value), "dim"))
 
     @on(Input.Submitted)
     def _answered(self, event: Input.Submitted) -> None:

@@ -11,6 +11,7 @@ from textual.widget import Widget
 from textual.widgets import Static
 
 from natstui.decoding import decoder_of
+from natstui.model.assets.meaning.understood import understood_duration
 from natstui.model.live.state import State
 from natstui.model.records.messages import Answer, AnswerMessage, PulledMessage, PullNext
 from natstui.tui.frame.action_keys import Target
@@ -162,7 +163,7 @@ class PullScreen(LiveScreen):
             return self._answer(number, "nak", parsed_delay_s(text))
 
         words = "Deliver it again after, as 5s or 1m30s"
-        ask(self, Question(words, later, refusal=_delay_refusal))
+        ask(self, Question(words, later, refusal=_delay_refusal, meaning=understood_duration))
 
     def action_term(self) -> None:
         """Terminate it, with a reason."""

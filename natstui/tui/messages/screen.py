@@ -13,6 +13,7 @@ from textual.containers import Vertical
 from textual.widget import Widget
 
 from natstui.decoding import decoder_of
+from natstui.model.assets.meaning.understood import understood_moment
 from natstui.model.records.messages import BrowseMessages, CountSubjects
 from natstui.tui.frame.action_keys import (
     DELETE_MESSAGE,
@@ -91,7 +92,8 @@ class MessageJumps(Vertical):
         def go(number: int, text: str) -> BrowseMessages:
             return self.pages.reading(number, from_time=text.strip())
 
-        ask(self._live, Question("From which time on? As 2026-01-31T12:00:00Z or 10m ago", go))
+        words = "From which time on? As 2026-01-31T12:00:00Z or 10m ago"
+        ask(self._live, Question(words, go, meaning=understood_moment))
 
     def action_subject(self) -> None:
         """Show only messages of a subject or filter."""

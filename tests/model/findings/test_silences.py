@@ -12,7 +12,7 @@ from natstui.model.findings.verdict import consumer_findings, consumer_verdict
 from natstui.model.records.journal import entry_command, entry_text, last_undoable, passed_over
 from natstui.model.records.managing import JournalEntry, SilenceFinding
 from natstui.model.records.silences import Silence, Silenced, silence_json, silences_of
-from natstui.tui.findings.silencing import silence_command, silence_refusal
+from natstui.tui.findings.silencing import silence_command, silence_meaning, silence_refusal
 from tests.model.findings.life import Life, at_us
 
 
@@ -90,4 +90,7 @@ def test_an_answer_without_a_time_or_a_reason_is_not_taken() -> None:
     assert "no time" in silence_refusal("soon it is meant")
     assert "reason is missing" in silence_refusal("1h ")
     assert "at most a year" in silence_refusal("9000d it is meant")
+    assert silence_meaning("1d3h it is meant") == "1 day 3 hours"
+    assert silence_meaning("2M") == "60 days" and silence_meaning("2m why") == "2 minutes"
+    assert silence_meaning("soon it is meant") == ""
     assert silence_refusal("1h it is meant") == ""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from natstui.model.assets.fields import Field
 from natstui.model.assets.text import parsed
-from natstui.units import counted
+from natstui.units import counted, parse_duration_ns, parse_moment
 
 _UNITS_NS = (
     (86_400_000_000_000, "day"), (3_600_000_000_000, "hour"), (60_000_000_000, "minute"),
@@ -36,6 +36,22 @@ def understood(field: Field, text: str) -> str:
     if field.kind == "bytes":
         return "" if plain and value < 1024 else f"{value:,} bytes"
     return "" if plain else f"{value:,}"
+
+
+def understood_duration(text: str) -> str:
+    """Return a duration in words; empty for what is none."""
+    try:
+        return duration_words(parse_duration_ns(text))
+    except ValueError:
+        return ""
+
+
+def understood_moment(text: str) -> str:
+    """Return the local time that `10m ago` or a written time means now; empty for what is none."""
+    try:
+        return parse_moment(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except (ValueError, OverflowError):
+        return ""
 
 
 def duration_words(duration_ns: int) -> str:

@@ -73,8 +73,11 @@ async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None
         queue = await stream_named(nats_server, "jobs")
         assert queue.retention == "workqueue", "as the step says"
         await viewer.press("b", "b")
-        await at_step(viewer, 7, "^s runs it")
-        await viewer.press("escape", "ctrl+g")
+        await at_step(viewer, 7, "^o has ready ones, as 15,000 to 3; ^s runs it")
+        await viewer.press("ctrl+o")
+        await at_step(viewer, 7, "↓ to fanout-slow: 15,000 to 3. ^s runs it as it is")
+        await viewer.until(lambda: "fanout-slow" in viewer.text, "the list has it")
+        await viewer.press("escape", "escape", "ctrl+g")
         await at_step(viewer, 8, "R records everything")
         await viewer.press("R")
         await at_step(viewer, 8, "R again ends it")
@@ -122,8 +125,8 @@ async def test_a_toast_leaves_the_guide_free(nats_server: Broker, size: tuple[in
 def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
     step = STEPS[6]
     planned = State().after(BenchmarkPlanned(1, "r", PLAN))
-    assert "^s runs it" in step.said(State(), is_open=False)
-    assert step.said(planned, is_open=False).startswith("It runs")
+    assert "^s runs it" in step.said(State())
+    assert step.said(planned).startswith("It runs")
     assert not step.holds(planned)
 
 
@@ -137,7 +140,7 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
         await viewer.type_command("guide")
         await at_step(viewer, 1, "f2 shows their consumers")
         await viewer.press("f2")
-        await at_step(viewer, 2, "billing is stuck. Move there: enter says why")
+        await at_step(viewer, 2, "billing is stuck: ↓ to it, enter says why")
         await viewer.type_command("guide")
         await viewer.until(lambda: "/10 " not in viewer.text, "no guide")
 

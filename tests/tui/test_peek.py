@@ -11,6 +11,7 @@ import pytest
 from textual.geometry import Size
 
 from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.detail.peek import Peek, Place, place_for
 from natstui.tui.kit.chart.chart import Chart
 from tests.tui.viewer import Viewer, viewing
@@ -96,3 +97,7 @@ async def test_another_size_gives_it_another_place(nats_server: Broker) -> None:
         await viewer.until(lambda: peek.place == "beside" and title(viewer) == "A", "beside")
         await viewer.pilot.resize_terminal(100, 40)
         await viewer.until(lambda: peek.place == "below" and peek.region.y > 10, "below")
+
+
+def test_a_screen_offers_no_key_of_a_part_that_is_still_being_made() -> None:
+    assert not ConsumersScreen().check_action("part", ("panel", "next"))

@@ -195,6 +195,9 @@ class LiveScreen(TerminalSized, Screen[None]):
         """Offer no command line where letters are typed, and in a replay nothing of a server."""
         if action == "part":
             part, name, *arguments = parameters
+            if not self.is_mounted and not hasattr(self, str(part)):
+                # Some come with the widgets, and the guide asks for keys before these are there.
+                return False
             return part_of(self, part).may(str(name), tuple(arguments))
         if action == "command":
             return not self.TYPING

@@ -6,7 +6,8 @@ A step is over when the user did what it says; a key skips it. Nothing is done f
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from itertools import chain
 from typing import ClassVar, NamedTuple
 
 from textual.app import App
@@ -29,8 +30,8 @@ class _Step(NamedTuple):
     left: str = ""
     """The screen that ends it when it was opened and is closed again: until then its sentence is
     still wanted."""
-    opened: str = ""
-    """What is said while that screen is open, if it is something else."""
+    there: tuple[tuple[str, str], ...] = ()
+    """What is said instead while a screen is open, by its class: the first that is."""
     holds: Callable[[State], bool] = lambda state: False
     """What else ends it."""
     meanwhile: tuple[tuple[Callable[[State], bool], str], ...] = ()
@@ -38,14 +39,14 @@ class _Step(NamedTuple):
 
     def key_ids(self) -> list[str]:
         """Return the ids of the keys that it names."""
-        texts = (self.text, self.opened, *(text for _, text in self.meanwhile))
+        texts = (self.text, *(text for _, text in (*self.there, *self.meanwhile)))
         return [found[1] for text in texts for found in _KEY.finditer(text)]
 
-    def said(self, state: State, *, is_open: bool) -> str:
-        """Return the sentence for now."""
-        if is_open and self.opened:
-            return self.opened
-        return next((text for holds, text in self.meanwhile if holds(state)), self.text)
+    def said(self, state: State, open_: Collection[str] = ()) -> str:
+        """Return the sentence for now, while these screens are open."""
+        here = (text for name, text in self.there if name in open_)
+        now = (text for holds, text in self.meanwhile if holds(state))
+        return next(chain(here, now), self.text)
 
 
 def _is_recording(state: State) -> bool:
@@ -75,7 +76,7 @@ STEPS = (
         "ConsumersScreen",
     ),
     _Step(
-        "STATUS says what each one does, or what holds it back. {worst}: enter says why.",
+        "STATUS says what each one does, or what holds it back. {worst}, enter says why.",
         "ConsumerDetail",
     ),
     _Step(
@@ -95,12 +96,28 @@ STEPS = (
     _Step(
         "Now a work queue of your own: {screen.streams|1}, then {stream.add|a}.",
         left="StreamForm",
-        opened="Type a name, ↓ to Retention, → to workqueue. ^s sends it, escape leaves.",
+        there=(
+            (
+                "StreamForm",
+                "Type a name, ↓ to Retention, → to workqueue. ^s sends it, escape leaves.",
+            ),
+        ),
     ),
     _Step(
         "{screen.benchmark|b}, and {bench.pick|b} again: a form for a benchmark. ^o there has "
         "ready ones, as 15,000 to 3; ^s runs it.",
         holds=_ran_load,
+        there=(
+            (
+                "ScenariosScreen",
+                "↓ to fanout-slow: 15,000 to 3. ^s runs it as it is, enter puts it into the form.",
+            ),
+            (
+                "BenchmarkForm",
+                "What it shall do, and below what that comes to. ^o has ready ones, as 15,000 to "
+                "3; ^s runs it.",
+            ),
+        ),
         meanwhile=((_runs_load, "It runs: what came of it will stand here when it is over."),),
     ),
     _Step(
@@ -115,7 +132,12 @@ STEPS = (
         "The same screens, as it was. space pauses and goes on, escape leads back to the server. "
         "{command|:}analyze says what stood out.",
         left="AnalysisScreen",
-        opened="What stood out, the worst first, as soon as all is read. Escape leaves.",
+        there=(
+            (
+                "AnalysisScreen",
+                "What stood out, the worst first, as soon as all is read. Escape leaves.",
+            ),
+        ),
         meanwhile=(
             (
                 lambda state: state.replay is None,
@@ -187,12 +209,16 @@ class Guide(Part):
         if self._at >= _END or not self._app.screen_stack:
             return
         step = STEPS[self._at]
-        open_ = {type(screen).__name__ for screen in self._app.screen_stack}
+        open_ = self._open()
         was_left = self._opened and step.left not in open_
         self._opened = step.left in open_
         in_view = type(self._app.screen).__name__
         if was_left or in_view == step.reached or step.holds(self._state()):
             self._go(self._at + 1)
+
+    def _open(self) -> set[str]:
+        """Return the classes of the screens that are open, one on the other."""
+        return {type(screen).__name__ for screen in self._app.screen_stack}
 
     def text(self) -> str:
         """Return the sentence of the present step, with the user's own keys; empty without one."""
@@ -206,7 +232,7 @@ class Guide(Part):
         key_id = key_of(screen, "guide.next")
         if self._at == _END:
             return _KEY.sub(key, _LAST_LINE) + (f"  ({key_id} closes this)" if key_id else "")
-        words = _KEY.sub(key, STEPS[self._at].said(self._state(), is_open=self._opened))
+        words = _KEY.sub(key, STEPS[self._at].said(self._state(), self._open()))
         if "{worst}" in words:
             words = words.replace("{worst}", _worst(self._state()))
         return f"{self._at + 1}/{_END}  {words}" + (f"  ({key_id}: next)" if key_id else "")
@@ -216,9 +242,9 @@ def _worst(state: State) -> str:
     """Return which consumer to look at: one that is stuck, else one with the worst finding."""
     found = [one for one in state.findings.open() if one.entity.consumer]
     if not found:
-        return "Move to any of them"
+        return "Move to any of them with ↓"
     stuck = [one for one in found if one.kind in STANDSTILL]
     if stuck:
         plainest = min(stuck, key=lambda one: STANDSTILL.index(one.kind))
-        return f"{plainest.entity.consumer} is stuck. Move there"
-    return f"{found[0].entity.consumer}: {found[0].kind.word}. Move there"
+        return f"{plainest.entity.consumer} is stuck: ↓ to it"
+    return f"{found[0].entity.consumer}: {found[0].kind.word}. ↓ to it"

@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
+from natstui.analysis.spark.class_path import first_on_the_class_path
+from natstui.analysis.spark.little import LITTLE
 from natstui.analysis.spark.lookups import remember_lookups
 
 APP_NAME = "natstui-analysis"
@@ -28,10 +30,17 @@ _JVM_SMALL = (
     "-XX:Tier3BackEdgeThreshold=100000"
 )
 """For little to read only the quick compiler, and only for what runs often."""
+_UNCHECKED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+"""Spark's classes are taken as they are. Not with classes that are kept: other starts, which check
+them, would refuse those that were not checked."""
 _SMALL = {
     # To compile a query takes longer than to run it as it is.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    LITTLE: "true",
+    # One partition is joined where it lies; to hand the smaller side around is a job of its own.
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     # There is nothing to be learnt from the size of what one task has written.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
@@ -56,6 +65,8 @@ class SparkSettings:
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""
     small: bool = False
     """Start and plan for little to read: half the CPU time then, several times as much else."""
+    alone: bool = False
+    """The process ends with this session: what it does not need any more may stay until then."""
     conf: Conf = NOTHING
     """What the user gives Spark: stronger than the settings here."""
 
@@ -90,8 +101,12 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     kept = archive_options(settings.classes) if settings.classes else ""
     given = settings.conf.start_settings()
-    java = (_JVM_SMALL if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
+    ours = _JVM_SMALL if settings.small else _JVM
+    if settings.small and not kept:
+        ours = f"{ours} {_UNCHECKED}"
+    java = (ours, kept, given.pop(JAVA_OPTIONS, ""))
     return {
+        **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
         JAVA_OPTIONS: " ".join(java),
@@ -120,6 +135,9 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         # Without it, writing by session sorts once more.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
+        # Each query is otherwise written out as text, in full, for a web page that is off.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.debug.maxToStringFields": "0",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.files.ignoreMissingFiles": "false",
         # Every session asked for is read, so there is nothing to prune; and a query without
@@ -132,5 +150,5 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
-    remember_lookups()
+    remember_lookups(keep_objects=settings.small and settings.alone)
     return spark

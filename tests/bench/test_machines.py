@@ -26,7 +26,7 @@ from natstui.children import own_program
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, Refused
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.broker import Broker, free_ports
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     ClientKind,
@@ -44,10 +44,24 @@ AHEAD_MS = 50.0
 STREAM = StreamPlan("FAR", subjects=("far",))
 
 
+@pytest.fixture(scope="module")
+def second_url() -> str:
+    """Where the server is for a second machine: at another loopback address."""
+    return f"ws://127.0.0.2:{free_ports(1)[0]}"
+
+
+@pytest.fixture(scope="module")
+def broker(second_url: str) -> Iterator[Broker]:
+    """One server for the tests of this file, at two addresses."""
+    place = second_url.removeprefix("ws://")
+    with Broker(config_text=f'websocket {{ listen: "{place}", no_tls: true }}') as broker:
+        yield broker
+
+
 @contextmanager
-def machine(broker: Broker, *words: str) -> Iterator[subprocess.Popen[str]]:
+def machine(url: str, *words: str) -> Iterator[subprocess.Popen[str]]:
     """Run a machine that has joined."""
-    command = own_program("natstui", "bench", "worker", "--join", broker.url, *words)
+    command = own_program("natstui", "bench", "worker", "--join", url, *words)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         assert "joined" in process.stderr.readline()
@@ -77,14 +91,14 @@ def far(*roles: Role, stream: StreamPlan | None = None, duration_s: float = 2.0)
     [("wire", Payload()), ("nats-py", Payload("json", 200))],
 )
 async def test_latencies_between_clocks_50_ms_apart_are_right_within_the_stated_error(
-    broker: Broker, client: ClientKind, payload: Payload
+    broker: Broker, second_url: str, client: ClientKind, payload: Payload
 ) -> None:
     rate = (RateSegment(None, 500, 500),)
     subs = Role("subs", "subscribe", 1, client, subject="far", payload=payload)
     pubs = Role("pubs", "publish", 1, client, subject="far", payload=payload, schedule=rate)
     asks = Role("asks", "request", 1, subject="far.ask", payload=payload, schedule=rate)
     answers = Role("answers", "serve", 1, subject="far.ask", payload=payload)
-    with machine(broker), machine(broker, "--clock-ahead", f"{AHEAD_MS:g}ms"):
+    with machine(broker.url), machine(second_url, "--clock-ahead", f"{AHEAD_MS:g}ms"):
         # In turns: subs and asks go to one machine, pubs and answers to the other.
         result = await ran(broker, far(subs, pubs, asks, answers), 2)
     offsets = re.findall(r"([+-][\d.]+) ms ± ([\d.]+) ms", result.clock)
@@ -105,14 +119,14 @@ async def test_latencies_between_clocks_50_ms_apart_are_right_within_the_stated_
 
 
 async def test_a_machine_that_is_killed_is_told_and_the_others_go_on(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    broker: Broker, second_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(joined, "GONE_AFTER_S", 4.0)
     rate = (RateSegment(None, 300, 300),)
     # In turns: the first machine has subs 0 and 2, the second sub 1 and the publisher.
     subs = Role("subs", "js-consume", 3, subject="far", ack_wait_s=1.0)
     pubs = Role("pubs", "js-publish-async", 1, subject="far", schedule=rate)
-    with machine(broker), machine(broker, "--clock-ahead", "50ms"):
+    with machine(broker.url), machine(second_url, "--clock-ahead", "50ms"):
         seen: list[int] = []
 
         def look(record: Record) -> None:
@@ -150,7 +164,7 @@ async def test_too_few_machines_and_a_file_of_another_machine_are_refused(
 ) -> None:
     monkeypatch.setattr(joined, "_FIND_S", 2.0)
     pubs = Role("pubs", "publish", total_msgs=10)
-    with machine(broker):
+    with machine(broker.url):
         with pytest.raises(NotFound, match="1 of 2 machines joined"):
             await ran(broker, far(pubs), 2)
         filed = Role("pubs", "publish", total_msgs=10, payload=Payload("file", file=__file__))

@@ -100,7 +100,7 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
         nibbles = _FROM_HEX[raw]
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once by itself: what works on it then finds all of it together.
-    words: Int64s = np.ascontiguousarray(raw.view(np.int64).T)
+    words: Int64s = np.array(raw.view(np.int64).T, order="C")
     shift_ns = place.shift_ns
     if shift_ns:
         words[0] -= shift_ns

@@ -158,6 +158,8 @@ class ClientsScreen(TableScreen):
             return super().empty_text(total)
         if self.state.replay is not None:
             return NO_SERVER
+        if self.asking.goes_on and self.READS and not self.asking.problem:
+            return "who is found is shown when the time is over, or when it is ended"
         asks = self.asking.goes_on or self.asking.found is None
         return self.asking.problem or ("asking every server …" if asks else "no client was found")
 

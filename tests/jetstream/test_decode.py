@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import product
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ from natstui.jetstream.polling.decode.account import read_account
 from natstui.jetstream.polling.decode.consumers import (
     consumer_columns,
     consumer_configuration,
+    read_consumer,
     read_consumers,
 )
 from natstui.jetstream.polling.decode.streams import (
@@ -240,3 +243,27 @@ def test_absurd_numbers_of_a_replica_and_of_an_account_are_bounded() -> None:
     assert (peer.lag_msgs, peer.active_ns) == (2**63 - 1, None)
     with pytest.raises(RequestFailed, match="INFO cannot be read"):
         read_account(_account(storage=10**30))
+
+
+def test_consumers_that_differ_by_name_only_are_read_as_if_each_was_the_only_one() -> None:
+    others = (
+        {"description": "A", "filter_subject": "B", "max_deliver": 3},
+        {"description": "B", "filter_subject": "B", "max_deliver": 3},
+        {"num_replicas": 3, "deliver_subject": "A"},
+        {},
+    )
+    names = ("A", "B", 'say "A"', "ü", "A\\B")
+    for words, name, durable in product(others, names, (True, False)):
+        config = {"durable_name": name} if durable else {}
+        config |= {"name": name, "deliver_policy": "all", **words}
+        found = []
+        # Only the first is written as servers do.
+        for spaces in ((",", ":"), (", ", ": ")):
+            body = {"stream_name": "S", "name": name, "created": "2026-11-20T12:00:00Z"}
+            body |= {"config": config, "delivered": {}, "ack_floor": {}}
+            text = json.dumps(body, separators=spaces, ensure_ascii=False).encode()
+            found.append(consumer_configuration(read_consumer(text, 0), 1))
+        quick, slow = found
+        assert replace(quick, config_json="") == replace(slow, config_json="")
+        assert (quick.name, quick.durable) == (name, durable)
+        assert json.loads(quick.config_json) == config

@@ -38,10 +38,12 @@ class Roster:
         first = len(self.keys)
         row_of = self.row_of.copy()
         row_of.update(zip(keys, range(first, len(more.keys)), strict=True))
-        rows_of_stream = self.rows_of_stream.copy()
+        added: dict[str, list[int]] = {}
         for row, key in enumerate(keys, first):
-            stream = str(key[0])
-            rows_of_stream[stream] = [*rows_of_stream.get(stream, ()), row]
+            added.setdefault(str(key[0]), []).append(row)
+        rows_of_stream = self.rows_of_stream.copy()
+        for stream, rows in added.items():
+            rows_of_stream[stream] = [*rows_of_stream.get(stream, ()), *rows]
         # As if they had been asked for before.
         more.__dict__.update(row_of=row_of, rows_of_stream=rows_of_stream)
         return more

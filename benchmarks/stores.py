@@ -183,6 +183,8 @@ def print_percentiles(what: str, took: list[tuple[float, float]]) -> None:
 
 def main() -> None:
     """Measure one bucket, headless and on the screen."""
+    # What is installed has its modules compiled.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     print(f"  load of this machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as folder, Broker(store=Path(folder)) as broker:
         asyncio.run(fill(broker.url))

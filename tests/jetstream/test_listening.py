@@ -247,7 +247,7 @@ async def test_blocks_are_read_the_same_wherever_they_are_cut() -> None:
 
         pinged = _Pinged()
         parser = WireParser(pinged)
-        parser.runs[b"4"] = take
+        parser.hand_over(4, take)
         at = 0
         while at < len(wire):
             step = dice.choice((1, 2, 7, 50, 5_000))
@@ -257,8 +257,26 @@ async def test_blocks_are_read_the_same_wherever_they_are_cut() -> None:
         assert pinged.count == 60
 
 
+async def test_who_leaves_in_the_middle_of_a_long_message_lets_the_next_one_read() -> None:
+    found = list[bytes]()
+
+    def take(_data: bytes, run: list[Piece]) -> None:
+        found.extend(subject for subject, *_ in run)
+
+    parser = WireParser(_Pinged())
+    parser.hand_over(4, take)
+    await parser.parse(b"MSG a 4 100000\r\n" + b"x" * 10)
+    parser.hand_over(4, None)
+    parser.hand_over(5, take)
+    await parser.parse(b"x" * 99_990 + b"\r\nMSG b 5 2\r\nhi\r\n")
+    assert found == [b"b"]
+
+
 class _Pinged:
     count = 0
+
+    async def _process_msg(self, *_: object) -> None:
+        """Take a message that nobody gets by the block."""
 
     async def _process_ping(self) -> None:
         self.count += 1

@@ -18,7 +18,7 @@ from nats.aio.msg import Msg
 from nats.aio.subscription import Subscription
 
 from natstui.errors import NatstuiError
-from natstui.jetstream.connection.wire_parser import Delivered, OnRun, WireParser
+from natstui.jetstream.connection.wire_parser import OnRun, WireParser
 from natstui.jetstream.sockets.transport import Arrival, Step, Transport
 
 ErrorCallback = Callable[[Exception], Awaitable[None]]
@@ -249,18 +249,9 @@ class GuardedClient(StrictClient):
         await self._flush_pending()
         return pong
 
-    def deliver_directly(
-        self, subscription: Subscription, take: Callable[[Delivered], None] | None
-    ) -> None:
-        """Hand over the messages of a subscription as they are parsed, None: no longer."""
-        if take is None:
-            self._parser.direct.pop(subscription._id, None)
-        else:
-            self._parser.direct[subscription._id] = take
-
-    def deliver_runs(self, subscription: Subscription, take: OnRun) -> None:
-        """Hand over the messages of a subscription by the block, for as long as it lives."""
-        self._parser.runs[b"%d" % subscription._id] = take
+    def deliver_runs(self, subscription: Subscription, take: OnRun | None) -> None:
+        """Hand over the messages of a subscription by the block, None: no longer."""
+        self._parser.hand_over(subscription._id, take)
 
     @property
     def server_info(self) -> dict[str, Any]:

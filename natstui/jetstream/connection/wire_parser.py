@@ -45,10 +45,11 @@ class WireParser(Parser):  # type: ignore[misc]
         super().__init__(nc)
         self._about = (0, b"", b"")
         """Subscription, subject and reply of the message whose payload comes."""
-        self.direct: dict[int, Callable[[Delivered], None]] = {}
-        """Subscription → what gets its messages at once: nats-py takes 30 µs for each."""
         self.runs: dict[bytes, OnRun] = {}
-        """Subscription, as it is written → what gets its messages by the block."""
+        """Subscription, as it is written → what gets its messages by the block, at once.
+
+        nats-py takes 30 µs for each.
+        """
         self._awaited_bytes = 0
         """How long `buf` has to be before there is another whole message of these."""
 
@@ -72,6 +73,15 @@ class WireParser(Parser):  # type: ignore[misc]
             del self.buf[: end + CRLF_SIZE]
             if not self._begin_message(line):
                 await self._execute(line)
+
+    def hand_over(self, sid: int, take: OnRun | None) -> None:
+        """Hand over the messages of a subscription by the block, None: no longer."""
+        if take is None:
+            self.runs.pop(b"%d" % sid, None)
+        else:
+            self.runs[b"%d" % sid] = take
+        # What was waited for may be read in another way now.
+        self._awaited_bytes = 0
 
     def reset(self) -> None:
         """Begin again for another connection."""
@@ -140,9 +150,6 @@ class WireParser(Parser):  # type: ignore[misc]
         if (take_run := self.runs.get(b"%d" % sid)) is not None:
             whole = headers + payload
             take_run(whole, [(subject, reply, 0, len(headers), len(whole))])
-            return
-        if (take := self.direct.get(sid)) is not None:
-            take(Delivered(subject, reply, headers, payload))
             return
         await self.nc._process_msg(sid, subject, reply, payload, headers or None)
 

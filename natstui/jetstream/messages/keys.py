@@ -5,8 +5,6 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -33,8 +31,7 @@ from natstui.model.records.stores import (
 _SMALL_BYTES = 512
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(msgspec.Struct, frozen=True, gc=False):
     """One revision of a key."""
 
     bucket: str
@@ -101,33 +98,34 @@ async def read_entries(
     client: Client, bucket: str, wanted: str, policy: Policy, *, values: bool = True
 ) -> list[Entry]:
     """Return the entries that there are now of the keys that match, in order of revision."""
-    async with aclosing(watch(client, bucket, wanted, policy, values=values, ends=True)) as found:
-        return [entry async for entry in found]
+    found = list[Entry]()
+    async with await _reader(client, bucket, wanted, policy, values=values) as reader:
+        while reader.waiting_msgs and (batch := await reader.batch()):
+            for one in batch:
+                found.append(_entry(bucket, one))
+                if not one.left_msgs:
+                    return found
+    return found
 
 
 async def watch(
-    client: Client,
-    bucket: str,
-    wanted: str,
-    policy: Policy,
-    *,
-    values: bool = True,
-    ends: bool = False,
+    client: Client, bucket: str, wanted: str, policy: Policy
 ) -> AsyncGenerator[Entry, None]:
-    """Yield entries as they are, and then as they come, unless it ends with those there are."""
+    """Yield entries as they are, and then as they come."""
+    async with await _reader(client, bucket, wanted, policy, values=True) as reader:
+        async for one in reader:
+            yield _entry(bucket, one)
+
+
+async def _reader(
+    client: Client, bucket: str, wanted: str, policy: Policy, *, values: bool
+) -> Reader:
     prefix, small = await _bucket(client, bucket)
     # Without its value a message has a header that says how long it was, which takes longer to
     # read than a small value.
     headers_only = not values and not small
-    stream = f"{KV}{bucket}"
-    reader = Reader(client, stream, (prefix + wanted,), policy, headers_only=headers_only)
-    async with reader:
-        if ends and not reader.waiting_msgs:
-            return
-        async for one in reader:
-            yield _entry(bucket, one)
-            if ends and not one.left_msgs:
-                return
+    subjects = (prefix + wanted,)
+    return Reader(client, f"{KV}{bucket}", subjects, policy, headers_only=headers_only)
 
 
 def _entry(bucket: str, one: Read) -> Entry:

@@ -111,6 +111,6 @@ async def lines_of(path: Path, after_line: int) -> AsyncGenerator[tuple[Read, st
                 except RequestFailed as error:
                     raise RequestFailed(f"{path}:{number}: {error}") from error
                 seen = hashlib.sha256(b"%d " % number + line).hexdigest()
-                yield dataclasses.replace(one, stream_seq=number), seen
+                yield msgspec.structs.replace(one, stream_seq=number), seen
     except OSError as error:
         raise UsageError(f"{path} cannot be read: {error.strerror}") from error

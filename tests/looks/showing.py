@@ -73,6 +73,7 @@ SCREENS: dict[str, tuple[float, Step]] = {
     "consumer": (OVER_S, _open("consumer", "RETURNS", "fraud-check")),
     "chart": (OVER_S, _crossed),
     "help": (OVER_S, _press("escape", "1", "question_mark")),
+    "panel-elsewhere": (OVER_S, _press("escape", "2", "v")),
 }
 """Picture → when it is, and how one gets there from the picture before it."""
 
@@ -171,10 +172,12 @@ def file_of(name: str, size: tuple[int, int]) -> Path:
 def main(svgs: Path | None) -> None:
     """Make every picture anew."""
     PICTURES.mkdir(exist_ok=True)
-    with fixed():
-        for size in SIZES:
-            for name, text in asyncio.run(every_picture(size, svgs)).items():
-                file_of(name, size).write_text(text, encoding="utf-8")
+    for size in SIZES:
+        # A place of its own for each, as in the test: what a user chose is remembered.
+        with fixed():
+            pictures = asyncio.run(every_picture(size, svgs))
+        for name, text in pictures.items():
+            file_of(name, size).write_text(text, encoding="utf-8")
 
 
 if __name__ == "__main__":

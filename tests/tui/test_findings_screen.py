@@ -33,6 +33,7 @@ from natstui.tui.frame.head.status_text import findings_parts
 from natstui.tui.frame.table_screen import table_columns
 from natstui.tui.frame.table_text import in_order
 from natstui.tui.kit.prompt import Prompt
+from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import place
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
@@ -90,7 +91,7 @@ def test_the_line_at_the_top_counts_what_is_open_and_is_calm_without() -> None:
     over = (finding(kinds.NO_PULLS, 1, until_us=2),)
     assert findings_parts(known([], over)) == []
     state = known([finding(kinds.PAUSED, 1, "a"), finding(kinds.NO_PULLS, 1, "b")], over)
-    assert findings_parts(state) == [("✖ 1 critical", "bad"), ("▲ 1 warning", "warn")]
+    assert findings_parts(state) == [Cell("✖ 1 critical", "bad"), Cell("▲ 1 warning", "warn")]
 
 
 def test_thousands_of_findings_are_in_order_at_once_and_drawn_only_where_they_are_seen() -> None:

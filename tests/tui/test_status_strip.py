@@ -8,6 +8,7 @@ from natstui.model.live.snapshot import Account
 from natstui.model.live.state import State
 from natstui.model.records.record import EngineStarted, LinkChanged
 from natstui.tui.frame.head.status_text import account_parts, joined, link_parts
+from natstui.tui.kit.table.rows import Cell
 from tests.model.builders import snapshot
 
 ACCOUNT = Account(0, 10**6, 3, 6, None, None, None, None, 100, 0, 0, 1, None)
@@ -58,7 +59,7 @@ def test_a_link_without_jetstream_says_why() -> None:
     reason = "the server 'n1' runs without JetStream"
     link = LinkChanged(at_us=2, state="connected", reason=reason, jetstream=False)
     parts = link_parts(State().after(started(None)).after(link), 0)
-    assert (f"▲ {reason}", "bad") in parts
+    assert Cell(f"▲ {reason}", "bad") in parts
 
 
 def test_the_strip_tells_how_long_all_rows_take_and_how_old_the_oldest_is() -> None:
@@ -71,3 +72,12 @@ def test_the_strip_tells_how_long_all_rows_take_and_how_old_the_oldest_is() -> N
     state = state.after(replace(snapshot(104), account=ACCOUNT, cost=cost))
     text = joined(account_parts(state), 200).plain
     assert "every 1s, every row in 8s, oldest 3s" in text
+
+
+def test_a_screen_that_was_told_nothing_yet_does_not_say_that_the_app_connects() -> None:
+    said = [
+        [part.text for part in link_parts(one, 0)]
+        for one in (State(), State().after(started(None)))
+    ]
+    assert said[0] == ["natstui"]
+    assert said[1][-1] == "◌ connecting"

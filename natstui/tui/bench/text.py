@@ -265,8 +265,13 @@ def distribution_section(view: BenchmarkView, width: int, most_rows: int = 64) -
         count = groups.get(power, 0)
         bar_text = "█" * round(room * math.log10(count + 1) / most)
         told = f"{bar_text.ljust(room)} {count_text(count):>5}"
-        lines.append(line(f"< {_ms(1 << power)}", f"{told}  {' '.join(marks.get(power, []))}"))
+        lines.append(line(f"< {_ms(1 << power)}", f"{told}  {_together(marks.get(power, []))}"))
     return Section(f"DISTRIBUTION {name}, ms; log bars", tuple(lines))
+
+
+def _together(marks: Sequence[str]) -> str:
+    """Return the percentiles in one row: there is room for two."""
+    return " ".join(marks) if len(marks) <= 2 else f"{marks[0]}…{marks[-1]}"
 
 
 _BESIDE_BAR = 28

@@ -85,6 +85,13 @@ EVENT_COLUMNS: tuple[ColumnSpec[EventView], ...] = (
         "where", "WHERE", 22, 1, _where, lambda v: [where_text(v.at(r)) for r in v.rows()], flex=1
     ),
     _words(
-        "text", "WHAT", 40, 2, _text, lambda v: [event_text(v.at(r)) for r in v.rows()], flex=3
+        "text",
+        "WHAT",
+        40,
+        2,
+        _text,
+        lambda v: [event_text(v.at(r)) for r in v.rows()],
+        flex=3,
+        max_width=400,
     ),
 )

@@ -68,7 +68,8 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
     if state.recording is not None and state.recording.on:
         parts.append(recording_cell(state.recording))
     if link is None:
-        return [*parts, Cell("◌ connecting", "warn")]
+        # Without even an engine this is a screen that was told nothing yet: it claims nothing.
+        return [*parts, Cell("◌ connecting", "warn")] if started else parts
     parts.append(_link_cell(link, recorded=state.replay is not None))
     if link.state == "connected" and link.jetstream is not True and link.reason:
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))

@@ -28,10 +28,14 @@ RESPONSES = StreamPlan("SAID", subjects=("ask-responses.*",))
 
 
 def conversation(
-    total: int, payload: Payload, *faults: Fault, think_s: float = 0.0
+    total: int,
+    payload: Payload,
+    *faults: Fault,
+    think_s: float = 0.0,
+    ack_wait_s: float = 30.0,
 ) -> BenchmarkPlan:
     workers = Role("workers", "js-respond", 2, subject="ask", payload=payload, batch_msgs=20,
-                   ack_wait_s=1.0, think_s=think_s)  # fmt: skip
+                   ack_wait_s=ack_wait_s, think_s=think_s)  # fmt: skip
     askers = Role("askers", "js-request", 2, subject="ask", payload=payload, total_msgs=total)
     return BenchmarkPlan(
         "asking", "", (workers, askers), REQUESTS, None, faults=faults, responses=RESPONSES
@@ -69,7 +73,7 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
 
 async def test_requests_of_a_killed_worker_are_answered_by_another(broker: Broker) -> None:
     killed = Fault(0.5, "kill", "workers")
-    plan = conversation(1_500, Payload(), killed, think_s=0.001)
+    plan = conversation(1_500, Payload(), killed, think_s=0.001, ack_wait_s=1.0)
     result = await ran(broker, plan)
     books, times = result.accounting, result.latencies
     assert [one.ended for one in result.workers].count("killed") == 1

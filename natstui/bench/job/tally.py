@@ -43,8 +43,11 @@ class Recorder:
     def add(self, latencies_ns: Int64s) -> None:
         """Take many latencies."""
         if len(latencies_ns):
-            counts = np.bincount(buckets_of(latencies_ns))
-            self._counts[: len(counts)] += counts
+            buckets = buckets_of(latencies_ns)
+            # What comes together took about as long: few buckets, far from the first.
+            low = int(buckets.min())
+            counts = np.bincount(buckets - low)
+            self._counts[low : low + len(counts)] += counts
 
     def take(self) -> LatencyCounts:
         """Return what came since the last call, and begin again."""

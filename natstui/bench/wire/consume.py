@@ -51,6 +51,9 @@ class Consumer:
         self._place = stamp_place(job.orders) if job.orders.stamped else NO_STAMP
         self._confirm_inbox = link.nc.new_inbox().encode()
         self._confirms = 0
+        self._refuses = bool(
+            self.role.nak_ratio or self.role.term_ratio or self.role.never_ack_ratio
+        )
         self._thinking: asyncio.Queue[Deliveries] = asyncio.Queue()
         self._thinker: asyncio.Task[None] | None = None
         self.backlog_msgs = 0
@@ -94,8 +97,12 @@ class Consumer:
         role, tally = self.role, self.job.tally
         replies = deliveries.replies
         if role.acks == "all":
-            self.link.write(ack_frames(replies[-1:], np.zeros(1, np.bool_)))
+            self.link.write(ack_frames(replies[-1:]))
             tally.add("acks_sent_msgs")
+            return
+        if not self._refuses and role.acks == "explicit":
+            self.link.write(ack_frames(replies))
+            tally.add("acks_sent_msgs", len(replies))
             return
         on_purpose = refusals(role, deliveries)
         answered = ~(on_purpose.term | on_purpose.never)

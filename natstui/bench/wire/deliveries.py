@@ -74,7 +74,9 @@ def choice_ratios(stream_seq: Int64s) -> npt.NDArray[np.float64]:
 
 
 def ack_frames(
-    replies: Bytes2D, nak: npt.NDArray[np.bool_], confirm_to: Bytes2D | None = None
+    replies: Bytes2D,
+    nak: npt.NDArray[np.bool_] | None = None,
+    confirm_to: Bytes2D | None = None,
 ) -> bytes:
     """Return the acknowledgements of some deliveries, or their refusal, ready to write.
 
@@ -91,7 +93,7 @@ def ack_frames(
         frames[:, 4 + width] = middle[0]
         frames[:, 5 + width : 4 + width + confirm] = confirm_to
     frames[:, 4 + width + confirm :] = np.frombuffer(tail, np.uint8)
-    if nak.any():
+    if nak is not None and nak.any():
         frames[nak, -6:-2] = _NOT_ACKS
     return frames.tobytes()
 

@@ -24,9 +24,11 @@ def acted_on(screen: TableScreen) -> list[tuple[Any, ...]]:
 
 def meant_rows(screen: TableScreen) -> Iterable[object]:
     """Return the keys of the rows that are marked, else of the one under the cursor."""
-    if not screen.is_mounted:
+    # The panel that holds the table makes it a moment after the screen is there.
+    table = next(iter(screen.query(BigTable)), None)
+    if table is None:
         return ()
-    return screen.table.marks or {screen.table.cursor_key}
+    return table.marks or {table.cursor_key}
 
 
 def open_of_row(screen: TableScreen, message: Open) -> None:

@@ -30,9 +30,6 @@ _JVM_SMALL = (
     "-XX:Tier3BackEdgeThreshold=100000"
 )
 """For little to read only the quick compiler, and only for what runs often."""
-_UNCHECKED = "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-"""Spark's classes are taken as they are. Not with classes that are kept: other starts, which check
-them, would refuse those that were not checked."""
 _SMALL = {
     # To compile a query takes longer than to run it as it is.
     "spark.sql.codegen.wholeStage": "false",
@@ -101,10 +98,7 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     kept = archive_options(settings.classes) if settings.classes else ""
     given = settings.conf.start_settings()
-    ours = _JVM_SMALL if settings.small else _JVM
-    if settings.small and not kept:
-        ours = f"{ours} {_UNCHECKED}"
-    java = (ours, kept, given.pop(JAVA_OPTIONS, ""))
+    java = (_JVM_SMALL if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
     return {
         **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,

@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks._fleet import Fleet, Plan
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.live.snapshot import Snapshot
-from natstui.model.records.findings import FindingsChanged, FindingsSoFar
+from natstui.model.records.findings import FindingsChanged, FindingsSoFar, FindingTold
 from natstui.model.records.record import (
     Configured,
     EngineStarted,
@@ -83,26 +83,36 @@ def write_session(
 
 
 def write_records(
-    folder: Path, many: Iterator[Record], plan: Plan, *, records_per_segment: int = 120
+    folder: Path,
+    many: Iterator[Record],
+    plan: Plan,
+    *,
+    records_per_segment: int = 120,
+    known: tuple[FindingTold, ...] = (),
 ) -> Path:
-    """Write a session of these records; the plan tells when it began and ended."""
+    """Write a session of these records; the plan tells when it began and ended.
+
+    `known` is what was wrong already when it began.
+    """
     folder.mkdir(parents=True)
     # One segment in memory at a time: ten hours of polls would not fit.
     for number, chunk in enumerate(_chunks(many, records_per_segment), 1):
         if number > 1:
             seal(folder, number - 1)
-        _write_segment(folder, number, chunk)
+        _write_segment(folder, number, chunk, known if number == 1 else ())
     last_at_us = plan.started_at_us + round(plan.ticks_count * plan.interval_s * 1e6)
     started = replace(new_info(folder.name, plan.started_at_us), server_name="n1")
     write_info(folder, replace(started, ended_at_us=last_at_us, interval_s=plan.interval_s))
     return folder
 
 
-def _write_segment(folder: Path, number: int, chunk: list[Record]) -> None:
+def _write_segment(
+    folder: Path, number: int, chunk: list[Record], known: tuple[FindingTold, ...]
+) -> None:
     at_us = _at_us(chunk[0])
     nothing = Configured(at_us, (), ())
-    held = any(isinstance(record, FindingsChanged) for record in chunk)
-    findings = FindingsSoFar(at_us, ()) if held else None
+    held = bool(known) or any(isinstance(record, FindingsChanged) for record in chunk)
+    findings = FindingsSoFar(at_us, known) if held else None
     keyframe = Keyframe(at_us, SCHEMA_VERSION, None, None, None, nothing, (), None, None, None,
                         findings)  # fmt: skip
     splitter, lines = Splitter(), [encode_keyframe(keyframe)]

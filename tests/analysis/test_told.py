@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields, replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.spark.store import Store
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
+from natstui.model.records.findings import FindingsChanged, FindingTold
 from natstui.model.records.record import Configured, LinkChanged, Record
 from tests.analysis.test_recorded import table
 
@@ -155,3 +157,26 @@ def test_what_one_bucket_cannot_show_is_unknown(result: dict[str, Any]) -> None:
     # Of the one that was stuck it is told why, and not also this.
     ((_, evidence),) = told(result, "lag").values()
     assert evidence == "30 pending at the start, recorded too shortly to tell how fast it grows"
+
+
+def test_what_was_wrong_when_a_recording_began_is_found_since_when_it_was_wrong(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    of_consumer = ("JOBS-000", "fraud-0000", second(-1000), "")
+    limit = FindingTold("NT-C09", *of_consumer, second(-100), "2 of 2 messages wait")
+    full = FindingTold("NT-S26", "JOBS-001", "", second(-1000), "", second(-50), "full in 1 h")
+    over = FindingsChanged(second(20), (replace(full, until_at_us=second(19)),))
+    plan = Plan(2, 2, 40, replicas_share=0.0, extra=(over,))
+    write_records(
+        tmp_path / "one", records(plan), plan, records_per_segment=30, known=(limit, full)
+    )
+    store = Store(spark, str(tmp_path / "out"), "run")
+    found = analyse(
+        spark, store, [str(tmp_path / "one")], Thresholds(), Progress(lambda _: None, 1), 500
+    )
+    spans = {row["code"]: row for row in table(found, "findings")}
+    assert set(spans) == {"NT-C09", "NT-S26"}
+    held, past = spans["NT-C09"], spans["NT-S26"]
+    assert (held["start_at_us"], held["open"]) == (second(-100), True)
+    assert (held["consumer"], held["evidence"]) == ("fraud-0000", "2 of 2 messages wait")
+    assert (past["start_at_us"], past["end_at_us"]) == (second(-50), second(19))

@@ -61,7 +61,7 @@ _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_acks.ack_times),
-    (FINDING, ("findings_changed",), silver_findings.findings),
+    (FINDING, ("findings_changed", "keyframe"), silver_findings.findings),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )

@@ -23,14 +23,26 @@ _HELD = '"findings":{"at_us":'
 
 def findings(index: DataFrame) -> DataFrame:
     """Return the table `finding`, of the sessions that hold their findings."""
-    rows = of_kind(index, "findings_changed")
-    rows = rows.select("session", "line.at_us", F.explode("line.findings").alias("one"))
+    changed = of_kind(index, "findings_changed").select("session", "line.at_us", "line.findings")
+    rows = changed.unionAll(_open_at_first(index))
+    rows = rows.select("session", "at_us", F.explode("findings").alias("one"))
     rows = rows.select("session", "at_us", "one.*")
     sequences = F.array_join(F.col("sequences").cast("array<string>"), " ")
     named = {name: F.nullif(F.col(name), F.lit("")) for name in ("stream", "consumer", "part")}
     return FINDING.contract(
         rows.withColumns({**named, "sequences": sequences, "numbers": F.to_json("numbers")})
     )
+
+
+def _open_at_first(index: DataFrame) -> DataFrame:
+    """Return what was open when the recording began: it is told again only when it changes.
+
+    Of a recording whose oldest segments were removed, when the first that is left began.
+    """
+    known = F.struct("line.at_us", F.col("line.findings.findings").alias("findings"))
+    first = F.min_by(known, "segment").alias("first")
+    rows = of_kind(index, "keyframe").groupBy("session").agg(first)
+    return rows.select("session", "first.at_us", "first.findings")
 
 
 def without_findings(index: DataFrame, sources: list[Source]) -> list[Source]:

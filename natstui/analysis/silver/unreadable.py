@@ -32,6 +32,7 @@ from natstui.model.live.snapshot import (
     StreamColumns,
     later_columns,
 )
+from natstui.model.records.findings import FindingsSoFar
 from natstui.model.records.record import Configured, Record, kind_of
 
 CORRUPT = "_corrupt_record"
@@ -55,6 +56,7 @@ class _Keyframe:
 
     at_us: int
     configured: Configured
+    findings: FindingsSoFar | None = None
 
 
 @dataclass(frozen=True, slots=True)

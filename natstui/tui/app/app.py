@@ -32,6 +32,7 @@ from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.app.screens import (
     MODE_SCREENS,
     all_unsent,
+    at_work,
     go_to,
     mode_screen,
     new_screen,
@@ -240,13 +241,17 @@ class NatstuiApp(GuardedApp):
         await go_to(self, mode)
 
     async def action_quit(self) -> None:
-        """Leave, but ask first when that would throw typed text away."""
-        if not (unsent := all_unsent(self, self.MODES)):
+        """Leave, but ask first when that would throw typed text away, or end what runs."""
+        states = [one.follower.state for one in self.parts.engines.systems.values()]
+        if unsent := all_unsent(self, self.MODES):
+            title, leave = f"{unsent[0]} is not sent", "leave; what was typed is lost"
+        elif works := at_work(states, recording=self.parts.recording.asked_for):
+            title, leave = " and ".join(dict.fromkeys(works)), "leave; it ends now"
+        else:
             self.exit(0)
             return
-        words = (("stay", "go back to it"), ("quit", "leave; what was typed is lost"))
         self.push_screen(
-            Pick(f"{unsent[0]} is not sent", words),
+            Pick(title, (("stay", "go back to it"), ("quit", leave))),
             lambda word: self.exit(0) if word == "quit" else None,
         )
 

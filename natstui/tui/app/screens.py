@@ -118,6 +118,23 @@ def all_unsent(app: App[int], modes: Iterable[str]) -> list[str]:
     return [held for held in found if held]
 
 
+def at_work(states: Iterable[State], *, recording: bool) -> list[str]:
+    """Return what would end if the app did: of live servers, what is recorded or measured.
+
+    `recording`: somebody asked for it; one that the settings begin ends with the app as it began.
+    """
+    found: list[str] = []
+    for state in states:
+        if state.replay is not None:
+            continue
+        if recording and state.recording is not None and state.recording.on:
+            found.append("a recording is running")
+        view = state.benchmark
+        if view is not None and view.planned and not (view.finished or view.summed):
+            found.append("a benchmark is running")
+    return found
+
+
 async def go_to(app: App[int], mode: str) -> None:
     """Go to the first screen of a mode; a screen that holds typed text stays open there."""
     await close_covering(app)

@@ -27,6 +27,8 @@ class Recording(Part):
         self._app = app
         self._engines = engines
         self._announcements = announcements
+        self.asked_for = False
+        """Whether somebody began it here, by its key or its command."""
 
     def may(self, action: str, *, typing: bool) -> bool:
         """Offer nothing in a replay, and no letter where one types."""
@@ -41,7 +43,8 @@ class Recording(Part):
         recording = self._engines.state.recording
         command_id = next_command_id()
         self._announcements.expect(command_id, "recording")
-        if recording is not None and recording.on:
+        self.asked_for = recording is None or not recording.on
+        if not self.asked_for:
             self._engines.send(StopRecording(command_id))
         else:
             state = self._engines.state

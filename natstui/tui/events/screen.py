@@ -77,7 +77,7 @@ class EventsScreen(TableScreen):
         def meaning(text: str) -> str:
             return moment_words(text, self.state.now_at_us)
 
-        words = "When? As 2m ago, or 14:30"
+        words = "When? For example 2m ago, or 14:30"
         self.app.push_screen(Prompt(words, refusal=refusal, meaning=meaning), go)
 
     def on_state_changed(self, message: StateChanged) -> None:

@@ -89,7 +89,7 @@ STEPS = (
         "EventsScreen",
     ),
     _Step(
-        "The newest stands first. {events.time|t} goes back to a time, as 2m ago. "
+        "The newest stands first. {events.time|t} asks for a time: type 2m ago. "
         "{screen.findings|5} lists all that is wrong.",
         "FindingsScreen",
     ),
@@ -99,7 +99,7 @@ STEPS = (
         there=(
             (
                 "StreamForm",
-                "Type a name, ↓ to Retention, → to workqueue. ^s sends it, escape leaves.",
+                "Type a name, ↓ to Retention, → until workqueue. ^s sends it, escape leaves.",
             ),
         ),
     ),
@@ -114,7 +114,7 @@ STEPS = (
             ),
             (
                 "BenchmarkForm",
-                "What it shall do, and below what that comes to. ^o has ready ones, as 15,000 to "
+                "Above what it does, below what that comes to. ^o has ready ones, as 15,000 to "
                 "3; ^s runs it.",
             ),
         ),

@@ -39,7 +39,7 @@ async def filled(url: str) -> None:
         js = nc.jetstream()
         config = {"name": "S", "subjects": ["s.>"], "compression": "s2",
                   "max_msgs_per_subject": 7, "metadata": {"owner": "me"}}  # fmt: skip
-        await nc.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode())
+        await nc.request("$JS.API.STREAM.CREATE.S", json.dumps(config).encode(), timeout=20)
         for number in range(300):
             await js.publish(f"s.{number % 20}", b"%d" % number, headers={"K": f"v{number}"})
         for seq in range(200, 230):
@@ -66,7 +66,9 @@ async def everything(url: str, stream: str) -> list[tuple[Any, ...]]:
         state = (await js.stream_info(stream)).state
         for seq in range(state.first_seq, state.last_seq + 1):
             body = json.dumps({"seq": seq}).encode()
-            reply = json.loads((await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", body)).data)
+            reply = json.loads(
+                (await nc.request(f"$JS.API.STREAM.MSG.GET.{stream}", body, timeout=20)).data
+            )
             if "message" in reply:
                 one = reply["message"]
                 found.append((seq, one["subject"], one.get("hdrs"), one.get("data"), one["time"]))
@@ -326,7 +328,7 @@ async def every_kind(url: str) -> None:
         js = nc.jetstream()
 
         async def ask(verb: str, body: dict[str, Any]) -> None:
-            reply = await nc.request(f"$JS.API.{verb}", json.dumps(body).encode())
+            reply = await nc.request(f"$JS.API.{verb}", json.dumps(body).encode(), timeout=20)
             assert "error" not in json.loads(reply.data), reply.data
 
         for name, config in KINDS.items():
@@ -347,7 +349,7 @@ async def every_kind(url: str) -> None:
             async with asyncio.timeout(60):
                 while (await js.stream_info(name)).state.messages < 20:
                     await asyncio.sleep(0.1)
-        sealed = await nc.request("$JS.API.STREAM.INFO.SEALED")
+        sealed = await nc.request("$JS.API.STREAM.INFO.SEALED", timeout=20)
         config = json.loads(sealed.data)["config"]
         await ask("STREAM.UPDATE.SEALED", {**config, "sealed": True})
 

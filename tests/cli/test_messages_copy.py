@@ -169,7 +169,7 @@ async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limit
 
     async def waits(ack_wait_s: float) -> None:
         asked = {"stream_name": "S", "config": config | {"ack_wait": int(ack_wait_s * 1e9)}}
-        await nc.request("$JS.API.CONSUMER.CREATE.S.C", json.dumps(asked).encode())
+        await nc.request("$JS.API.CONSUMER.CREATE.S.C", json.dumps(asked).encode(), timeout=20)
 
     await waits(60)
     for number in range(1, acked + count + 1):
@@ -188,7 +188,9 @@ async def gave_up(nc: Client, count: int, *, acked: int, retention: str = "limit
         while True:  # it is given up when it would be delivered again
             with contextlib.suppress(TimeoutError):
                 await sub.fetch(1, timeout=0.3)
-            info = json.loads((await nc.request("$JS.API.CONSUMER.INFO.S.C", b"")).data)
+            info = json.loads(
+                (await nc.request("$JS.API.CONSUMER.INFO.S.C", b"", timeout=20)).data
+            )
             if not info["num_ack_pending"]:
                 return
 
@@ -341,7 +343,9 @@ async def test_messages_keep_what_they_hold_and_lose_what_would_act(
         words = ("S", "--to-stream", "T", "--map", "s.*:t.{{wildcard(1)}}.y", "--msg-id", "kept")
         account = copied((await run(shell, "messages", "copy", *words, "--json")).stdout)
         assert (account["acknowledged_msgs"], account["without_rollup_msgs"]) == (1, 1)
-        raw_reply = json.loads((await nc.request("$JS.API.STREAM.MSG.GET.T", b'{"seq":2}')).data)
+        raw_reply = json.loads(
+            (await nc.request("$JS.API.STREAM.MSG.GET.T", b'{"seq":2}', timeout=20)).data
+        )
         message = raw_reply["message"]
         assert message["subject"] == "t.x.y"
         assert base64.b64decode(message["data"]) == body

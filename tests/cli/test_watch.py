@@ -197,11 +197,13 @@ async def test_nothing_hostile_reaches_the_terminal(nats_server: Broker) -> None
     names = ["[@click=quit]", "E\x1b[2J", "B\u202ebidi", "W漢字", "Z\u200bzero", "C\x9b2J"]
     for name in names:
         config = json.dumps({"name": name, "description": HOSTILE, "subjects": [f"{name}.>"]})
-        await nc.request(f"$JS.API.STREAM.CREATE.{name}", config.encode())
+        await nc.request(f"$JS.API.STREAM.CREATE.{name}", config.encode(), timeout=20)
     for stream in names:
         body = {"stream_name": stream, "config": {"durable_name": stream, "description": HOSTILE}}
         await nc.request(
-            f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{stream}", json.dumps(body).encode()
+            f"$JS.API.CONSUMER.DURABLE.CREATE.{stream}.{stream}",
+            json.dumps(body).encode(),
+            timeout=20,
         )
     await nc.close()
     said = await asyncio.to_thread(watch_once, nats_server.url)

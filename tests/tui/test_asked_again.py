@@ -135,7 +135,7 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
     url = nats_server.url
     async with connected(url) as nc, viewing(url, size=WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await nc.request("s", b"found by its time")
+        await nc.request("s", b"found by its time", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
         await viewer.until(lambda: "found by its time" in viewer.text, "the messages")
@@ -148,7 +148,7 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
         await comes_back(viewer, "last year", "last year")
         await viewer.press("escape", "escape")
         await closed(viewer)
-        await nc.request("s", b"of the page there is")
+        await nc.request("s", b"of the page there is", timeout=20)
         await viewer.until(lambda: "of the page there is" in viewer.text, "kept up with")
         await answer(viewer, "nowhere", "f")
         await comes_back(viewer, "nowhere", "'nowhere' is not in the messages shown")
@@ -178,7 +178,7 @@ async def test_the_reason_of_a_refused_answer_is_asked_again(
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         body = {"stream_name": "S", "config": {"durable_name": "A", "ack_policy": "explicit"}}
         await asked(nc, "CONSUMER.CREATE.S.A", body)
-        await nc.request("s", b"x")
+        await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.app.push_screen(PullScreen("S", "A"))
         await viewer.press("enter")

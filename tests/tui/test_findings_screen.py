@@ -237,7 +237,7 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
     ):
         config = {"durable_name": "[b]C", "ack_policy": "explicit"}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
-        await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body)
+        await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body, timeout=20)
         await viewer.press("5")
         await raised(viewer, "NT-C07")
         await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")

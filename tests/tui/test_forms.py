@@ -366,7 +366,7 @@ async def test_a_planned_consumer_shows_what_it_would_deliver_first(nats_server:
         config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", config)
         for number in range(10):
-            await nc.request(f"s.{number % 2}", b"x")
+            await nc.request(f"s.{number % 2}", b"x", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("enter", "a")
         await on_form(viewer)

@@ -129,7 +129,7 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(nats_server
         config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
         body = {"stream_name": "S", "config": config}
         await asked(nc, "CONSUMER.CREATE.S.C", body)
-        await nc.request("s", b"precious")
+        await nc.request("s", b"precious", timeout=20)
         known = viewer.app.screen
         await viewer.until(lambda: known.state.consumer_configurations)  # type: ignore[attr-defined]
         await viewer.type_command("sub push.here")

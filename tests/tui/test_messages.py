@@ -102,7 +102,7 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         consumer = {"durable_name": "C", "ack_policy": "explicit"}
         body = {"stream_name": "S", "config": consumer, "action": "create"}
         await asked(nc, "CONSUMER.CREATE.S.C", body)
-        await nc.request("s", b"{}")
+        await nc.request("s", b"{}", timeout=20)
         heard = await nc.subscribe("$JS.EVENT.ADVISORY.CONSUMER.MSG_TERMINATED.S.C")
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m", "N")
@@ -155,7 +155,7 @@ async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_previe
         stream = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", stream)
         for number in range(6):
-            await nc.request(f"s.{number % 3}", b"x")
+            await nc.request(f"s.{number % 3}", b"x", timeout=20)
         third = (await asked(nc, "STREAM.MSG.GET.S", {"seq": 3}))["message"]["time"]
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("enter")
@@ -182,7 +182,7 @@ async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_previe
             info = await asked(nc, f"CONSUMER.INFO.S.{name}")
             assert info["delivered"]["stream_seq"] == first_seq, name
         await pull(viewer, "W", "no message to deliver now")
-        await nc.request("s.9", b"y")
+        await nc.request("s.9", b"y", timeout=20)
         await pull(viewer, "W", "message 7  ·")
 
 
@@ -195,7 +195,7 @@ async def test_the_browser_pages_filters_jumps_and_reads(
         await asked(nc, "STREAM.CREATE.S", config)
         for number in range(1, 251):
             body = json.dumps({"number": number}).encode()
-            await nc.request(f"s.{number % 2}", body, headers={"Trace": str(number)})
+            await nc.request(f"s.{number % 2}", body, headers={"Trace": str(number)}, timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
         await shows(viewer, "151…250 of 1…250")
@@ -248,7 +248,7 @@ async def test_every_key_of_every_footer_does_something(
     url = nats_server.url
     async with connected(url) as nc, viewing(url, size=size) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await nc.request("s", b"x")
+        await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         for keys in (("a",), ("e",), ("m",), ("P",), ("x",), ("u",)):
             depth = len(viewer.app.screen_stack)

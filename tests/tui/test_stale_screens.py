@@ -47,7 +47,7 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
     async with connected(url) as nc, shared.as_new(WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", stream)
         for number in range(3):
-            await nc.request("s", b"%d" % number)
+            await nc.request("s", b"%d" % number, timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
         await viewer.until(lambda: listed(viewer) == [3, 2, 1], "the page")
@@ -57,7 +57,7 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         await viewer.until(lambda: "stream S was deleted: this screen" in viewer.text, "gone")
         await asked(nc, "STREAM.CREATE.S", stream)
         for _ in range(5):
-            await nc.request("s", b"of the new one")
+            await nc.request("s", b"of the new one", timeout=20)
         await viewer.until(lambda: "S was deleted and made again at" in viewer.text, "another")
         assert isinstance(viewer.app.screen, MessageScreen)
         await viewer.press("escape")
@@ -74,7 +74,7 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         await asked(nc, "STREAM.DELETE.S")
         await asked(nc, "STREAM.CREATE.S", stream)
         for _ in range(5):
-            await nc.request("s", b"of the third")
+            await nc.request("s", b"of the third", timeout=20)
         await viewer.until(lambda: "made again" in became(viewer), "the question knows it")
         await viewer.press("tab", "S", "enter")
         await viewer.pilot.pause(0.5)
@@ -109,7 +109,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         await viewer.press("m")
         await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
         for number in range(4):
-            await nc.request("w", b"%d" % number)
+            await nc.request("w", b"%d" % number, timeout=20)
         # Where the first page took seconds to come, the next one waits nine times as long.
         await viewer.until(lambda: listed(viewer) == [4, 3, 2, 1], "what was published", s=120)
         screen = viewer.app.screen
@@ -144,7 +144,7 @@ async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engi
         # Otherwise the page may ask when its own time has come, and not when the screen has news.
         for timer in screen.pages._timers:
             timer.stop()
-        await nc.request("s", b"x")
+        await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: listed(viewer) == [1], "what was published")
 
 
@@ -159,7 +159,7 @@ async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
         await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
-        await nc.request("s", b"x")
+        await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: 1 in viewer.app.state.streams.columns.stored_msgs, "the poll")
         with frozen(viewer) as engine:
             await viewer.press("f5")
@@ -223,7 +223,7 @@ async def test_a_plain_ack_that_the_server_refuses_is_not_called_acknowledged(
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         body = {"stream_name": "S", "config": {"durable_name": "A", "ack_policy": "explicit"}}
         await asked(nc, "CONSUMER.CREATE.S.A", body)
-        await nc.request("s", b"x")
+        await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.app.push_screen(PullScreen("S", "A"))
         await viewer.press("enter")

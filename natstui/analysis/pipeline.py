@@ -28,7 +28,6 @@ from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.spark.failures import explain, not_started
 from natstui.analysis.spark.java import check_java
-from natstui.analysis.spark.little import is_little
 from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
@@ -79,7 +78,6 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.ui,
         words.classes,
         small=is_small(words, sessions),
-        alone=words.pipe,
         conf=read_conf(words.conf, words.packages, words.jars),
     )
 
@@ -113,8 +111,7 @@ def _analysed(
     progress: Progress,
 ) -> dict[str, Any]:
     cancel = Cancel(spark)
-    # Where there is little, a step has a task or two: to ask for them takes longer than they do.
-    progress.watch(spark, cancel.check, tasks=not is_little(spark))
+    progress.watch(spark, cancel.check)
     store = Store(spark, output.out, uuid.uuid4().hex[:8])
     try:
         if output.alone:

@@ -11,7 +11,6 @@ from natstui.analysis.silver import schema
 from natstui.analysis.silver.schema import PACKED_AS
 from natstui.analysis.silver.unreadable import CORRUPT, OPTIONS, clamped, is_huge
 from natstui.analysis.spark.failures import ERROR_MARK
-from natstui.analysis.spark.little import one_piece
 from natstui.model.live.column_differences import NEAR_BELOW_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
 
@@ -97,8 +96,7 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     where = F.col("_metadata.file_path")
     # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
     head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
-    text = reader.text([f"{folder}/records-*.jsonl*" for folder in folders])
-    lines = text.select(
+    lines = reader.text([f"{folder}/records-*.jsonl*" for folder in folders]).select(
         F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
         F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
@@ -107,7 +105,6 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
         _number(tail, 3, "parts_count"),
         "value",
     )
-    lines = one_piece(lines)
     without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
     lines = lines.withColumn("place", F.coalesce("line_count", without_number))
     if skipped:
@@ -134,7 +131,7 @@ def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
     little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
     sealed = F.col("path").endswith(".gz")
     files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])
-    return one_piece(files).select(
+    return files.select(
         F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract("path", r"([^/]+)$", 1).alias("segment"),
         F.col("length").alias("size_bytes"),

@@ -1,8 +1,7 @@
 """What Python asks the JVM about names, asked once.
 
 py4j asks anew with each `F.col`: which class is meant, which member of it, and at last the call
-itself. A short name like `functions` is looked for in each import and so in every jar. It also
-tells the JVM of each object that Python does not need any more: two of five commands of a run.
+itself. A short name like `functions` is looked for in each import and so in every jar.
 """
 
 from __future__ import annotations
@@ -13,18 +12,12 @@ from py4j.java_gateway import JavaClass, JavaMember, JVMView
 from pyspark import SparkContext
 
 
-def remember_lookups(*, keep_objects: bool) -> None:
-    """Keep the answers of the JVM that was started; nothing to do over Spark Connect.
-
-    `keep_objects`: the JVM keeps what Python does not need any more until it ends itself. Only for
-    little to read, and for a process that analyses once: objects would fill the memory otherwise.
-    """
-    jvm, gateway = SparkContext._jvm, SparkContext._gateway
+def remember_lookups() -> None:
+    """Keep the answers of the JVM that was started; nothing to do over Spark Connect."""
+    jvm = SparkContext._jvm
     if type(jvm) is JVMView:
         # Many parts of pyspark hold this very object, so it has to stay the same.
         jvm.__class__ = _Names
-    if keep_objects and gateway is not None:
-        gateway._gateway_client.gateway_property.enable_memory_management = False
 
 
 class _Names(JVMView):  # type: ignore[misc]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -17,6 +18,9 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.duration import SPARK, longest
 from tests.quick import has_quick_tests, is_quick
+
+# The client in Go is the NATS CLI.
+collect_ignore = [] if shutil.which("nats") else ["jetstream/test_holders_in_two_languages.py"]
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

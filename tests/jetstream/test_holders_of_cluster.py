@@ -6,10 +6,9 @@ What each client is said to have got is held against what it counted itself.
 from __future__ import annotations
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -100,7 +99,7 @@ async def test_who_pulls_who_listens_and_who_publishes_is_named_with_what_each_c
 async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClient]) -> None:
     """Three that share a pull consumer, in turns."""
     turns = [(name, FIRST) for name in TURNS * 3] + [(name, THEN) for name in TURNS * ROUNDS]
-    await _store(workers["one"], "s.pull", sum(batch for _, batch in turns))
+    await store(workers["one"], "s.pull", sum(batch for _, batch in turns))
     counted: Counter[str] = Counter()
     pulls: Counter[str] = Counter()
     stop = asyncio.Event()
@@ -139,90 +138,7 @@ async def _pulled(client: Client, servers: Servers, workers: dict[str, NatsClien
     # nats-py asks once more for what did not come at once.
     assert all(by_name[name].requests_count >= pulls[name] for name in WORKERS)
     assert all(str(THEN) in by_name[name].about for name in WORKERS)
-    _same_shares({name: by_name[name].delivered_msgs or 0 for name in WORKERS}, counted)
-
-
-async def test_clients_in_two_languages_share_a_consumer_and_each_is_named(
-    nats_cluster: Cluster,
-) -> None:
-    program = shutil.which("nats")
-    if program is None:
-        pytest.skip("no nats on the PATH: the NATS CLI is the client in Go")
-    urls = [as_user(url, "app") for url in nats_cluster.urls]
-    ground, stop, heard_all = Ground(tuple(urls), {}, {}), asyncio.Event(), asyncio.Event()
-    counted: Counter[str] = Counter()
-
-    async def shared(one: NatsClient, two: NatsClient) -> None:
-        await until_it_reads(client)
-        await asyncio.sleep(BETWEEN_SERVERS_S)
-        js, stored_count = one.jetstream(), 0
-        async with gopher(program, urls[2]):
-            while not (await js.consumer_info("S", "C")).num_waiting:
-                await asyncio.sleep(0.1)
-            workers = (_takes(one, "one", counted), _takes(two, "two", counted))
-            async with at_work(*map(asyncio.ensure_future, workers)):
-                # Little at a time: each has asked for more when the next ones come.
-                while stored_count < LITTLE * 120:
-                    await _store(one, "s.pull", LITTLE)
-                    stored_count += LITTLE
-                    await asyncio.sleep(0.05)
-                while (
-                    info := await js.consumer_info("S", "C")
-                ).num_pending or info.num_ack_pending:
-                    await asyncio.sleep(0.1)
-                # It takes what the others do not, each once.
-                assert info.delivered is not None
-                assert info.delivered.consumer_seq == stored_count
-                counted["gopher"] = stored_count - counted.total()
-                stop.set()
-                # The clients are there until each was asked for.
-                await heard_all.wait()
-
-    async with (
-        ground.people("one", "two") as (one, two),
-        asking(*urls) as (client, servers),
-    ):
-        await consumer(one, replicas=3, filter_subject="s.pull")
-        async with at_work(asyncio.ensure_future(shared(one, two))):
-            heard = await pull_clients(client, servers, "S", "C", 300.0, stop)
-            heard_all.set()
-    assert names(heard) == {"one", "two", "gopher"}
-    by_name = {it.connection.name: it for it in heard.askers if it.connection}
-    assert {it.connection.language for it in by_name.values() if it.connection} == {
-        "go", "python3",
-    }  # fmt: skip
-    assert min(counted.values()) > LITTLE
-    # The server's word that a pull has expired comes to the inbox as well.
-    told = {str(name): it.delivered_msgs or 0 for name, it in by_name.items()}
-    _same_shares(told, counted, most=1.1)
-
-
-LITTLE = 12
-
-
-@asynccontextmanager
-async def gopher(program: str, url: str) -> AsyncIterator[None]:
-    """Have a client in Go take messages: it begins and stays, as a worker does."""
-    words = ("bench", "js", "consume", "--stream", "S", "--consumer", "C", "--no-progress")
-    process = await asyncio.create_subprocess_exec(
-        program, "-s", url, "--connection-name", "gopher", *words,
-        "--msgs", "100000", "--batch", "4", stdout=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield
-    finally:
-        process.terminate()
-        await process.wait()
-
-
-async def _takes(nc: NatsClient, name: str, counted: Counter[str]) -> None:
-    """Take messages for ever, and count them."""
-    pulling = await nc.jetstream().pull_subscribe_bind("C", stream="S")
-    while True:
-        with suppress(TimeoutError):
-            for message in await pulling.fetch(4, timeout=2):
-                counted[name] += 1
-                await message.ack()
+    same_shares({name: by_name[name].delivered_msgs or 0 for name in WORKERS}, counted)
 
 
 async def _delivered(client: Client, servers: Servers, workers: dict[str, NatsClient]) -> None:
@@ -244,7 +160,7 @@ async def _delivered(client: Client, servers: Servers, workers: dict[str, NatsCl
         "S", durable_name="P", ack_policy="explicit", filter_subject="s.push",
         deliver_subject="to.workers", deliver_group="G",
     )  # fmt: skip
-    await _store(workers["one"], "s.push", sent_count)
+    await store(workers["one"], "s.push", sent_count)
     async with asyncio.timeout(60):
         await came.wait()
     told = await read_consumer(client, "S", "P")
@@ -287,7 +203,7 @@ async def _published(
     assert heard.anonymous_msgs == 7
 
 
-async def _store(nc: NatsClient, subject: str, count: int) -> None:
+async def store(nc: NatsClient, subject: str, count: int) -> None:
     """Publish so many, and wait until they are stored."""
     js = nc.jetstream()
     for _ in range(count - 1):
@@ -295,7 +211,7 @@ async def _store(nc: NatsClient, subject: str, count: int) -> None:
     await js.publish(subject, b"x", timeout=60)
 
 
-def _same_shares(told: dict[str, int], counted: Counter[str], most: float = 1.0) -> None:
+def same_shares(told: dict[str, int], counted: Counter[str], most: float = 1.0) -> None:
     """Fail when a share of what was got is off by more than a twentieth."""
     for name in counted:
         share = told[name] / sum(told.values())

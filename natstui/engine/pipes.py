@@ -1,6 +1,6 @@
 """Commands as lines on stdin, records as lines on stdout.
 
-A slow reader misses whole pictures, as snapshots are, and at last the oldest announcements;
+A slow reader misses pictures that a newer one replaces, and at last the oldest announcements;
 nothing else. The engine ends with its stdin.
 """
 
@@ -47,6 +47,8 @@ def read_lines(fd: int, on_line: Callable[[bytes], None], on_end: Callable[[], N
 
 
 _BACKLOG_BYTES = 64 * 1024 * 1024
+_PARTS_BYTES = 16 * 1024 * 1024
+"""Of waiting snapshots that each have a part of the rows."""
 _AT_ONCE_BYTES = 64 * 1024
 _EVENTS = "events"
 
@@ -60,9 +62,10 @@ class _Entry:
 class LineWriter:
     """A sink that writes in a thread of its own, so that a stalled reader blocks nobody.
 
-    Of waiting snapshots, and of pictures of what is listened to, only the newest is kept.
-    Beyond 64 MiB of backlog the oldest announcements are dropped, which Unavailable("events")
-    reports.
+    A waiting snapshot is dropped when a newer one has all rows; those with a part of the rows
+    wait together, up to 16 MiB, as the rows of each come again only in the next round. Of
+    pictures of what is listened to, only the newest is kept. Beyond 64 MiB of backlog the oldest
+    announcements are dropped, which Unavailable("events") reports.
     """
 
     def __init__(self, fd: int, on_broken: Callable[[], None]) -> None:
@@ -71,8 +74,9 @@ class LineWriter:
         self._on_broken = on_broken
         self._entries: deque[_Entry] = deque()
         self._droppable: deque[_Entry] = deque()
-        self._pictures: dict[type, _Entry] = {}
-        """Kind of record that is a whole → the newest one that waits."""
+        self._snapshots: deque[_Entry] = deque()
+        self._snapshots_bytes = 0
+        self._listened: _Entry | None = None
         self._backlog_bytes = 0
         self._dropping = False
         self._closing = False
@@ -84,9 +88,11 @@ class LineWriter:
         """Take one record; returns at once."""
         entry = _Entry(encode_record(record))
         with self._changed:
-            if isinstance(record, Snapshot | Listened):
-                self._drop(self._pictures.get(type(record)))
-                self._pictures[type(record)] = entry
+            if isinstance(record, Snapshot):
+                self._replace(record, entry)
+            elif isinstance(record, Listened):
+                self._drop(self._listened)
+                self._listened = entry
             elif isinstance(record, Advisory | AckSample):
                 self._droppable.append(entry)
             self._append(entry)
@@ -103,6 +109,16 @@ class LineWriter:
     def _append(self, entry: _Entry) -> None:
         self._entries.append(entry)
         self._backlog_bytes += len(entry.line)
+
+    def _replace(self, newer: Snapshot, entry: _Entry) -> None:
+        """Drop the waiting snapshots that a newer one makes needless, or that are too many."""
+        whole = newer.streams_complete and newer.consumers_complete
+        self._snapshots_bytes += len(entry.line)
+        while self._snapshots and (whole or self._snapshots_bytes > _PARTS_BYTES):
+            oldest = self._snapshots.popleft()
+            self._snapshots_bytes -= len(oldest.line)
+            self._drop(oldest)
+        self._snapshots.append(entry)
 
     def _drop(self, entry: _Entry | None) -> None:
         if entry is not None:
@@ -140,10 +156,10 @@ class LineWriter:
         """Take the oldest line; empty when it was dropped."""
         entry = self._entries.popleft()
         self._backlog_bytes -= len(entry.line)
-        for kind, newest in self._pictures.items():
-            if entry is newest:
-                del self._pictures[kind]
-                break
+        if self._snapshots and entry is self._snapshots[0]:
+            self._snapshots_bytes -= len(self._snapshots.popleft().line)
+        elif entry is self._listened:
+            self._listened = None
         if self._droppable and entry is self._droppable[0]:
             self._droppable.popleft()
         return entry.line

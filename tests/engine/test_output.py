@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import os
 import threading
+import time
+from dataclasses import replace
 
 import pytest
 
 from natstui.engine.pipes import LineWriter
-from natstui.lines import decode_record
+from natstui.jetstream.polling.snapshot import ConsumersSeen, StreamsSeen, snapshot_of
+from natstui.lines import decode_record, encode_record
+from natstui.model.live.snapshot import PollCost, Snapshot
 from natstui.model.records.record import Advisory, Noted, Record, Restored, Unavailable
+from tests.jetstream.stream_rows import stream_row
 
 
 class Pipe:
@@ -64,6 +69,41 @@ def test_a_backlog_of_64_mib_loses_its_oldest_announcements_and_says_so(pipe: Pi
     assert [r.what for r in records if isinstance(r, Unavailable)] == ["events"]
     assert [r.what for r in records if isinstance(r, Restored)] == ["events"]
     assert sum(isinstance(record, Noted) for record in records) == 8
+
+
+def _blocked(pipe: Pipe) -> None:
+    """Let the writer hang in a line that the pipe cannot hold."""
+    pipe.writer.add(Noted(0, "x" * 1_000_000))
+    while pipe.writer._entries:
+        time.sleep(0.001)
+
+
+def _snapshot(number: int, *, whole: bool, streams_count: int = 1) -> Snapshot:
+    rows = [stream_row(f"S{at:030}") for at in range(streams_count)]
+    cost = PollCost(0, 0, 0, None, 0, None, None)
+    seen = StreamsSeen(rows, complete=True)
+    made = snapshot_of(None, seen, ConsumersSeen(complete=whole), cost, None)
+    return replace(made, taken_at_us=number)
+
+
+def test_parts_of_a_picture_all_arrive_and_a_whole_one_replaces_them(pipe: Pipe) -> None:
+    _blocked(pipe)
+    for number in range(9):
+        pipe.writer.add(_snapshot(number, whole=number == 5))
+    told = [it.taken_at_us for it in pipe.read_all() if isinstance(it, Snapshot)]
+    assert told == [5, 6, 7, 8]
+
+
+def test_of_parts_that_nobody_reads_the_oldest_are_dropped(pipe: Pipe) -> None:
+    _blocked(pipe)
+    part = _snapshot(0, whole=False, streams_count=2_000)
+    part_bytes = len(encode_record(part))
+    count = 30_000_000 // part_bytes
+    for number in range(count):
+        pipe.writer.add(replace(part, taken_at_us=number))
+    told = [it.taken_at_us for it in pipe.read_all() if isinstance(it, Snapshot)]
+    assert 15_000_000 // part_bytes < len(told) <= 17_000_000 // part_bytes
+    assert told == list(range(count))[-len(told) :]
 
 
 def test_a_reader_that_is_gone_is_noticed(pipe: Pipe) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import nats
 import pytest
 from textual.app import App
@@ -108,6 +110,20 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
         assert "those of mirrors and sources included" in viewer.words
         await viewer.press("escape", "q")
         assert viewer.app.return_code == 0
+
+
+async def test_help_uses_the_width_there_is(nats_server: Broker) -> None:
+    first: dict[int, str] = {}
+    for width in (80, 120, 200):
+        async with viewing(nats_server.url, size=(width, 40)) as viewer:
+            await viewer.press("question_mark")
+            await viewer.until(lambda: "↑ k" in viewer.text, "the keys")
+            lines = viewer.text.splitlines()
+            line = next(one for one in lines if "↑ k" in one)
+            first[width] = line[line.index("↑") : line.rindex("│")]
+            await viewer.press("escape")
+    # Of the same width each, one, two and three columns of keys.
+    assert [len(re.findall(r"\S  +(?=\S)", one)) for one in first.values()] == [1, 3, 5]
 
 
 async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(

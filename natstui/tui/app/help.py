@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import ClassVar
 
 from textual.app import ComposeResult
@@ -53,14 +54,14 @@ class HelpScreen(TerminalSized, ModalScreen[None]):
         found = [(kind.word, f"{kind.sentence} ({kind.code})") for kind in KINDS.values()]
         with VerticalScroll(id="help"):
             for title, keys in self._keys.items():
-                yield Static(_section(title, keys), markup=False)
+                yield Explained(title, keys, _KEY_CELLS)
             if self._columns:
-                yield Static(_section("COLUMNS", self._columns), markup=False)
+                yield Explained("COLUMNS", self._columns)
             if self._charts:
-                yield Static(_section("CHARTS", self._charts), markup=False)
-            yield Static(_section("TOP LINES", list(STRIP_HELP)), markup=False)
-            yield Static(_section("COMMANDS", words), markup=False)
-            yield Static(_section("FINDINGS", found), markup=False)
+                yield Explained("CHARTS", self._charts)
+            yield Explained("TOP LINES", list(STRIP_HELP))
+            yield Explained("COMMANDS", words)
+            yield Explained("FINDINGS", found)
 
 
 _SHARED = (LiveScreen, TableScreen, SelectionScreen, ChartedScreen, DetailScreen)
@@ -96,9 +97,61 @@ def _keys_of(screen: Screen[object]) -> dict[str, Pairs]:
     }
 
 
-def _section(title: str, pairs: list[tuple[str, str]]) -> Content:
-    width = max((len(left) for left, _ in pairs), default=0) + 2
-    lines = [safe(title, "title")]
+_KEY_CELLS = 46
+"""A column of keys has so many cells at least: most keys are told in one line of it."""
+_SENTENCE_CELLS = 72
+_BETWEEN = 3
+
+
+class Explained(Static):
+    """A title over pairs, in as many columns as there is room for."""
+
+    def __init__(self, title: str, pairs: Pairs, least_cells: int = _SENTENCE_CELLS) -> None:
+        super().__init__(markup=False)
+        self._title, self._pairs, self._least_cells = title, pairs, least_cells
+
+    def on_resize(self) -> None:
+        """Lay it out for the new width."""
+        width = self.content_size.width
+        count = max(1, min(len(self._pairs), (width + _BETWEEN) // (self._least_cells + _BETWEEN)))
+        cells = (width + _BETWEEN) // count - _BETWEEN
+        columns = _even(_blocks(self._pairs, cells), count)
+        rows = [
+            Content(" " * _BETWEEN).join(
+                (line or Content()).pad_right(cells - (line.cell_length if line else 0))
+                for line in row
+            )
+            for row in zip_longest(*columns)
+        ]
+        self.update(Content("\n").join([safe(self._title, "title"), *rows, Content()]))
+
+
+def _blocks(pairs: Pairs, cells: int) -> list[list[Content]]:
+    """Return each pair as the lines that it takes in a column."""
+    widest = max((len(left) for left, _ in pairs), default=0)
+    beside = min(widest, cells // 2) + 2
+    found = []
     for left, right in pairs:
-        lines.append(Content.assemble(safe(left.ljust(width), "strong"), right))
-    return Content("\n").join([*lines, Content()])
+        head, words = safe(left.ljust(beside), "strong"), safe(right)
+        if len(left) + 2 > beside:
+            # It has a line for itself, and what it means stands where that of others does.
+            parts = [head, *words.wrap(cells - beside)]
+        else:
+            first, *rest = list(words.wrap(cells - beside)) or [Content()]
+            parts = [Content.assemble(head, first), *rest]
+        found.append([parts[0], *(Content(" " * beside) + part for part in parts[1:])])
+    return found
+
+
+def _even(blocks: Sequence[Sequence[Content]], count: int) -> list[list[Content]]:
+    """Return the blocks in order as columns of about the same height, none torn."""
+    height = -(-sum(map(len, blocks)) // count)
+    while True:
+        columns: list[list[Content]] = [[]]
+        for block in blocks:
+            if columns[-1] and len(columns[-1]) + len(block) > height:
+                columns.append([])
+            columns[-1] += block
+        if len(columns) <= count:
+            return columns
+        height += 1

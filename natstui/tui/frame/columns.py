@@ -39,7 +39,7 @@ class ColumnSpec(Generic[V]):
     @property
     def help(self) -> str:
         """One sentence for people."""
-        return self.cell.__doc__ or ""
+        return " ".join((self.cell.__doc__ or "").split())
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,7 @@ from textual.color import Color
 
 import natstui.tui
 from natstui.tui.kit.looks import THEMES
+from natstui.tui.kit.sections import Section, drawn, line
 from natstui.tui.kit.text import ASCII, HARMLESS, SIXTEEN, ascii_of, fit, safe, safe_copy
 
 BLACK = Color(0, 0, 0)
@@ -97,3 +98,22 @@ def test_sixteen_colours_keep_text_apart_from_its_ground() -> None:
     assert numbers("#ff8a8a", "#7f7f7f") == (15, 8)
     assert numbers("#ff8a8a", "#000000")[0] not in (0, 15)
     assert numbers("#101010", "#000000") == (8, 0)
+
+
+def test_text_without_a_label_goes_on_below_its_words() -> None:
+    texts = (
+        "✖ NT-S26 nearly full, for 3s",
+        "  1.74 MiB of 2.00 MiB",
+        "  → raise its limits, or purge",
+    )
+    lines = tuple(line("", text) for text in texts)
+    assert drawn((Section("FINDINGS", lines),), 18).plain.split("\n") == [
+        "FINDINGS",
+        "✖ NT-S26 nearly",
+        "  full, for 3s",
+        "  1.74 MiB of 2.00",
+        "  MiB",
+        "  → raise its",
+        "    limits, or",
+        "    purge",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from textual.content import Content
@@ -107,6 +108,8 @@ def cluster_section(leader: str | None, peers: tuple[Peer, ...]) -> Section:
 
 
 _LABELS_AT_MOST = 24
+_ROOM_AT_LEAST = 8
+"""Cells of text beside a label or an indent; with fewer it goes below."""
 
 
 class SectionText(Static):
@@ -149,14 +152,31 @@ def drawn(sections: Sequence[Section], width: int, value_cells: int = 18) -> Con
     return Content("\n").join(rows[:-1])
 
 
+_BEFORE_WORDS = re.compile(r" *([^\w\s] )?")
+"""What a line without a label may begin with: an indent, and a sign as `✖` or `→`."""
+
+
+def _hanging(value: Content, width: int) -> list[Content]:
+    """Return text without a label; how it goes on stands below where its words began."""
+    found = _BEFORE_WORDS.match(value.plain)
+    before = found.end() if found else 0
+    if not before or width - before < _ROOM_AT_LEAST:
+        return list(value.wrap(width)) or [Content()]
+    parts = list(value[before:].wrap(width - before)) or [Content()]
+    return [
+        Content.assemble(value[:before] if at == 0 else " " * before, part)
+        for at, part in enumerate(parts)
+    ]
+
+
 def _wrapped(line: Line, label_width: int, width: int) -> list[Content]:
     """Return one line: its label, then its value within the room beside it."""
     value = safe(line.text, line.look)
     if not line.label:
-        return list(value.wrap(width)) or [Content()]
+        return _hanging(value, width)
     label = safe(line.label.ljust(label_width), "dim")
     room = width - max(label_width, len(line.label)) - 2
-    if room < 8:
+    if room < _ROOM_AT_LEAST:
         return [label, *(Content("  ") + part for part in value.wrap(width - 2))]
     indent = Content(" " * label_width)
     parts = list(value.wrap(room)) or [Content()]

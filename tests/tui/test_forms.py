@@ -15,8 +15,10 @@ from textual.widgets import Static
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.columns import Order
 from natstui.tui.frame.form.screen import FormScreen
+from natstui.tui.frame.systems import own_key
 from natstui.tui.kit.fields import Choice, FieldRow, FormSection, SectionTitle
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
@@ -154,6 +156,38 @@ async def test_request_and_response_streams_are_made_by_keyboard_on_three_server
     assert responses["subjects"] == ["users.responses.*"]
     assert responses["max_msgs_per_subject"] == 1
     assert responses["num_replicas"] == 3
+
+
+async def test_the_cursor_goes_to_what_was_made_unless_it_was_moved_meanwhile(
+    nats_server: Broker,
+) -> None:
+    async with connected(nats_server.url) as nc, viewing(nats_server.url) as viewer:
+        for name in ("A", "C", "E"):
+            await asked(nc, f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
+        await viewer.until(lambda: len(viewer.rows()) == 3)
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="D")
+        await viewer.press("ctrl+s")
+        await on_streams(viewer)
+        table = viewer.table.table
+        await viewer.until(lambda: own_key(table.cursor_key)[0] == "D", "the cursor on D")
+        await viewer.press("enter")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumersScreen))
+        consumers = viewer.table
+        await viewer.press("a")
+        await on_form(viewer)
+        await fill(viewer, name="one")
+        await viewer.press("ctrl+s")
+        await viewer.until(lambda: (own_key(consumers.table.cursor_key) or ())[:2] == ("D", "one"))
+        await viewer.press("escape")
+        await on_streams(viewer)
+        # What was sought and is not there yet does not take the cursor from where the user went.
+        viewer.table.seek(("F",))
+        await viewer.press("home")
+        await asked(nc, "STREAM.CREATE.F", {"name": "F", "subjects": ["F"]})
+        await viewer.until(lambda: "F" in viewer.rows())
+        assert own_key(table.cursor_key)[0] == "A"
 
 
 async def test_a_stream_is_edited_undone_deleted_and_brought_back(nats_server: Broker) -> None:

@@ -36,6 +36,7 @@ from natstui.tui.frame.form.text import (
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
+from natstui.tui.frame.selection import SelectionScreen
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -252,12 +253,21 @@ class FormScreen(LiveScreen):
     def _sent(self, after: Mapping[str, object] | None) -> None:
         """Close the form, unless more was typed while the change was sent."""
         if self.sending.is_all or after is None:
+            self._point_to_made()
             self.dismiss()
             return
         it, name = self.entries.subject, text_at(after, "name")
         self.entries.subject = replace(it, base=after, editing=True, stream=it.stream or name)
         self.notify("what was typed meanwhile is not sent yet", severity="warning")
         self.call_later(self.build)
+
+    def _point_to_made(self) -> None:
+        """Put the cursor of the table below on what was made, as soon as it is there."""
+        it, stack = self.entries.subject, self.app.screen_stack
+        below = stack[stack.index(self) - 1]
+        if not it.editing and isinstance(below, SelectionScreen):
+            name = self.entries.name
+            below.seek((name,) if it.kind == "stream" else (it.stream, name))
 
     def _build_on(self, current: Mapping[str, object]) -> None:
         """Show what the server has now, below what was typed here."""

@@ -57,3 +57,26 @@ async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_a
         )
         await viewer.until(lambda: isinstance(viewer.app.screen, StreamDetail), "the stream")
     await nc.close()
+
+
+async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest(
+    nats_server: Broker,
+) -> None:
+    nc = await nats.connect(nats_server.url)
+    js = nc.jetstream()
+    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+        await viewer.press("3")
+        await js.add_stream(name="S", subjects=["s"])
+        await js.add_consumer("S", durable_name="c", backoff=None)
+        await js.publish("s", b"x")
+        pulls = await js.pull_subscribe("s", durable="c", stream="S")
+        for _ in range(6):
+            (message,) = await pulls.fetch(1, timeout=20)
+            await message.nak()
+        await viewer.until(lambda: "are nak: /!nak shows the others" in viewer.words, "the hint")
+        await viewer.press("slash", "exclamation_mark", *"nak", "enter")
+        await viewer.until(
+            lambda: "stream created" in viewer.text and "at delivery" not in viewer.text
+        )
+        assert "shows the others" not in viewer.words
+    await nc.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, ClassVar
 
 from textual import on
@@ -13,6 +15,7 @@ from natstui.model.records.record import Advisory
 from natstui.tui.events.cells import EVENT_COLUMNS, EventView
 from natstui.tui.events.moment import moment_us, moment_words
 from natstui.tui.frame.columns import ColumnSpec, Order
+from natstui.tui.frame.happenings import kind_text
 from natstui.tui.frame.messages import Open, StateChanged
 from natstui.tui.frame.selection import open_of_row
 from natstui.tui.frame.systems import joined, of_system
@@ -36,6 +39,9 @@ class EventsScreen(TableScreen):
         self.where.meant = lambda: {self.table.cursor_key} if self.is_mounted else ()
         self._sought = ""
         """The time that was asked for, until the newest state is here."""
+        self._counted: tuple[Sequence[Happening], ...] = ()
+        self._kinds: Counter[str] = Counter()
+        """How many of what was counted last are of each kind."""
 
     def chosen(self) -> Happening | None:
         """Return the event under the cursor."""
@@ -104,7 +110,21 @@ class EventsScreen(TableScreen):
         every = (one.state.happenings for one in self.where.shown)
         kept = [found[0].at_us for found in every if len(found) >= EVENTS_KEPT]
         # From here on nothing is left out of any system.
-        return f"{text}  ·  kept since {local_text(max(kept))}" if kept else text
+        text = f"{text}  ·  kept since {local_text(max(kept))}" if kept else text
+        return f"{text}  ·  {hint}" if (hint := self._hint()) else text
+
+    def _hint(self) -> str:
+        """Return how to see the rest, where most of what is kept is of one kind."""
+        if self.ordering.order.pattern or self.ordering.order.problems_only:
+            return ""
+        every = tuple(one.state.happenings for one in self.where.shown)
+        if every != self._counted:
+            self._counted = every
+            self._kinds = Counter(map(kind_text, chain.from_iterable(every)))
+        kind, count = next(iter(self._kinds.most_common(1)), ("", 0))
+        if len(self._kinds) < 2 or 2 * count < self._kinds.total():
+            return ""
+        return f"{count} are {kind}: /!{kind} shows the others"
 
     def view(self) -> Any:
         """Return the events of the present state, of all systems."""

@@ -17,6 +17,8 @@ from natstui.units import UNKNOWN, count_text, duration_text, rate_text
 _PARTS = (*SHOWN_PERCENTILES, "max")
 LABEL_CELLS = 13
 """Where the values of a summary begin."""
+_FIGURE_CELLS = 8
+"""Of a latency: the table has room beside the distribution from 110 columns on."""
 
 
 def summary_text(run: SavedRun) -> str:
@@ -56,14 +58,19 @@ def _rates(result: BenchmarkResult, figures: Metrics) -> str:
     return ", ".join(parts)
 
 
-_ALWAYS = ("sent", "acked", "stored", "received", "lost", "duplicates", "redelivered", "missed")
+_OF_STORED = ("acked", "stored", "redelivered")
+"""Mean something only where messages are stored."""
+_ALWAYS = ("sent", *_OF_STORED, "received", "lost", "duplicates", "missed")
 _WHERE_ANY = ("repeats_refused", "refused", "unanswered", "retried", "responses", "unresponded")
 
 
 def _messages(run: SavedRun) -> str:
     figures = run.metrics
+    always = _ALWAYS if run.plan.stream else set(_ALWAYS).difference(_OF_STORED)
     names = [
-        name for name in COUNTS if name in _ALWAYS or (name in _WHERE_ANY and figures.get(name))
+        name
+        for name in COUNTS
+        if name in always or (name in (*_OF_STORED, *_WHERE_ANY) and figures.get(name))
     ]
     texts = [f"{name.replace('_', ' ')} {_whole(figures.get(name))}" for name in names]
     books = [result.accounting for result in run.results]
@@ -90,10 +97,10 @@ def _latencies(figures: Metrics) -> Iterator[str]:
         if figures.get(f"{name}.p50") is not None
     ]
     if shown:
-        heads = "".join(f"{part:>9}" for part in _PARTS)
+        heads = "".join(f"{part:>{_FIGURE_CELLS}}" for part in _PARTS)
         yield f"  latency    {'in ms':<16}{heads}"
     for name in shown:
-        values = "".join(f"{_ms(figures[f'{name}.{part}']):>9}" for part in _PARTS)
+        values = "".join(f"{_ms(figures[f'{name}.{part}']):>{_FIGURE_CELLS}}" for part in _PARTS)
         yield f"             {name:<16}{values}"
     for name in shown:
         if name in LATENCY_WORDS:

@@ -297,9 +297,10 @@ def flow_section(view: BenchmarkView) -> Section:
     counts = total_counts(view.totals.values())
     sent, received = _sum(view, "sent_msgs"), _sum(view, "received_msgs")
     responses = counts.received_msgs - received
+    stores = view.planned is None or view.planned.plan.stream is not None
     lines = [
         line("sent", f"{sent:,}"),
-        line("acked", f"{counts.acked_msgs:,}"),
+        *((line("acked", f"{counts.acked_msgs:,}"),) if stores else ()),
         *(
             line(label, f"{count:,}", "warn")
             for label, name in _NOT_STORED
@@ -307,13 +308,11 @@ def flow_section(view: BenchmarkView) -> Section:
         ),
         line("received", f"{received:,}"),
         *((line("responses", f"{responses:,}"),) if responses else ()),
-        line(
-            "redelivered",
-            f"{counts.redelivered_msgs:,}",
-            "warn" if counts.redelivered_msgs else "",
-        ),
     ]
-    held = _held_msgs(view).items()
+    if stores:
+        again = counts.redelivered_msgs
+        lines.append(line("redelivered", f"{again:,}", "warn" if again else ""))
+    held = _held_msgs(view, stores=stores).items()
     lines += [line(label, UNKNOWN if n is None else f"{n:,}") for label, n in held]
     return Section("MESSAGES", tuple(lines))
 
@@ -322,12 +321,13 @@ def _sum(view: BenchmarkView, name: str) -> int:
     return sum(getattr(view.totals[key], name) for key in summed_workers(view, name))
 
 
-def _held_msgs(view: BenchmarkView) -> dict[str, int | None]:
+def _held_msgs(view: BenchmarkView, *, stores: bool) -> dict[str, int | None]:
     """Return what the server holds: of a run that is over, its result, as polls end before it."""
     if view.finished is not None:
         books = view.finished.result.accounting
-        return {"stored": books.stored_msgs, "lost": books.lost_msgs}
-    if view.progress is None:
+        stored: dict[str, int | None] = {"stored": books.stored_msgs} if stores else {}
+        return stored | {"lost": books.lost_msgs}
+    if view.progress is None or not stores:
         return {}
     now = view.progress
     return {

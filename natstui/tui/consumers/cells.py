@@ -119,14 +119,14 @@ def drain_s(view: ConsumerView, row: int) -> float | None:
 
 
 def drain(view: ConsumerView, row: int) -> Cell:
-    """Time until nothing is pending at the trend of the last 30 s; ↗ while it grows."""
+    """Time until nothing is pending at the trend of the last 30 s; never ↗ while it grows."""
     count, change = view.columns.pending_msgs[row], view.trend(row, "pending_msgs")
     time_s = time_to_drain_s(count, change)
     if time_s is not None:
         return Cell(duration_text(time_s), "dim" if count == 0 else "")
     if change is None:
         return Cell(UNKNOWN, "dim")
-    return Cell("↗ grows", "warn") if change > 0 else Cell("→ never", "warn")
+    return Cell("never ↗" if change > 0 else "never", "warn")
 
 
 def trend(view: ConsumerView, row: int) -> Cell:

@@ -215,7 +215,9 @@ def caption_text(
     place = f" on {subject.stream}" if subject.kind == "consumer" else ""
     parts = [f"{verb} {subject.kind} {name}{place}".strip()]
     count = len(draft.problems)
-    ready = f"{count} to correct" if count else f"ready: {keys.send} sends it"
+    ready = f"ready: {keys.send} sends it"
+    if count:
+        ready = draft.problems[0].text if count == 1 else f"{count} to correct"
     parts.append(said or ready)
     warned = len(draft.warnings)
     if warned and not said and narrow:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import NamedTuple
 
 import msgspec
@@ -18,6 +19,17 @@ from natstui.model.records.record import Configured
 _ADDED = re.compile(rb',?"_nats\.(?:ver|level)":"[^"\\]*"')
 """Metadata that `INFO` adds and the list of a cluster does not: no part of the configuration."""
 _NO_METADATA = re.compile(rb',?"metadata":\{\}')
+
+
+_METADATA = b',"metadata":{'
+_ENDS_COUNT = 256
+"""So many ends of configurations are remembered: on one server nearly all are alike."""
+
+
+@lru_cache(_ENDS_COUNT)
+def _as_listed(end: bytes) -> bytes:
+    """Return the end of a configuration, from its metadata on, as the list writes it."""
+    return _NO_METADATA.sub(b"", _ADDED.sub(b"", end).replace(b"{,", b"{"))
 
 
 class _Mark(NamedTuple):
@@ -40,7 +52,8 @@ def _meaning_hash(config: bytes) -> int:
         with reading("the configuration"):
             config = msgspec.json.format(config, indent=-1)
     if b'"_nats.ver":' in config or b'"_nats.level":' in config:
-        config = _NO_METADATA.sub(b"", _ADDED.sub(b"", config).replace(b"{,", b"{"))
+        head, metadata, rest = config.partition(_METADATA)
+        config = head + _as_listed(metadata + rest) if metadata else _as_listed(head)
     return hash(config)
 
 

@@ -13,7 +13,8 @@ from natstui.values import dataclass
 Row = TypeVar("Row")
 
 
-class PeerRow(msgspec.Struct):
+# There are hundreds of thousands of these, and no circles of them: no garbage to look for.
+class PeerRow(msgspec.Struct, gc=False):
     """`cluster.replicas[]`."""
 
     name: str = ""
@@ -23,7 +24,7 @@ class PeerRow(msgspec.Struct):
     lag: int = 0
 
 
-class ClusterRow(msgspec.Struct):
+class ClusterRow(msgspec.Struct, gc=False):
     """`cluster`."""
 
     leader: str = ""

@@ -15,17 +15,18 @@ from natstui.model.assets.configuration import ConsumerConfiguration
 from natstui.model.live.snapshot import ConsumerColumns
 
 
-class _Place(msgspec.Struct):
+# There are hundreds of thousands of these, and no circles of them: no garbage to look for.
+class _Place(msgspec.Struct, gc=False):
     consumer_seq: int = 0
     stream_seq: int = 0
     last_active: str | None = None
 
 
-class _Group(msgspec.Struct):
+class _Group(msgspec.Struct, gc=False):
     pinned_client_id: str = ""
 
 
-class ConsumerRow(msgspec.Struct):
+class ConsumerRow(msgspec.Struct, gc=False):
     """One consumer; its configuration stays raw until it is known to have changed."""
 
     stream_name: str

@@ -21,11 +21,12 @@ from natstui.model.assets.configuration import StreamConfiguration, StreamKind
 from natstui.model.live.snapshot import StreamColumns, Upstream
 
 
-class _Lost(msgspec.Struct):
+# There are hundreds of thousands of these, and no circles of them: no garbage to look for.
+class _Lost(msgspec.Struct, gc=False):
     msgs: list[int] | None = None
 
 
-class _State(msgspec.Struct):
+class _State(msgspec.Struct, gc=False):
     messages: int = 0
     bytes: int = 0
     first_seq: int = 0
@@ -42,7 +43,7 @@ class _Error(msgspec.Struct):
     description: str = ""
 
 
-class UpstreamRow(msgspec.Struct):
+class UpstreamRow(msgspec.Struct, gc=False):
     """`mirror`, or one of `sources[]`."""
 
     name: str = ""
@@ -51,7 +52,7 @@ class UpstreamRow(msgspec.Struct):
     error: _Error | None = None
 
 
-class StreamRow(msgspec.Struct):
+class StreamRow(msgspec.Struct, gc=False):
     """One stream of a list; its configuration stays raw until it is known to have changed."""
 
     config: msgspec.Raw

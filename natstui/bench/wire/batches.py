@@ -153,7 +153,8 @@ class AtomicPublisher(Batching):
         if not self._again:
             asyncio.get_running_loop().call_later(RetryPolicy.AGAIN_S, self._write_again)
         last = int(numbers[-1])
-        self._again.append(last)
+        if last not in self._again:
+            self._again.append(last)
         self._sizes[last] = count
         return True
 

@@ -88,7 +88,7 @@ class AsyncPublisher:
         self._content = Content(job.orders, self._most, reply)
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
-        self._again: list[int] = []
+        self._again: dict[int, None] = {}
         """Refused by a server that comes back; they are still open."""
 
     async def begin(self) -> None:
@@ -162,17 +162,20 @@ class AsyncPublisher:
         """Keep refused messages open and send them again soon; False when they are refused."""
         was_lost = self._link.lost_count > 0
         for number in self._window.waiting(numbers).tolist():
+            if number in self._again:
+                # A second refusal: sent twice, it would be stored and answered twice.
+                continue
             if not self._retry.should_retry(status, err_code, was_lost=was_lost):
                 return False
             if not self._again:
                 loop = asyncio.get_running_loop()
                 loop.call_later(self._retry.AGAIN_S, self._write_again)
-            self._again.append(number)
+            self._again[number] = None
         return True
 
     def _write_again(self) -> None:
         """Send refused messages once more; who lost the connection meanwhile has given them up."""
-        numbers, self._again = self._again, []
+        numbers, self._again = list(self._again), {}
         if self._link.failure.done():
             return
         for number in self._window.waiting(np.array(numbers)):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
+from typing import NamedTuple
 
 from natstui.errors import SessionError
 from natstui.paths import private_folder
@@ -26,6 +29,15 @@ from natstui.session.write.settings import RecorderSettings
 from natstui.units import bytes_text, duration_text
 
 
+class _Sealed(NamedTuple):
+    """What limits look at of a sealed segment."""
+
+    number: int
+    size_bytes: int
+    first_at_us: int | None
+    last_at_us: int | None
+
+
 class Disk:
     """The folder, its open segment, and the finished ones still to be sealed."""
 
@@ -41,7 +53,11 @@ class Disk:
         self._number = 0
         self._to_seal: dict[int, int] = {}
         """Segment → its bytes."""
-        self._sealed: list[SegmentIndex] = []
+        self._sealed: deque[_Sealed] = deque()
+        """Those that limits may have deleted, the oldest first; none where there is no limit."""
+        self._sealed_bytes = 0
+        """Of all that are still there."""
+        self._last_sealed_us: int | None = None
         self._records_count: dict[str, int] = {}
         self._lock: int | None = None
         self._open: OpenSegment | None = None
@@ -83,8 +99,7 @@ class Disk:
             elif segment.number in known:
                 self._count(known[segment.number])
         self.seal()
-        moments = [index.last_at_us for index in self._sealed if index.last_at_us is not None]
-        self.continued_from_us = max(moments, default=self.info.started_at_us)
+        self.continued_from_us = self._last_sealed_us or self.info.started_at_us
 
     def abandon(self) -> None:
         """Close the open segment without sealing it, and unlock the folder."""
@@ -114,8 +129,7 @@ class Disk:
     @property
     def size_bytes(self) -> int:
         """Bytes of all segments."""
-        sealed_bytes = sum(index.size_bytes for index in self._sealed)
-        return self.segment_bytes + sum(self._to_seal.values()) + sealed_bytes
+        return self.segment_bytes + sum(self._to_seal.values()) + self._sealed_bytes
 
     def append(self, lines: bytes) -> None:
         """Write lines, all or none; FileNotFoundError when the folder was removed."""
@@ -141,7 +155,7 @@ class Disk:
             return False
         self.abandon()
         self.folder.mkdir(mode=0o700, exist_ok=True)
-        self._to_seal, self._sealed = {}, []
+        self._to_seal, self._sealed, self._sealed_bytes = {}, deque(), 0
         self._begin(keyframe)
         return True
 
@@ -162,8 +176,14 @@ class Disk:
                 self._count(index)
 
     def _count(self, index: SegmentIndex) -> None:
-        # Only readers use the marks, and they would take ever more memory.
-        self._sealed.append(replace(index, marks=()))
+        last_us = index.last_at_us
+        self._sealed_bytes += index.size_bytes
+        if last_us is not None:
+            self._last_sealed_us = max(last_us, self._last_sealed_us or last_us)
+        if self._settings.max_bytes is not None or self._settings.retain_s is not None:
+            # Not more of it: a recording may last for months.
+            one = _Sealed(index.number, index.size_bytes, index.first_at_us, last_us)
+            self._sealed.append(one)
         for kind, count in index.records_count.items():
             self._records_count[kind] = self._records_count.get(kind, 0) + count
 
@@ -172,18 +192,20 @@ class Disk:
         dropping, reason = self._beyond_limits(now_us)
         if not dropping:
             return
-        kept = self._sealed[len(dropping) :]
-        until_us = (kept[0].first_at_us if kept else dropping[-1].last_at_us) or now_us
+        kept = next(islice(self._sealed, len(dropping), None), None)
+        until_us = (kept.first_at_us if kept else dropping[-1].last_at_us) or now_us
         before_count = self.info.dropped.segments_count if self.info.dropped else 0
         # Noted first: a note about a segment that still exists does no harm after a crash.
         self.update_info(
             replace(self.info, dropped=Dropped(before_count + len(dropping), until_us, reason))
         )
-        for index in dropping:
-            segment_path(self.folder, index.number, sealed=True).unlink(missing_ok=True)
-        self._sealed = kept
+        for _ in dropping:
+            one = self._sealed[0]
+            segment_path(self.folder, one.number, sealed=True).unlink(missing_ok=True)
+            self._sealed.popleft()
+            self._sealed_bytes -= one.size_bytes
 
-    def _beyond_limits(self, now_us: int) -> tuple[list[SegmentIndex], str]:
+    def _beyond_limits(self, now_us: int) -> tuple[list[_Sealed], str]:
         settings, dropping, reason = self._settings, [], ""
         size_bytes = self.size_bytes
         for index in self._sealed:

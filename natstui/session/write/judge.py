@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from natstui.model.findings.evaluate import JUDGED_AFTER, judged
 from natstui.model.findings.recorded import Teller
+from natstui.model.findings.rules.account import LOOKED_AT_COUNT
 from natstui.model.live.history import CONSUMER_COLUMNS, STREAM_COLUMNS, WINDOWS_S, History, Tier
 from natstui.model.live.state import State, folded
 from natstui.model.records.findings import FindingsChanged
@@ -59,5 +60,8 @@ class Judge:
         return self._teller.changes(self._state.findings, self._state.now_at_us)
 
     def _fold(self) -> None:
-        self._state = folded(self._state, self._waiting)
+        state = folded(self._state, self._waiting)
         self._waiting = []
+        # What a screen would list is on the disk: in memory thousands would pile up over days.
+        newest = state.happenings[-LOOKED_AT_COUNT:]
+        self._state = replace(state, happenings=newest, ack_samples=())

@@ -26,6 +26,8 @@ _ACCOUNT = Entity()
 _EVENTS = "events"
 _OVER_S = 10.0
 """Rates of the account are those of the last so many seconds."""
+LOOKED_AT_COUNT = 100
+"""So many of the newest events are looked at; no rule needs an older one."""
 
 
 def account_conditions(state: State) -> Iterator[Condition]:
@@ -99,7 +101,7 @@ def _monitoring(state: State) -> Iterator[Condition]:
     old = _stale(state)
     if old is not None:
         yield here, kinds.M_STALE, old
-    for event in reversed(state.happenings[-100:]):
+    for event in reversed(state.happenings[-LOOKED_AT_COUNT:]):
         if isinstance(event, ClockStepped):
             if state.now_at_us - event.at_us < GIVEN_UP_KEPT_S * 1e6:
                 text = f"the clock was set by {event.step_us / 1e6:+.3f} s"

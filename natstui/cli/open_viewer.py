@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 ENGINE = tuple(own_program("natstui", "engine"))
 _OVERRULING = ("NATS_URL", "NATSTUI_CONNECTION_SERVER")
 _NAMING = ("--context", "--profile")
+_ACCOUNT = "--account"
+ACCOUNTS_OF_ONE = "--account names accounts of one system: give one --context or --profile"
 FROM_STDIN = "-"
 """In place of a server address: it is the first line on stdin, a JSON string."""
 
@@ -61,6 +63,7 @@ def named_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
 
     Raises UsageError where several are named and they cannot all be meant.
     """
+    accounts, argv = _taken_out(_ACCOUNT, argv)
     flag, value, others, servers = "--context", "", [], False
     words = iter(argv)
     for word in words:
@@ -72,16 +75,38 @@ def named_systems(argv: Sequence[str]) -> tuple[str, list[str], list[str]]:
             continue
         servers = servers or name == "--server"
         others.append(word)
-    names = list(dict.fromkeys(value.split(","))) if value else []
+    names = _names(flag, value) if value else []
+    if accounts and len(names) > 1:
+        raise UsageError(ACCOUNTS_OF_ONE)
+    if accounts:
+        return _ACCOUNT, _names(_ACCOUNT, accounts), argv
     if len(names) > 1:
-        if "" in names:
-            raise UsageError(f"{flag}: a name is empty")
         if servers:
             raise UsageError("--server names one system: leave it out to watch several")
         if set(_NAMING) & set(others):
             raise UsageError("--context and --profile: give one of them to watch several systems")
         refuse_one_for_all()
     return flag, names, others
+
+
+def _taken_out(flag: str, argv: Sequence[str]) -> tuple[str, list[str]]:
+    """Return the value of a flag, the last one where it is given again, and the other words."""
+    value, others = "", []
+    words = iter(argv)
+    for word in words:
+        name, sign, text = word.partition("=")
+        if name == flag:
+            value = text if sign else next(words, "")
+        else:
+            others.append(word)
+    return value, others
+
+
+def _names(flag: str, value: str) -> list[str]:
+    names = list(dict.fromkeys(value.split(",")))
+    if len(names) > 1 and "" in names:
+        raise UsageError(f"{flag}: a name is empty")
+    return names
 
 
 def refuse_one_for_all() -> None:
@@ -97,6 +122,9 @@ def _known(flag: str) -> list[str]:
         from natstui.config.contexts import known_contexts
 
         return known_contexts()
+    if flag == _ACCOUNT:
+        # Servers tell which there are; the screen of servers lists them.
+        return []
     from natstui.config.load import load
 
     return sorted(load().settings.profiles)
@@ -132,6 +160,14 @@ def starting(argv: Sequence[str]) -> Start:
     return Start(*secrets_to_stdin(argv))
 
 
+def _starting_named(flag: str, name: str, others: Sequence[str]) -> Start:
+    """Return what starts engines on one of several systems."""
+    if flag == _ACCOUNT:
+        return starting((*others, flag, name))
+    refuse_one_for_all()
+    return starting((*_without_server(others), flag, name))
+
+
 def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
     """Run the viewer on engines until the user leaves it, and exit with its code.
 
@@ -143,8 +179,7 @@ def open_viewer(engine_argv: Sequence[str], *, guided: bool = False) -> None:
     require_terminal()
 
     def starting_named(name: str) -> Start:
-        refuse_one_for_all()
-        return starting((*_without_server(others), flag, name))
+        return _starting_named(flag, name, others)
 
     several = [starting_named(name) for name in names] if len(names) > 1 else []
     starts = several or [starting(engine_argv)]

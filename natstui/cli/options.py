@@ -7,12 +7,12 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from natstui.cli.offering import contexts
-from natstui.cli.open_viewer import FROM_STDIN, refuse_one_for_all
+from natstui.cli.open_viewer import ACCOUNTS_OF_ONE, FROM_STDIN, refuse_one_for_all
 from natstui.errors import UsageError
 from natstui.units import parse_duration_ns
 
@@ -37,12 +37,14 @@ class ConnectionFlags:
     context: str | None = None
     profile: str | None = None
     config: str | None = None
+    account: str | None = None
+    """Other accounts of the same servers, to be watched."""
 
     def arguments(self) -> list[str]:
         """Return the flags again, for the command line of our own engine."""
         return [
             argument
-            for name in ("server", "context", "profile", "config")
+            for name in ("server", "context", "profile", "config", "account")
             if (value := getattr(self, name)) is not None
             for argument in (f"--{name}", value)
         ]
@@ -50,26 +52,37 @@ class ConnectionFlags:
     @property
     def are_several(self) -> bool:
         """Tell whether they name several systems."""
-        return "," in (self.context or "") or "," in (self.profile or "")
+        named = (self.context, self.profile, self.account)
+        return any("," in name for name in named if name is not None)
 
     def each(self) -> dict[str, ConnectionFlags]:
         """Return the flags of each system by its name; raises UsageError where not all are meant.
 
         What is wrong with one is said now, of all of them.
         """
-        if self.context is not None and self.profile is not None:
-            raise UsageError("--context and --profile: give one of them for several systems")
-        flag = "context" if self.context is not None else "profile"
-        names = (self.context or self.profile or "").split(",")
+        flag = self.naming
+        names = (self.account or self.context or self.profile or "").split(",")
         if "" in names:
             raise UsageError(f"--{flag}: a name is empty")
-        refuse_one_for_all()
-        if self.server is not None:
-            raise UsageError("--server names one system: leave it out for several")
+        if flag != "account":
+            refuse_one_for_all()
+            if self.server is not None:
+                raise UsageError("--server names one system: leave it out for several")
         found = {name: replace(self, **{flag: name}) for name in dict.fromkeys(names)}
         for one in found.values():
             one.resolve()
         return found
+
+    @property
+    def naming(self) -> Literal["context", "profile", "account"]:
+        """Which of them names several systems; raises UsageError where that is not clear."""
+        if self.account is not None:
+            if replace(self, account=None).are_several:
+                raise UsageError(ACCOUNTS_OF_ONE)
+            return "account"
+        if self.context is not None and self.profile is not None:
+            raise UsageError("--context and --profile: give one of them for several systems")
+        return "context" if self.context is not None else "profile"
 
     def resolve(self, overrides: Mapping[str, Any] | None = None) -> tuple[Settings, Connection]:
         """Read the settings and resolve the connection; `overrides` are nested like `config.toml`.
@@ -92,7 +105,12 @@ class ConnectionFlags:
         """Return what the flags say about where to connect."""
         from natstui.config.target import Named
 
-        return Named(server=self.server, context=self.context, profile=self.profile)
+        return Named(
+            server=self.server,
+            context=self.context,
+            profile=self.profile,
+            account=self.account,
+        )
 
 
 def connection_flags(
@@ -125,6 +143,22 @@ def connection_flags(
     return with_flags
 
 
+def watching_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the same, and `--account` with other accounts than one's own."""
+
+    @connection_flags
+    @click.option(
+        "--account",
+        metavar="NAME",
+        help="Other accounts, several with commas: the system account tells of them.",
+    )
+    @functools.wraps(command)
+    def with_account(*, flags: ConnectionFlags, account: str | None, **others: Any) -> Any:
+        return command(flags=replace(flags, account=account), **others)
+
+    return with_account
+
+
 def connection_options(
     command: Callable[..., Any], settings: Sequence[str] = ("--config", "--settings")
 ) -> Callable[..., Any]:
@@ -154,7 +188,7 @@ _VIEWER_FLAGS = (
 def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the viewer's flags as `arguments`, ready for the engine's command line."""
 
-    @connection_flags
+    @watching_flags
     @functools.wraps(command)
     def with_arguments(
         *,
@@ -180,7 +214,7 @@ def viewer_flags(command: Callable[..., Any]) -> Callable[..., Any]:
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the engine `settings` and `connection`, the viewer's flags applied."""
 
-    @connection_flags
+    @watching_flags
     @functools.wraps(command)
     def with_settings(
         *,

@@ -83,6 +83,8 @@ class Connection:
     """Refuse everything that changes the server."""
     production: bool = False
     """Ask twice before anything that changes the server."""
+    account: str | None = None
+    """Another account, which is only watched: as the system account or the ports tell of it."""
     colour: str | None = None
     """Colour that marks this system on the screen."""
     system: Connection | None = None

@@ -165,6 +165,8 @@ class Named:
     server: str | None = None
     context: str | None = None
     profile: str | None = None
+    account: str | None = None
+    """Another account than one's own, to be watched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,7 +207,29 @@ def resolve(loaded: Loaded, named: Named) -> Resolved:
     asked = _system_settings(loaded, choice)
     if asked is not None:
         connection = replace(connection, system=_system_connection(loaded, connection, asked))
+    if named.account is not None:
+        connection = of_account(connection, named.account)
     return Resolved(connection, merged)
+
+
+def of_account(connection: Connection, account: str) -> Connection:
+    """Return how another account of the same servers is watched: it can only be read.
+
+    The system account of [system] tells of it, or the monitoring ports; where neither is named,
+    the connection itself is taken for one of the system account.
+    """
+    if not account:
+        raise UsageError("--account: a name is empty")
+    own = connection.system or (None if connection.monitoring else connection)
+    return replace(
+        connection,
+        account=account,
+        label=f"{account} of {connection.label}" if connection.label else account,
+        read_only=True,
+        system=own,
+        domain=None,
+        api_prefix=None,
+    )
 
 
 def _system_settings(loaded: Loaded, choice: _Choice) -> System | None:

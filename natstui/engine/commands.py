@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Literal, assert_never
 
+from natstui.engine.live import refuse_for_other_account
 from natstui.engine.recording import EngineRecorder
 from natstui.engine.server_commands import ServerCommands
 from natstui.errors import NatstuiError, Refused, ServerGone
@@ -64,7 +65,7 @@ class Commands:
         client: Callable[[], Client | None],
         recorder: EngineRecorder,
         viewer: Sink,
-        benchmarking: Callable[[], Awaitable[Benchmarking]],
+        benchmarking: Callable[[BenchmarkCommand], Awaitable[Benchmarking]],
     ) -> None:
         """`client` returns the connection, or None before there is one.
 
@@ -130,7 +131,7 @@ class Commands:
 
     async def _do(self, command: EngineCommand) -> Answer | None:
         if isinstance(command, BenchmarkCommand):
-            return await (await self._benchmarking()).execute(command)
+            return await (await self._benchmarking(command)).execute(command)
         match command:
             case Watch() | Prefer() | ListSessions() | ExportSelection() | ChangeSession():
                 await self._serve_viewer(command)
@@ -168,6 +169,7 @@ class Commands:
         client = self._client()
         if client is None:
             raise ServerGone("not connected yet")
+        refuse_for_other_account(client.connection, command)
         if command.consumer is None:
             verb, what = f"STREAM.INFO.{command.stream}", f"stream {command.stream}"
         else:

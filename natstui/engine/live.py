@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 
+from natstui.clean import clean_line
 from natstui.config import Connection
 from natstui.errors import (
     AuthenticationFailed,
     ConnectionFailed,
     PermissionDenied,
+    Refused,
     RequestFailed,
     ServerGone,
 )
@@ -19,10 +21,16 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.link import OnLink
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.managing.silences import follow_silences
+from natstui.jetstream.polling.bulk.account import poll_account
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
-from natstui.model.records.record import LinkChanged, Unavailable
+from natstui.model.live.permissions import only_watched
+from natstui.model.records.managing import ManagingCommand, ReadJournal, SaveTemplate
+from natstui.model.records.messages import StopTail
+from natstui.model.records.record import EngineCommand, LinkChanged, Unavailable
+from natstui.model.records.system import ReadServers, StopReadingClients
+from natstui.model.records.tap import StopTap
 
 _RETRY_S = 1.0
 _RETRY_REFUSED_S = 3.0
@@ -62,13 +70,42 @@ async def watch_server(
             on_connected.append(connected_again)
             try:
                 tasks.create_task(_report_permissions(client, sink))
-                tasks.create_task(listen(client, sink))
-                tasks.create_task(follow_silences(client, sink))
-                await poll(client, control, sink, requests_per_s, BulkAnswers(client))
+                for work in beside_polling(client, sink):
+                    tasks.create_task(work)
+                await polling(client, control, sink, requests_per_s)
             finally:
                 on_connected.clear()
     finally:
         await client.close()
+
+
+def polling(
+    client: Client, control: PollControl, sink: Sink, requests_per_s: float | None
+) -> Coroutine[None, None, None]:
+    """Poll the connection's own account until cancelled, or the other one that it names."""
+    bulk = BulkAnswers(client)
+    if client.connection.account is not None:
+        return poll_account(client, control, sink, bulk)
+    return poll(client, control, sink, requests_per_s, bulk)
+
+
+def beside_polling(client: Client, sink: Sink) -> list[Coroutine[None, None, None]]:
+    """Return what else is followed until cancelled; of another account nothing reaches us."""
+    if client.connection.account is not None:
+        return []
+    return [listen(client, sink), follow_silences(client, sink)]
+
+
+_OF_NO_ACCOUNT = ReadServers | ReadJournal | SaveTemplate | StopTail | StopTap | StopReadingClients
+"""What is asked of the servers or of our own files, and what ends something."""
+
+
+def refuse_for_other_account(
+    connection: Connection, command: EngineCommand | ManagingCommand
+) -> None:
+    """Raise Refused where another account is watched: our own would be asked, or changed."""
+    if connection.account is not None and not isinstance(command, _OF_NO_ACCOUNT):
+        raise Refused(only_watched(clean_line(connection.account)))
 
 
 async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Client:
@@ -88,6 +125,9 @@ async def _connect(connection: Connection, sink: Sink, on_link: OnLink) -> Clien
 
 async def _report_permissions(client: Client, sink: Sink) -> None:
     """Report what the user may do, or that the user may not ask for it."""
+    if client.connection.account is not None:
+        # It says nothing of another account.
+        return
     try:
         sink.add(await client.permissions())
     except (RequestFailed, ServerGone) as error:

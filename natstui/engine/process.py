@@ -23,6 +23,7 @@ from natstui.garbage import collect_seldom
 from natstui.lines import SCHEMA_VERSION, BadLine, decode_command
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.analysis import AnalysisCommand
+from natstui.model.records.benchmark import BenchmarkCommand
 from natstui.model.records.managing import ManagingCommand
 from natstui.model.records.record import EngineCommand, EngineStarted, LinkChanged, Record
 from natstui.model.records.recording import RecordingChanged
@@ -67,6 +68,7 @@ def started_of(settings: Settings, connection: Connection) -> EngineStarted:
         mouse=viewer.mouse,
         keys=viewer.keys,
         colour=connection.colour,
+        account=connection.account,
     )
 
 
@@ -130,16 +132,18 @@ class _Engine:
         recorder: EngineRecorder,
     ) -> None:
         # Imported here, because nats-py takes longer to import than the viewer may wait.
-        from natstui.engine.live import watch_server
+        from natstui.engine.live import refuse_for_other_account, watch_server
         from natstui.jetstream.polling.control import PollControl
 
         monitor = self._settings.monitor
         control = PollControl(monitor.interval_s)
 
         def make_commands(kind: type[Commands]) -> Commands:
-            return kind(
-                control, feed, lambda: self._client, recorder, writer, lambda: self._bench(feed)
-            )
+            async def bench(command: BenchmarkCommand) -> Benchmarking:
+                refuse_for_other_account(self._connection, command)
+                return await self._bench(feed)
+
+            return kind(control, feed, lambda: self._client, recorder, writer, bench)
 
         works = {
             asyncio.ensure_future(self._stop.wait()),

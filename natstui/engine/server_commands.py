@@ -15,6 +15,7 @@ from natstui.config.template_files import save_template
 from natstui.engine.copy_commands import answer_copy
 from natstui.engine.file_commands import FileCommands
 from natstui.engine.listen_commands import ListenCommands
+from natstui.engine.live import refuse_for_other_account
 from natstui.engine.store_commands import answer_store
 from natstui.engine.system_commands import SystemCommands
 from natstui.errors import NatstuiError, NotConfirmed, PermissionDenied, Refused, ServerGone
@@ -206,6 +207,7 @@ class ServerCommands:
         client = self._client()
         if client is None:
             raise ServerGone("not connected yet")
+        refuse_for_other_account(client.connection, command)
         writer = Writer(client, Journal())
         if isinstance(command, SystemCommand | StoreCommand | CopyCommand | ListeningCommand):
             return await self._answer_other(writer, command)

@@ -19,6 +19,8 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.watching import COMMAND, watch
+from tests.jetstream.test_connections import as_user
+from tests.jetstream.test_other_account import BOTH, a_consumer
 
 LONG_S = 60.0
 
@@ -167,9 +169,38 @@ def test_once_the_code_is_that_of_the_first_that_failed(
     assert {row["system"] for row in said.rows if row["kind"] == "account"} == {"a", "c"}
 
 
+async def test_accounts_of_one_server_are_told_side_by_side(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(BOTH)
+    for account in ("app", "other"):
+        nc = await nats.connect(as_user(server.url, account))
+        await a_consumer(nc, "SAME", account.upper())
+        await nc.close()
+    words = ("--json", "--server", as_user(server.url, "sys"), "--account", "APP,OTHER")
+    said = watch("--once", *words)
+    assert (said.code, said.err) == (0, "")
+    found = {(row["system"], row["name"]) for row in said.rows if row["kind"] == "consumer"}
+    assert found == {("APP", "APP"), ("OTHER", "OTHER")}
+    assert {row["system"] for row in said.rows if is_stream(row)} == {"APP", "OTHER"}
+    with watching(*words, environment={}) as watched:
+        for account in ("APP", "OTHER"):
+            watched.until(stream_of(account))
+        own = watched.process.pid
+        for pid in Path(f"/proc/{own}/task/{own}/children").read_text().split():
+            # What every user of the machine can read names no password.
+            assert b"sys:sys" not in Path(f"/proc/{pid}/cmdline").read_bytes()
+    said = watch("--once", "--json", *words[1:3], "--account", "APP,NOPE")
+    assert said.code == 4 and "no server knows of an account NOPE" in said.err
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (("--json", "--context", "a,b", "--account", "X,Y"), "accounts of one system"),
+        (("--json", "--context", "a", "--account", "X,,Y"), "empty"),
+        (("--context", "a", "--account", "X,Y"), "--json"),
+        (("--account", ""), "empty"),
         (("--json", "--context", "a,nope"), "there is no NATS CLI context 'nope'"),
         (("--context", "a,b"), "--json"),
         (("--json", "--context", "a,b", "--metrics", "127.0.0.1:0"), "--metrics"),

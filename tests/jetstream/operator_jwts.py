@@ -78,11 +78,13 @@ class Operator:
             f"{self.system.public}: {system} }}\n"
         )
 
-    def user(self, *, bearer: bool = False, **claims: Any) -> tuple[str, str]:
-        """Return the JWT and the seed of a new user."""
+    def user(
+        self, *, bearer: bool = False, of: Signer | None = None, **claims: Any
+    ) -> tuple[str, str]:
+        """Return the JWT and the seed of a new user, of the account with JetStream or another."""
         user = Signer.make(nkeys.PREFIX_BYTE_USER)
         nats = {"type": "user", "pub": {}, "sub": {}, "subs": -1, "data": -1, "payload": -1}
-        jwt = self.account.sign(user.public, nats | {"bearer_token": bearer}, **claims)
+        jwt = (of or self.account).sign(user.public, nats | {"bearer_token": bearer}, **claims)
         return jwt, user.seed
 
 

@@ -17,11 +17,8 @@ from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import RequestFailed
-from natstui.feed import Feed
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.polling.availability import Availability
-from natstui.jetstream.polling.budget.asking import PollingApi
-from natstui.jetstream.polling.bulk.reading import BulkReading
+from natstui.jetstream.polling.bulk.asking import BulkAsking
 from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
 from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
@@ -367,11 +364,16 @@ def test_rows_without_configurations_get_those_of_the_same_asset_only() -> None:
     known = KnownConfigurations()
     without = [told("n1", stream("n1", consumer("n1", 1, config=False), config=False))]
     view = read_view(without, None, known)
-    assert (view.streams, view.consumers["S"], view.unknown_count) == ({}, {}, 2)
+    assert (view.streams, view.consumers["S"]) == ({}, {})
+    assert view.unknown == {("S", None), ("S", "C")}
     read_view([told("n1", stream("n1", consumer("n1", 1)))], None, known)
     view = read_view(without, None, known)
     assert bytes(view.streams["S"].config) == b'{"name": "S"}'
     assert bytes(view.consumers["S"]["C"].config) == b'{"durable_name": "C"}'
+    # One that is gone is forgotten: names of consumers that live shortly are made up anew.
+    read_view([told("n1", stream("n1"))], None, known)
+    view = read_view(without, None, known)
+    assert (set(view.streams), view.consumers["S"]) == ({"S"}, {})
     again = stream("n1", consumer("n1", 1, config=False), config=False)
     again["created"] = "2026-01-02T00:00:00Z"
     view = read_view([told("n1", again)], None, known)
@@ -410,20 +412,15 @@ class Source:
         (64 << 20, 1e9, 0, True),
     ],
 )
-async def test_an_answer_is_packed_unless_connection_and_link_bear_it(
-    nats_server: Broker,
+def test_an_answer_is_packed_unless_connection_and_link_bear_it(
     may_hold_bytes: int | None,
     bytes_per_s: float,
     raw_bytes: int,
     packs: bool,
 ) -> None:
-    client = await connect(Connection(servers=(nats_server.url,)))
-    api = PollingApi(client, None)
-    reading = BulkReading(Source(may_hold_bytes), api, Availability(Feed()))
-    reading._bytes_per_s = bytes_per_s
-    assert reading._packs(raw_bytes) is packs
-    await reading.close()
-    await client.close()
+    asking = BulkAsking(Source(may_hold_bytes), lambda: 1.0)
+    asking._bytes_per_s = bytes_per_s
+    assert asking._packs(raw_bytes) is packs
 
 
 async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_answers_only(

@@ -62,7 +62,7 @@ BECOMES = {
         "LinkChanged.server_name", "LinkChanged.cluster", "LinkChanged.domain",
     },
     "client-": {"ConsumerColumns.pinned_client"},
-    "account-": {"LinkChanged.account"},
+    "account-": {"EngineStarted.account", "LinkChanged.account"},
     "user-": {"LinkChanged.user"},
     "part-": {"FindingTold.part"},
     "role-": {"Role.name", "BenchmarkReport.role", "WorkerResult.role"},

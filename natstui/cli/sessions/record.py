@@ -11,7 +11,7 @@ from typing import IO, Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.options import ConnectionFlags, connection_flags
+from natstui.cli.options import ConnectionFlags, watching_flags
 from natstui.cli.sessions.told import print_recorded
 from natstui.errors import UsageError
 from natstui.paths import user_path
@@ -40,7 +40,7 @@ def _bytes(ctx: click.Context, _parameter: click.Parameter, text: str | None) ->
 
 
 @click.command()
-@connection_flags
+@watching_flags
 @click.option("--name", default="", help="Name of the recording, for people.")
 @click.option(
     "--duration", "duration_s", callback=_duration_s, metavar="TIME", help="Stop after, as 2h30m."
@@ -81,8 +81,9 @@ def record(
 
     Prints the folder of the recording on stdout as soon as it records; with --json what was
     recorded, at the end. Problems with the server or the disk do not end it; they are logged to
-    stderr or to --log-file. --context A,B,C records several systems (or --profile A,B,C), each
-    into a recording of its own; every line names its system.
+    stderr or to --log-file. --context A,B,C records several systems (or --profile A,B,C), and
+    --account A,B,C other accounts of one system, each into a recording of its own; every line
+    names its system.
     """
     if metrics is not None and flags.are_several:
         raise UsageError("--metrics serves one system: leave it out to record several")

@@ -6,11 +6,12 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, Literal, NoReturn
+from dataclasses import replace
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
+from natstui.cli.options import ConnectionFlags, interval_seconds, watching_flags
 from natstui.errors import Interrupted, UsageError
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _print_schema(context: click.Context, _option: click.Parameter, wanted: bool
 @click.option(
     "--metrics", metavar="HOST:PORT", help="Serve what `natstui metrics` serves beside, here."
 )
-@connection_flags
+@watching_flags
 def watch(
     flags: ConnectionFlags,
     once: bool,
@@ -59,8 +60,9 @@ def watch(
 
     With --json, each poll prints an object per stream and consumer that it saw. With --once, the
     exit code tells whether everything could be read. With --json, --context A,B,C watches
-    several systems (or --profile A,B,C), each in a process of its own; every line names its
-    system, and one that hangs or dies disturbs no other.
+    several systems (or --profile A,B,C), and --account A,B,C other accounts of one system, each in
+    a process of its own; every line names its system, and one that hangs or dies disturbs no
+    other.
     """
     if once and metrics is not None:
         raise UsageError("--metrics serves for as long as one watches: leave --once out")
@@ -115,8 +117,7 @@ def _watch_several(
 
     from natstui.cli.watch.several import System, watch_several
 
-    flag: Literal["context", "profile"] = "context" if flags.context is not None else "profile"
-    systems = [System(name, flag) for name in flags.each()]
+    systems = [System(name, flags.naming) for name in flags.each()]
     if metrics is not None:
         raise UsageError("--metrics serves one system: leave it out to watch several")
     if not as_json:
@@ -124,7 +125,7 @@ def _watch_several(
     words = [*(["--once"] if once else []), *(["--interval", interval] if interval else [])]
     if interval is not None:
         interval_seconds(interval)
-    words += ["--config", flags.config] if flags.config else []
+    words += _same_for_all(flags)
     code = 0
 
     def work() -> None:
@@ -133,6 +134,15 @@ def _watch_several(
 
     _leaving_well(work, once=once)
     sys.exit(code)
+
+
+def _same_for_all(flags: ConnectionFlags) -> list[str]:
+    """Return the flags that every process gets; an address goes where no other user can read."""
+    if flags.naming != "account":
+        return ["--config", flags.config] if flags.config else []
+    if flags.server is not None:
+        os.environ["NATSTUI_CONNECTION_SERVER"] = flags.server
+    return replace(flags, server=None, account=None).arguments()
 
 
 def _leaving_well(work: Callable[[], None], *, once: bool) -> None:

@@ -15,13 +15,10 @@ from natstui.cli.watch.server import server_rows
 from natstui.cli.watch.streams import stream_freshness, stream_rows
 from natstui.cli.watch.values import Freshness
 from natstui.config import Connection
+from natstui.engine.live import beside_polling, polling
 from natstui.errors import RequestFailed, ServerGone
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.events.subscriptions import listen
-from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.poller import poll
-from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.age import at_moment
@@ -130,8 +127,8 @@ async def watch_once(connection: Connection, interval_s: float, write: Write) ->
     collector, control = Collector(), PollControl(min(interval_s, _ONCE_RATES_S))
     client = await connect(connection, on_link=collector.add)
     try:
-        polling = poll(client, control, collector, _ONCE_REQUESTS_PER_S, BulkAnswers(client))
-        await beside(polling, _complete(collector, control))
+        polls = polling(client, control, collector, _ONCE_REQUESTS_PER_S)
+        await beside(polls, _complete(collector, control))
         write([*collector.take(), *all_rows(collector.state)])
     finally:
         await client.close()
@@ -179,10 +176,9 @@ async def watch_on(
     control = PollControl(interval_s)
     client = await connect(connection, on_link=collector.add)
     try:
-        polling = poll(client, control, collector, requests_per_s, BulkAnswers(client))
+        polls = polling(client, control, collector, requests_per_s)
         writing = _write_changes(collector, control, write, only_new)
-        silences = follow_silences(client, collector)
-        await beside(polling, listen(client, collector), silences, writing)
+        await beside(polls, *beside_polling(client, collector), writing)
     finally:
         await client.close()
 

@@ -32,7 +32,7 @@ class System:
     """One of several: what it is called, and the flag that names it to a command."""
 
     name: str
-    flag: Literal["context", "profile"]
+    flag: Literal["context", "profile", "account"]
 
 
 Write = Callable[[str], None]

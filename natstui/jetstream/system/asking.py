@@ -82,6 +82,8 @@ class Servers:
         self._client = client
         self._quiet_s = quiet_s
         self._known: dict[str, str] = {}
+        self._refusing: frozenset[str] = frozenset()
+        """Servers that answered the last question, with an error."""
         self.asked_count = 0
         """How many questions were sent."""
 
@@ -141,6 +143,7 @@ class Servers:
             told = found.keys() | refused.keys()
             if alone or (self._known and told >= self._known.keys()):
                 break
+        self._refusing = frozenset(refused)
         if not found and refused:
             raise next(iter(refused.values()))
         return found
@@ -160,7 +163,7 @@ class Servers:
 
     def silent(self, answers: list[ServerAnswer]) -> tuple[str, ...]:
         """Return the names of servers that answered before and not now."""
-        told = {one.server_id for one in answers}
+        told = {one.server_id for one in answers} | self._refusing
         return tuple(name for server_id, name in self._known.items() if server_id not in told)
 
 

@@ -1,13 +1,14 @@
 """All streams and consumers of an account in one answer of each server (JSZ).
 
-The system account and the monitoring ports tell it, or an import of the account's own JSZ.
+The system account and the monitoring ports tell it, of any account, or an import of the
+account's own JSZ.
 """
 
 from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 import msgspec
@@ -16,7 +17,7 @@ from natstui.errors import NatstuiError, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.system.asking import ServerAnswer, Servers
-from natstui.jetstream.system.source import LONG_S, System, Telling
+from natstui.jetstream.system.source import LONG_S, NOT_SET, Options, System, Telling
 from natstui.model.live.permissions import may_publish
 
 
@@ -26,8 +27,23 @@ class _Varz(msgspec.Struct):
     max_pending: int | None = None
 
 
+class _Account(msgspec.Struct):
+    name: str
+    id: str = ""
+
+
+class _Accounts(msgspec.Struct):
+    account_details: list[_Account] | None = None
+
+
+_MOST_ACCOUNTS = 1 << 20
+
+
 class BulkAnswers:
-    """Asks the best source that there is; opens the system account's connection when asked."""
+    """Asks the best source that there is; opens the system account's connection when asked.
+
+    Of the connection's own account, or of the other one that it names.
+    """
 
     def __init__(self, client: Client) -> None:
         self._client = client
@@ -38,33 +54,55 @@ class BulkAnswers:
         self.may_hold_bytes: int | None = None
         """Of answers that are not packed, before a server closes the connection; None if unknown.
         Answers of ports belong to no connection."""
+        self.silent: tuple[str, ...] = ()
+        """Servers that did not answer the last question, and did before."""
+        self._id: str | None = None
+        """Of the other account, in the servers' questions: with JWTs it is not its name."""
 
     async def ask(self, *, config: bool, packed: bool) -> Sequence[ServerAnswer] | None:
         """Return what each server holds of the account; None where nobody may be asked.
 
         Raises the request errors when what was named for it does not answer.
         """
-        account = self._client.link.account
-        if account is None:
+        other, account = self._client.connection.account, self._client.link.account
+        if other is None and account is None:
             return None
-        options: dict[str, object] = {
-            "account": account,
-            "streams": True,
-            "consumer": True,
-            "config": config,
-        }
         telling, missing = await self._system.telling()
+        options: dict[str, str | int] = {"streams": True, "consumer": True, "config": config}
         if telling is not None:
+            if other is not None:
+                account = await self._id_of(other, telling)
+            options["account"] = account or ""
             asks = telling.ask if packed else telling.ask_unpacked
             # At once: who asks for the first time waits for servers that nobody knows of.
             answers, _ = await asyncio.gather(asks("JSZ", options), self._learn(telling))
+            self.silent = telling.silent(answers)
             named = [self._named(one) for one in answers]
             if any(one.server_id not in self._names for one in answers):
                 self._names.clear()
             return named
         if missing:
             raise RequestFailed(missing[0].reason)
-        return await self._imported(account, options)
+        if other is not None or account is None:
+            raise RequestFailed(NOT_SET)
+        return await self._imported(account, {"account": account, **options})
+
+    async def _id_of(self, name: str, telling: Telling) -> str:
+        """Return how servers call an account; raises RequestFailed where none knows it."""
+        if self._id is None:
+            told = await telling.ask("JSZ", {"accounts": True, "limit": _MOST_ACCOUNTS})
+            known: dict[str, str] = {}
+            for one in told:
+                for each in read("JSZ", one.data, _Accounts).account_details or ():
+                    known[each.name] = known[each.id] = each.id or each.name
+            if name not in known:
+                names = ", ".join(sorted(known.keys() - known.values()) or sorted(known))
+                there = f"there is {names}" if names else "there is none at all"
+                raise RequestFailed(
+                    f"no server knows of an account {name} that uses JetStream; {there}"
+                )
+            self._id = known[name]
+        return self._id
 
     async def _learn(self, telling: Telling) -> None:
         """Learn names, and how much a server keeps for a slow connection; once.
@@ -91,9 +129,7 @@ class BulkAnswers:
     def _named(self, one: ServerAnswer) -> ServerAnswer:
         return replace(one, name=self._names.get(one.server_id, one.name))
 
-    async def _imported(
-        self, account: str, options: Mapping[str, object]
-    ) -> Sequence[ServerAnswer] | None:
+    async def _imported(self, account: str, options: Options) -> Sequence[ServerAnswer] | None:
         subject = f"$SYS.REQ.ACCOUNT.{account}.JSZ"
         try:
             if not may_publish(await self._client.permissions(), subject):

@@ -12,7 +12,7 @@ from natstui.jetstream.connection.times import time_or_never_us, time_us
 from natstui.jetstream.system.asking import ServerAnswer
 from natstui.jetstream.system.asking import Servers as Asking
 from natstui.jetstream.system.connections import CONNZ, STATZ
-from natstui.jetstream.system.source import NOT_SET, System, Telling
+from natstui.jetstream.system.source import NOT_SET, Options, System, Telling
 from natstui.model.servers.server import (
     AccountSeen,
     JetStreamHere,
@@ -202,7 +202,7 @@ async def read_metas(system: System) -> tuple[Meta, ...]:
 
 
 async def _or_missing(
-    telling: Telling, what: str, options: dict[str, object], problems: list[Missing]
+    telling: Telling, what: str, options: Options, problems: list[Missing]
 ) -> list[ServerAnswer]:
     """Return the answers; none where that one question is refused, which is noted."""
     try:

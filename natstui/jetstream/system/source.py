@@ -16,6 +16,8 @@ from natstui.jetstream.system.asking import ServerAnswer, Servers
 from natstui.jetstream.system.monitoring import MonitoringPorts
 from natstui.model.servers.server import Missing, Source
 
+Options = Mapping[str, str | int]
+"""By their names in JSON; what is true or false, too."""
 _TRIED_AGAIN_S = 30.0
 LONG_S = 20.0
 """How long servers may take to tell of all streams of an account: seconds, where they are busy."""
@@ -38,9 +40,9 @@ class Telling:
     """A source that tells everything of all servers."""
 
     source: Source
-    ask: Callable[[str, Mapping[str, object]], Awaitable[list[ServerAnswer]]]
+    ask: Callable[[str, Options], Awaitable[list[ServerAnswer]]]
     """`VARZ`, `JSZ` or `STATZ`, and its options by their names in JSON."""
-    ask_unpacked: Callable[[str, Mapping[str, object]], Awaitable[list[ServerAnswer]]]
+    ask_unpacked: Callable[[str, Options], Awaitable[list[ServerAnswer]]]
     """The same, where a long answer is known not to cost the connection: cheaper for servers."""
     silent: Callable[[list[ServerAnswer]], tuple[str, ...]]
 
@@ -101,7 +103,7 @@ class System:
         return None, missing
 
     async def _ask_system(
-        self, what: str, options: Mapping[str, object], *, packed: bool = True
+        self, what: str, options: Options, *, packed: bool = True
     ) -> list[ServerAnswer]:
         assert self._servers is not None
         # A server that does not know an account refuses to tell of it; others know it.
@@ -125,11 +127,11 @@ class System:
             )
             raise RequestFailed(sentence, code=503) from error
 
-    async def _ask_ports(self, what: str, options: Mapping[str, object]) -> list[ServerAnswer]:
+    async def _ask_ports(self, what: str, options: Options) -> list[ServerAnswer]:
         assert self._ports is not None
         # Their names are those of the address line, where 1 is true.
         query = {
-            _QUERY.get(name, name): quote(value) if isinstance(value, str) else int(bool(value))
+            _QUERY.get(name, name): quote(value) if isinstance(value, str) else int(value)
             for name, value in options.items()
         }
         limit_s = LONG_S if "account" in options else None

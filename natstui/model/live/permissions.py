@@ -19,6 +19,14 @@ READING = (
 """The verbs of the JetStream API that watching needs."""
 
 
+def only_watched(account: str) -> str:
+    """Return why nothing but its rows is known of another account, and nothing done to it."""
+    return (
+        f"the account {account} is only watched, as the system account tells of its streams and "
+        "consumers: connect as one of its users for anything else"
+    )
+
+
 def may_publish(permitted: Permitted, subject: str) -> bool:
     """Return whether requests on all that `subject` means, wildcards included, are allowed."""
     return _allows(permitted, subject, covers)

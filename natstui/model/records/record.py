@@ -65,6 +65,8 @@ class EngineStarted:
     """Action id → keys, for actions the user has moved."""
     colour: str | None = None
     """What marks this system on the screen: a name as `red`, or `#rrggbb`."""
+    account: str | None = None
+    """Another account that is watched, as the system account tells of it: it is only read."""
 
 
 @dataclass(frozen=True, slots=True)

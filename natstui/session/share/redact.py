@@ -33,6 +33,7 @@ _STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT, _PART = (
     "stream", "consumer", "server", "account", "user", "run", "role", "client", "part"
 )  # fmt: skip
 _CATEGORY = {
+    "EngineStarted.account": _ACCOUNT,
     "StreamColumns.name": _STREAM,
     "StreamColumns.leader": _SERVER,
     "ConsumerColumns.stream": _STREAM,

@@ -191,6 +191,12 @@ def _contexts(app: App[int], parts: Parts, words: list[str]) -> None:
         app.run_worker(parts.systems.go_to(words[0]))
 
 
+def _account(app: App[int], parts: Parts, words: list[str]) -> None:
+    if len(words) != 1:
+        raise UsageError("write :account NAME; the servers (4) tell which there are")
+    app.run_worker(parts.systems.go_to_account(words[0]))
+
+
 def _manage(what: str) -> Run:
     def run(app: App[int], parts: Parts, _words: list[str]) -> None:
         app.post_message(Manage(what))
@@ -271,6 +277,13 @@ COMMANDS: tuple[Word, ...] = (
         "[NAME]",
         "the systems watched: go to one, add it; -NAME watches it no longer",
         _contexts,
+        "server",
+    ),
+    Word(
+        ("account", "acc"),
+        "NAME",
+        "another account of this system beside it, as the system account tells of it",
+        _account,
         "server",
     ),
     Word(("theme",), "THEME", "another look", _theme),

@@ -94,7 +94,7 @@ class LiveSystem:
         """`heard.lost` is not called: it starts another engine itself."""
         self.name = opened.name
         self.follower = Follower(opened.link, opened.started)
-        self._app, self._connect = app, opened.connect
+        self._app, self.connect = app, opened.connect
         self._heard = replace(heard, said=self._said, lost=self._lost)
         self._tell = heard
         self._resuming = False
@@ -137,7 +137,7 @@ class LiveSystem:
         folder = recording.folder if recording is not None else None
         resuming = ("--resume-recording", folder) if self._resuming else ()
         try:
-            self.follower.link = self._connect(*resuming)
+            self.follower.link = self.connect(*resuming)
         except NatstuiError as error:
             self._app.notify(safe_copy(f"{self.name}: {error}"), severity="error")
             self._app.set_timer(_RESTART_S, self._restart)

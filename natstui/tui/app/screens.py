@@ -18,6 +18,7 @@ from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import SPECS, Target
+from natstui.tui.frame.allowed import read_only
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
 
@@ -37,6 +38,8 @@ def new_screen(message: Open | Manage, state: State) -> LiveScreen:
     """Return the screen for what the user wants; raises UsageError when that cannot be."""
     if isinstance(message, Open):
         return _opened_screen(message)
+    if message.what != "journal" and state.started is not None and state.started.account:
+        raise UsageError(read_only(state))
     screen = _managing_screen(message, state)
     # A form needs the server's API level before it makes its fields.
     screen.where.take(state)

@@ -24,7 +24,7 @@ from natstui.tui.findings.silencing import (
     silence_refusal,
 )
 from natstui.tui.frame.action_keys import SPECS
-from natstui.tui.frame.allowed import allowed, read_only
+from natstui.tui.frame.allowed import allowed, not_allowed
 from natstui.tui.frame.live import LiveScreen, Question, ask
 from natstui.tui.frame.messages import Announced, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
@@ -117,8 +117,7 @@ class FindingKeys(ScreenPart):
             message.system = system
             self._screen.app.post_message(message)
         else:
-            reason = "read-only" if read_only(state) else "you have no permission for it"
-            self._say(f"{what}: {reason}; {finding.act}")
+            self._say(f"{what}: {not_allowed(state)}; {finding.act}")
 
     def _say(self, text: str) -> None:
         self._screen.notify(safe_copy(text), severity="warning", timeout=6, markup=False)

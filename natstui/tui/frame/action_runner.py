@@ -15,7 +15,7 @@ from natstui.tui.frame.action_keys import (
     Target,
     made_at_us,
 )
-from natstui.tui.frame.allowed import allowed, read_only
+from natstui.tui.frame.allowed import allowed, not_allowed
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage
 from natstui.tui.frame.screen_part import ScreenPart
@@ -162,4 +162,4 @@ class Managing(ScreenPart):
     def _help_of(self, spec: ActionSpec) -> str:
         if allowed(self._screen.state, spec.action):
             return spec.help
-        return "read-only" if read_only(self._screen.state) else "you have no permission for it"
+        return not_allowed(self._screen.state)

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from natstui.model.live.permissions import may_publish_some
+from natstui.clean import clean_line
+from natstui.model.live.permissions import may_publish_some, only_watched
 from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE
 from natstui.tui.frame.action_keys import SPECS
 
 
-def read_only(state: State) -> bool:
-    """Tell whether the engine refuses every write."""
-    return state.started is not None and state.started.read_only
+def read_only(state: State) -> str:
+    """Return why the engine refuses every write; empty where it does not."""
+    started = state.started
+    if started is None or not started.read_only:
+        return ""
+    if started.account is not None:
+        return f"read-only: {only_watched(clean_line(started.account))}"
+    return "read-only"
+
+
+def not_allowed(state: State) -> str:
+    """Return why something may not be done that is not allowed."""
+    return read_only(state) or "you have no permission for it"
 
 
 def allowed(state: State, what: str) -> bool:
@@ -20,6 +31,9 @@ def allowed(state: State, what: str) -> bool:
     the default prefix stands for every other one.
     """
     spec = SPECS.get(what)
+    if spec is not None and state.started is not None and state.started.account is not None:
+        # Not even read: the API that we reach is that of our own account.
+        return False
     if spec is None or spec.sends is None:
         return True
     verb = CATALOGUE[spec.sends].verb

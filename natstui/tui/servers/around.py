@@ -92,7 +92,9 @@ def _metas(seen: Servers) -> Section:
 def _accounts(seen: Servers) -> Section:
     lines = tuple(line(one.name, account_text(one)) for one in seen.accounts[:_MOST_ACCOUNTS])
     more = len(seen.accounts) - len(lines)
-    return Section("ACCOUNTS", (*lines, line("", f"and {more} more", "dim")) if more else lines)
+    lines += (line("", f"and {more} more", "dim"),) if more else ()
+    lines += (line("", ":account NAME shows its rows beside ours", "dim"),) if lines else ()
+    return Section("ACCOUNTS", lines)
 
 
 _MOST_ACCOUNTS = 50

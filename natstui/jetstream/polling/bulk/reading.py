@@ -7,7 +7,7 @@ poll takes so many rows that what it makes of them does not hold up others.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Mapping
 from dataclasses import field
 
 from natstui.clock import steady_s
@@ -15,43 +15,21 @@ from natstui.errors import NatstuiError
 from natstui.jetstream.polling.availability import BULK, Availability
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.budget.shares import SERVER_SHARE
-from natstui.jetstream.polling.bulk.source import BulkAnswer, BulkSource
-from natstui.jetstream.polling.bulk.view import BulkView, KnownConfigurations, read_view
+from natstui.jetstream.polling.bulk.asking import BULK_SHARE, BulkAsking
+from natstui.jetstream.polling.bulk.source import BulkSource
+from natstui.jetstream.polling.bulk.view import BulkView
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.model.live.snapshot import Account
 from natstui.values import dataclass
 
-_SHARE = 0.9 * SERVER_SHARE
-"""Of a core of the server; the rest is for what is in view."""
-_RAW_BYTE_US = 0.034
-_PACKING_BYTE_US = 0.023
-"""What nats-server 2.15 needs for an answer, and for packing it: measured as processor time. Two
-thirds of the first are for collecting the garbage that answers leave, among everything that a big
-server holds; few answers do not show it."""
-_WHOLE_S = 5.0
-_FEW_PER_S, _MOST_PER_S = 2_000, 12_000
-"""So many rows come in each poll; more come every `_WHOLE_S`, unless they are too many for that:
-engine, recording and viewer have work with each."""
 _KNOWN_ROWS_COUNT = 8_000
 _NEW_RATIO = 1.3
 """Consumers that one poll takes, and for how many one counts that comes for the first time."""
 _MANY_COUNT = 2_000
 """Where there are more rows, lists wait a while for the first answer: it makes them needless."""
 _FIRST_S = 6.0
-_CONFIGURATIONS_S = 60.0
-_CONFIGURATIONS_SHARE = 0.01
-"""What they may cost a server beyond the share of other answers."""
-_UNKNOWN_S = 15.0
-"""How often configurations are asked for where that costs much, and where new ones came."""
-_PLAIN_RATIO = 1.5
-"""An answer that is not packed leaves room in what the connection may hold."""
-_LINK_S = 0.5
-"""So long may an answer that is not packed occupy the link."""
-_LINK_SHARE = 0.25
-_SHORT_BYTES = 64 * 1024
-"""What is shorter tells nothing of the link's speed."""
 _AGAIN_S = 10.0
 _LONGEST_PAUSE_S = 300.0
 _TRUSTED_RATIO = 3
@@ -91,6 +69,7 @@ class BulkReading:
         self, source: BulkSource | None, api: PollingApi, availability: Availability
     ) -> None:
         self._source = source
+        self._asks = None if source is None else BulkAsking(source, lambda: api.slowness)
         self._api = api
         self._availability = availability
         self._asking: asyncio.Task[BulkView | None] | None = None
@@ -100,21 +79,19 @@ class BulkReading:
         self._forget()
 
     def _forget(self) -> None:
-        self._known = KnownConfigurations()
+        if self._asks is not None:
+            self._asks.forget()
         self._left: dict[str, dict[str, ConsumerRow]] = {}
         """What polls have not taken yet."""
         self._whole: frozenset[str] = frozenset()
         self._covered: frozenset[str] = frozenset()
         self._handed: set[str] = set()
         self._covered_until_s = self._listed_until_s = 0.0
-        self._raw_bytes = {True: 0, False: 0}
-        """Of the last answer, with configurations and without."""
-        self._bytes_per_s = 0.0
-        self._servers_count = 1
-        self._config_at_s = float("-inf")
-        self._unknown = False
-        self.period_s = 0.0
+
+    @property
+    def period_s(self) -> float:
         """From one answer to the next."""
+        return 0.0 if self._asks is None else self._asks.period_s
 
     @property
     def has_more(self) -> bool:
@@ -128,18 +105,18 @@ class BulkReading:
 
     def turn(self, account: Account | None, control: PollControl) -> BulkTurn:
         """Return what this poll takes; ask for the next answer when it is time."""
-        if self._source is None or account is None or not self._is_ours(account):
+        if self._asks is None or account is None or not self._is_ours(account):
             return NO_TURN
         fresh = self._taken(account, control.interval_s)
         now_s = steady_s()
         if self._asking is None and now_s >= self._due_s and not self._left:
-            asking = self._ask(account.domain, config=self._wants_config(control.interval_s))
-            self._asking = asyncio.create_task(asking)
+            config = self._asks.wants_config(control.interval_s)
+            self._asking = asyncio.create_task(self._asks.ask(account.domain, config=config))
             if _are_many(account):
                 # Of few, the next poll is soon enough: two in a row would measure no rates.
                 self._asking.add_done_callback(lambda _: control.poll_soon())
         # What is in view has the rest of the server's share while bulk answers have theirs.
-        self._api.work.share = SERVER_SHARE - _SHARE if self.covers_all else SERVER_SHARE
+        self._api.work.share = SERVER_SHARE - BULK_SHARE if self.covers_all else SERVER_SHARE
         if self._waits_for_first(account, now_s):
             return BulkTurn(lists_streams=True, covered=_All())
         taken = self._next_rows()
@@ -161,52 +138,6 @@ class BulkReading:
         """Tell whether the API is that of our own account: another's may be imported."""
         return self._api.prefix in {"$JS.API", f"$JS.{account.domain}.API"}
 
-    def _wants_config(self, interval_s: float) -> bool:
-        """Tell whether to ask for configurations as well."""
-        since_s = steady_s() - self._config_at_s
-        if self._work_s(self._raw_bytes[True]) <= _SHARE * max(1.0, interval_s):
-            return True
-        return since_s >= (_UNKNOWN_S if self._unknown else _CONFIGURATIONS_S)
-
-    def _work_s(self, raw_bytes: int) -> float:
-        """Return what so long an answer costs its server."""
-        packing_us = _PACKING_BYTE_US if self._packs(raw_bytes) else 0.0
-        return raw_bytes * (_RAW_BYTE_US + packing_us) / 1e6 * self._api.slowness
-
-    def _packs(self, raw_bytes: int) -> bool:
-        """Tell whether to have an answer packed: that costs the server, and spares the link.
-
-        What is longer than a connection may hold would cost us the connection.
-        """
-        may_hold_bytes = self._source.may_hold_bytes if self._source else None
-        if may_hold_bytes is None or not raw_bytes:
-            return True
-        all_bytes = raw_bytes * self._servers_count
-        return _PLAIN_RATIO * all_bytes > may_hold_bytes or all_bytes > _LINK_S * self._bytes_per_s
-
-    async def _ask(self, domain: str | None, *, config: bool) -> BulkView | None:
-        assert self._source is not None
-        guess_bytes = self._raw_bytes[config] or 3 * self._raw_bytes[not config]
-        answers = await self._source.ask(config=config, packed=self._packs(guess_bytes))
-        if answers is None:
-            return None
-        self._servers_count = max(1, len(answers))
-        self._note_speed(answers)
-        # The polls have their turn before what may take a moment.
-        await asyncio.sleep(0)
-        view = read_view(answers, domain, self._known)
-        self._raw_bytes[config] = view.raw_bytes
-        if config:
-            self._config_at_s = steady_s()
-        return view
-
-    def _note_speed(self, answers: Sequence[BulkAnswer]) -> None:
-        came_s = max(one.ended_mono_us - one.began_mono_us for one in answers) / 1e6
-        came_bytes = sum(one.packed_bytes for one in answers)
-        if came_bytes > _SHORT_BYTES:
-            # While we were busy ourselves, bytes only seemed to come slowly.
-            self._bytes_per_s = max(0.9 * self._bytes_per_s, came_bytes / max(came_s, 0.001))
-
     def _taken(self, account: Account, interval_s: float) -> BulkView | None:
         """Take an answer that has come, and find when the next is due."""
         if self._asking is None or not self._asking.done():
@@ -226,23 +157,10 @@ class BulkReading:
         self._pause_s = _AGAIN_S
         self._api.requests_count += 1
         self._api.received_bytes += view.packed_bytes
-        self._plan(view, interval_s)
+        assert self._asks is not None
+        self._due_s = self._asks.due_s(view, interval_s, first=not self._handed)
         self._trust(view, account)
         return view
-
-    def _plan(self, view: BulkView, interval_s: float) -> None:
-        """Set when the next answer is due: as often as server, link and engine can bear."""
-        rows_count = len(view.streams) + view.consumers_count
-        rows_s = max(min(_WHOLE_S, rows_count / _FEW_PER_S), rows_count / _MOST_PER_S)
-        link_s = view.packed_bytes / (_LINK_SHARE * self._bytes_per_s or float("inf"))
-        usual_s = self._work_s(self._raw_bytes[False] or view.raw_bytes // 2)
-        self.period_s = max(interval_s, usual_s / _SHARE, rows_s, link_s)
-        # The first view may cost more.
-        more_s = self._work_s(view.raw_bytes) - usual_s if self._handed else 0.0
-        spared_s = _CONFIGURATIONS_SHARE * _CONFIGURATIONS_S
-        rest_s = max(0.0, more_s - spared_s) / _SHARE
-        self._due_s = view.asked_mono_us / 1e6 + self.period_s + rest_s
-        self._unknown = view.unknown_count > 0
 
     def _trust(self, view: BulkView, account: Account) -> None:
         """Conclude what need not be asked for otherwise, and hand out the rows."""

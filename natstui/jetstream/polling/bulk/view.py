@@ -6,7 +6,7 @@ a consumer's leader, which may be another server, how much is pending.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import msgspec
@@ -18,8 +18,10 @@ from natstui.jetstream.polling.bulk.source import BulkAnswer
 from natstui.jetstream.polling.decode.cluster import ClusterRow
 from natstui.jetstream.polling.decode.consumers import ConsumerRow
 from natstui.jetstream.polling.decode.streams import StreamRow
+from natstui.model.live.snapshot import Account
 
 _JSZ = "JSZ"
+_UNLIMITED = 1 << 63
 _NONE = msgspec.Raw(b"")
 
 
@@ -32,7 +34,21 @@ class _Stream(StreamRow, kw_only=True):
     consumer_detail: list[_Consumer] | None = None
 
 
+class _Api(msgspec.Struct):
+    level: int = 0
+    total: int = 0
+    errors: int = 0
+    inflight: int = 0
+
+
 class _Held(msgspec.Struct):
+    """An account on one server; memory and file are those of all servers, as far as it knows."""
+
+    memory: int = 0
+    storage: int = 0
+    reserved_memory: int = 0
+    reserved_storage: int = 0
+    api: _Api = msgspec.field(default_factory=_Api)
     stream_detail: list[_Stream] | None = None
 
 
@@ -76,13 +92,15 @@ class KnownConfigurations:
         row.config = config
         return True
 
-    def keep(self, streams: Iterable[str]) -> None:
-        """Forget all other streams, with their consumers."""
-        living = set(streams)
-        for gone in self._streams.keys() - living:
+    def keep(self, named: Mapping[str, Container[str]]) -> None:
+        """Forget all other streams, and all other consumers of each."""
+        for gone in self._streams.keys() - named.keys():
             del self._streams[gone]
-        for gone in self._consumers.keys() - living:
+        for gone in self._consumers.keys() - named.keys():
             del self._consumers[gone]
+        for stream, known in self._consumers.items():
+            for name in [name for name in known if name not in named[stream]]:
+                del known[name]
 
 
 @dataclass(slots=True)
@@ -101,8 +119,12 @@ class BulkView:
     """Streams of which something has no leader, two, or no known configuration."""
     twice: set[tuple[str, str | None]] = field(default_factory=set)
     """What two servers say they lead: one may have been frozen, and not know yet."""
-    unknown_count: int = 0
+    unknown: set[tuple[str, str | None]] = field(default_factory=set)
     """Rows whose configuration never came."""
+    named: dict[str, set[str]] = field(default_factory=dict)
+    """Every stream and its consumers that any server holds a replica of."""
+    account: Account | None = None
+    """Its use of JetStream; None where no server tells of the account as one of several."""
 
     @property
     def consumers_count(self) -> int:
@@ -116,7 +138,7 @@ def read_view(
     """Return what servers of one domain tell; raises RequestFailed when it cannot be read."""
     view = BulkView(min((one.asked_mono_us for one in answers), default=0))
     view.packed_bytes = sum(one.packed_bytes for one in answers)
-    named: dict[str, set[str]] = {}
+    uses: list[_Held] = []
     for one in answers:
         with reading(_JSZ):
             told = _ANSWER.decode(one.data)
@@ -124,9 +146,38 @@ def read_view(
             continue
         view.raw_bytes = max(view.raw_bytes, len(one.data))
         with reading(_JSZ):
-            _take(view, one, list(_dated(one, told)), named)
-    _complete(view, named, known)
+            _take(view, one, list(_dated(one, told)))
+        uses += told.account_details or ()
+    _complete(view, known)
+    view.account = _account(view, uses, domain)
     return view
+
+
+def _account(view: BulkView, uses: Sequence[_Held], domain: str | None) -> Account | None:
+    """Return the use of the account and those limits that servers tell."""
+    if not uses:
+        return None
+    return Account(
+        memory_bytes=max(one.memory for one in uses),
+        storage_bytes=max(one.storage for one in uses),
+        streams_count=len(view.named),
+        consumers_count=sum(map(len, view.named.values())),
+        max_memory_bytes=_limit(one.reserved_memory for one in uses),
+        max_storage_bytes=_limit(one.reserved_storage for one in uses),
+        max_streams_count=None,
+        max_consumers_count=None,
+        # Each server counts those that it answered.
+        api_requests_count=sum(one.api.total for one in uses),
+        api_errors_count=sum(one.api.errors for one in uses),
+        api_inflight_count=sum(one.api.inflight for one in uses),
+        api_level=max(one.api.level for one in uses),
+        domain=domain,
+    )
+
+
+def _limit(values: Iterable[int]) -> int | None:
+    """Return the largest limit; None is unlimited, which servers write as a negative number."""
+    return max((it for it in values if 0 < it < _UNLIMITED), default=None)
 
 
 def _dated(one: BulkAnswer, told: _Jsz) -> Iterator[_Stream]:
@@ -149,12 +200,10 @@ def _dated(one: BulkAnswer, told: _Jsz) -> Iterator[_Stream]:
         yield each
 
 
-def _take(
-    view: BulkView, one: BulkAnswer, streams: list[_Stream], named: dict[str, set[str]]
-) -> None:
+def _take(view: BulkView, one: BulkAnswer, streams: list[_Stream]) -> None:
     """Take what the server leads, and note the names of all it holds."""
     for each in streams:
-        names = named.setdefault(each.name, set())
+        names = view.named.setdefault(each.name, set())
         if _leads(one, each.cluster):
             if each.name in view.streams:
                 view.twice.add((each.name, None))
@@ -173,26 +222,26 @@ def _leads(one: BulkAnswer, cluster: ClusterRow | None) -> bool:
     return cluster is None or cluster.leader == one.name
 
 
-def _complete(view: BulkView, named: dict[str, set[str]], known: KnownConfigurations) -> None:
+def _complete(view: BulkView, known: KnownConfigurations) -> None:
     """Fill in what was not told, and find out of which streams something is missing."""
     for stream, consumer in view.twice:
         if consumer is not None:
             del view.consumers[stream][consumer]
         elif stream in view.streams:
             del view.streams[stream]
-    for stream, names in named.items():
+    for stream, names in view.named.items():
         found = view.consumers[stream]
         row = view.streams.get(stream)
         for name in [name for name, it in found.items() if not known.fill_in(it)]:
             del found[name]
-            view.unknown_count += 1
+            view.unknown.add((stream, name))
         if row is not None and not known.fill_in(row):
             del view.streams[stream]
-            view.unknown_count += 1
+            view.unknown.add((stream, None))
             row = None
         if row is not None:
             # A leader knows only of the consumers on its own server.
             row.state.consumer_count = max(row.state.consumer_count, len(names))
         if row is None or len(found) < row.state.consumer_count:
             view.unsure.add(stream)
-    known.keep(named)
+    known.keep(view.named)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -105,11 +106,28 @@ class Systems(Part):
             self._show(name)
             self._app.switch_mode("server")
 
-    async def _add(self, name: str) -> None:
+    async def go_to_account(self, account: str) -> None:
+        """Let another account of the current system stand beside it, and be the current one."""
+        acting = self._engines.acting
+        # Another system may have its name.
+        taken = account in self._engines.systems and not self._is_account(account)
+        name = f"{account}@{acting.name}" if taken else account
+        if name in self._engines.systems:
+            await self.go_to(name)
+        else:
+            await self._add(name, lambda: partial(acting.connect, "--account", account))
+
+    def _is_account(self, system: str) -> bool:
+        started = self._engines.systems[system].follower.state.started
+        return started is not None and started.account is not None
+
+    async def _add(
+        self, name: str, connecting: Callable[[], Callable[..., Link]] | None = None
+    ) -> None:
         if self._engines.replaying:
             raise UsageError("a recording is shown: :live leads back to the server")
         try:
-            connect = self._contexts.connect(name)
+            connect = self._contexts.connect(name) if connecting is None else connecting()
             link = await asyncio.to_thread(connect)
             try:
                 started = await asyncio.to_thread(link.wait_started)

@@ -22,7 +22,9 @@ def trouble_of(one: SystemState) -> str:
     if link.state != "connected":
         return link.reason or link.state
     if polls_are_missing(one.state, one.late_us):
-        return f"nothing new for {_age(one.late_us)}"
+        # Of another account the servers say why they tell nothing.
+        refused = one.state.unavailable.get("answers")
+        return refused.reason if refused else f"nothing new for {_age(one.late_us)}"
     return ""
 
 

@@ -64,14 +64,17 @@ def link_parts(state: State, late_us: int) -> list[Cell]:
         if started.production:
             parts.append(Cell(" PRODUCTION ", "bad"))
         if started.read_only:
-            parts.append(Cell("read-only", "warn"))
+            told = "" if started.account is None else ", as servers tell of it"
+            parts.append(Cell(f"read-only{told}", "warn"))
     if state.recording is not None and state.recording.on:
         parts.append(recording_cell(state.recording))
     if link is None:
         # Without even an engine this is a screen that was told nothing yet: it claims nothing.
         return [*parts, Cell("◌ connecting", "warn")] if started else parts
     parts.append(_link_cell(link, recorded=state.replay is not None))
-    if link.state == "connected" and link.jetstream is not True and link.reason:
+    # Of another account, ours need not have any.
+    own = started is None or started.account is None
+    if own and link.state == "connected" and link.jetstream is not True and link.reason:
         parts.append(Cell(f"▲ {clean_line(link.reason)}", "bad"))
     if polls_are_missing(state, late_us) and link.state == "connected":
         parts.append(Cell(f"▲ nothing new for {duration_text(late_us / 1e6)}", "bad"))
@@ -140,7 +143,7 @@ def account_parts(state: State, late_us: int = 0) -> list[Cell]:
         return [Cell(clean_line(link.reason), "bad")]
     if account is None:
         denied = next(
-            (u for what, u in state.unavailable.items() if what.startswith("INFO")), None
+            (u for it, u in state.unavailable.items() if it.startswith(("INFO", "answers"))), None
         )
         return [Cell(clean_line(denied.reason), "warn")] if denied else [Cell(UNKNOWN, "dim")]
     state = at_moment(state, late_us)

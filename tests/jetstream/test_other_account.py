@@ -1,0 +1,245 @@
+"""Another account, as the system account and the ports tell of it: its rows, and nothing else."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.aio.client import Client as NatsClient
+
+from natstui.config import Connection
+from natstui.config.connection import Secret
+from natstui.config.target import of_account
+from natstui.engine.live import refuse_for_other_account
+from natstui.errors import Refused
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.polling.bulk.account import poll_account
+from natstui.jetstream.polling.poller import poll
+from natstui.jetstream.system.bulk import BulkAnswers
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.cluster import Cluster
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.managing import Change
+from natstui.model.records.messages import BrowseMessages
+from natstui.model.records.record import Configured, Describe, Unavailable
+from natstui.model.records.system import ReadConnections, ReadServers
+from tests.ending import ended
+from tests.jetstream.operator_jwts import Operator, write_creds
+from tests.jetstream.polling import Polled
+from tests.jetstream.test_bulk import ACCOUNTS, asked, fill, newest, same, until_seen
+from tests.jetstream.test_connections import as_user
+
+BOTH = ACCOUNTS.replace("IMPORT", "")
+
+
+def user(url: str, name: str, **words: Any) -> Connection:
+    return Connection(servers=(url,), user=name, password=Secret(name), **words)
+
+
+def telling(server: Broker, source: str) -> Connection:
+    """Return a connection with somebody who tells of every account."""
+    if source == "system itself":
+        return user(server.url, "sys")
+    if source == "ports":
+        return user(server.url, "app", monitoring=(server.monitoring_url,))
+    return user(server.url, "app", system=user(server.url, "sys"))
+
+
+@asynccontextmanager
+async def watching(connection: Connection, account: str) -> AsyncIterator[Polled]:
+    """Poll another account."""
+    client = await connect(of_account(connection, account))
+    polled = Polled(client)
+    task = asyncio.create_task(poll_account(client, polled.control, polled, BulkAnswers(client)))
+    try:
+        yield polled
+    finally:
+        task.cancel()
+        await ended(task)
+        await client.close()
+        if not task.cancelled():
+            task.result()
+
+
+@asynccontextmanager
+async def as_its_own(connection: Connection) -> AsyncIterator[Polled]:
+    """Poll an account as one of its users."""
+    client = await connect(connection)
+    polled = Polled(client)
+    task = asyncio.create_task(poll(client, polled.control, polled))
+    try:
+        yield polled
+    finally:
+        task.cancel()
+        await ended(task)
+        await client.close()
+
+
+def without_lag(row: dict[str, Any]) -> dict[str, Any]:
+    """Return what is told of a row; when the next message was stored, only its API tells."""
+    return {name: value for name, value in same(row).items() if name != "next_at_us"}
+
+
+def meanings(known: Mapping[Any, Any]) -> dict[Any, Any]:
+    """Return configurations without their spaces: the ports have them."""
+    return {
+        key: (replace(one, config_json=""), json.loads(one.config_json))
+        for key, one in known.items()
+    }
+
+
+async def same_rows(own: Polled, other: Polled) -> None:
+    """Wait until both know the same, and compare it all."""
+    async with asyncio.timeout(60):
+        while not own.state.consumers.columns.name or not other.state.consumers.columns.name:
+            await own.until(Snapshot)
+    for part in ("streams", "consumers"):
+        for _ in range(60):
+            expected = {key: without_lag(it) for key, it in newest(own, part).items()}
+            found = {key: without_lag(it) for key, it in newest(other, part).items()}
+            if found == expected:
+                break
+            await other.until(Snapshot)
+        assert found == expected
+    for what in ("stream_configurations", "consumer_configurations"):
+        assert meanings(getattr(own.state, what)) == meanings(getattr(other.state, what))
+
+
+async def a_consumer(nc: NatsClient, stream: str, name: str, **words: Any) -> None:
+    await asked(nc, f"STREAM.CREATE.{stream}", {"name": stream, "subjects": [stream], **words})
+    body = {"stream_name": stream, "config": {"durable_name": name, "ack_policy": "explicit"}}
+    await asked(nc, f"CONSUMER.DURABLE.CREATE.{stream}.{name}", body)
+
+
+@pytest.mark.parametrize("source", ["system", "system itself", "ports"])
+async def test_its_rows_are_those_that_its_own_users_see(
+    nats_server_factory: Callable[..., Broker], source: str
+) -> None:
+    server = nats_server_factory(BOTH)
+    mine = await nats.connect(as_user(server.url, "app"))
+    other = await nats.connect(as_user(server.url, "other"))
+    await a_consumer(mine, "S001", "MINE")
+    await fill(other, 10)
+    async with (
+        as_its_own(user(server.url, "other")) as own,
+        watching(telling(server, source), "OTHER") as watched,
+    ):
+        await same_rows(own, watched)
+        account = watched.state.account
+        assert account is not None
+        assert (account.streams_count, account.consumers_count) == (11, 51)
+        # What is made and deleted is seen, and nothing of it counts as unreachable.
+        await asked(other, "STREAM.DELETE.S003")
+        await asked(other, "CONSUMER.DELETE.S004.C1")
+        await a_consumer(other, "LATER", "L")
+        async with asyncio.timeout(60):
+            while ("LATER", "L") not in newest(watched, "consumers"):
+                await watched.until(Snapshot)
+        names = set(watched.state.streams.columns.name)
+        assert "LATER" in names and "S003" not in names and "MIRROR" in names
+        keys = {key[:2] for key in watched.state.consumers.roster.keys}
+        assert ("S004", "C1") not in keys and ("S004", "C2") in keys and len(keys) == 46
+        polls = [it for it in watched.records if isinstance(it, Snapshot)]
+        assert not any(it.unreachable_streams or it.unreachable_consumers for it in polls)
+        assert not [it for it in watched.records if isinstance(it, Unavailable)]
+        # Nothing is told again that did not change.
+        told = [it for it in watched.records if isinstance(it, Configured)]
+        assert sum(len(it.streams) for it in told) == 12
+        assert sum(len(it.consumers) for it in told) == 52
+    await mine.close()
+    await other.close()
+
+
+async def test_an_account_that_no_server_knows_is_said_with_those_that_there_are(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(BOTH)
+    for connection, said in (
+        (user(server.url, "sys"), "no server knows of an account NOPE that uses JetStream"),
+        (user(server.url, "app"), "[system] is app of the account APP, which is not"),
+    ):
+        async with watching(connection, "NOPE") as polled:
+            async with asyncio.timeout(30):
+                while not (told := [it for it in polled.records if isinstance(it, Unavailable)]):
+                    await asyncio.sleep(0.05)
+        assert said in told[0].reason and told[0].what == "answers"
+        if connection.user == "sys":
+            assert "there is APP, OTHER" in told[0].reason
+
+
+async def test_with_jwts_an_account_is_named_by_its_name_or_its_key(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    operator = Operator()
+    server = nats_server_factory(operator.server_config)
+    app = write_creds(tmp_path / "app.creds", *operator.user(name="app"))
+    nc = await nats.connect(server.url, user_credentials=str(app))
+    await a_consumer(nc, "S", "C")
+    sys_creds = write_creds(tmp_path / "sys.creds", *operator.user(name="sys", of=operator.system))
+    key = operator.account.public
+    for name in (key, key[:6]):
+        system = Connection(servers=(server.url,), creds_file=str(sys_creds))
+        async with watching(system, name) as polled:
+            await until_seen(polled, {"S"}, {("S", "C")})
+    await nc.close()
+
+
+async def test_in_a_cluster_rows_are_their_leaders_and_what_is_away_is_not_gone(
+    nats_cluster: Cluster,
+) -> None:
+    nc = await nats.connect(as_user(nats_cluster.urls[0], "app"))
+    for each in range(6):
+        await a_consumer(nc, f"R3-{each}", "C", num_replicas=3)
+        await a_consumer(nc, f"R1-{each}", "C", num_replicas=1)
+    names = {f"R{replicas}-{each}" for replicas in (1, 3) for each in range(6)}
+    led = await asked(nc, "STREAM.INFO.R1-0")
+    node = nats_cluster.node(led["cluster"]["leader"])
+    near = next(it for it in nats_cluster.nodes if it is not node)
+    async with (
+        as_its_own(user(near.url, "app")) as own,
+        watching(user(near.url, "sys"), "APP") as polled,
+    ):
+        await same_rows(own, polled)
+        node.kill()
+        await polled.until(Snapshot, lambda it: "R1-0" in it.unreachable_streams)
+        async with asyncio.timeout(60):
+            # Those with replicas have other leaders soon; those without wait for the server.
+            while any(name.startswith("R3") for name in polled.state.unreachable_streams):
+                await polled.until(Snapshot)
+        assert set(polled.state.streams.columns.name) == names
+        assert ("R1-0", "C") in polled.state.unreachable_consumers
+        node.restart()
+        async with asyncio.timeout(90):
+            while polled.state.unreachable_streams or polled.state.unreachable_consumers:
+                await polled.until(Snapshot)
+        assert set(polled.state.streams.columns.name) == names
+        # What is deleted is gone, as soon as it is sure.
+        await asked(nc, "STREAM.DELETE.R1-1")
+        async with asyncio.timeout(60):
+            while "R1-1" in polled.state.streams.columns.name:
+                await polled.until(Snapshot)
+        gone = [it for it in polled.records if isinstance(it, Snapshot)]
+        assert names - set(polled.state.streams.columns.name) == {"R1-1"}, len(gone)
+    await nc.close()
+
+
+def test_nothing_is_read_of_it_or_done_to_it_by_the_api_of_our_own() -> None:
+    connection = of_account(user("nats://127.0.0.1:1", "sys"), "OTHER")
+    assert connection.read_only and connection.system is not None
+    for command in (
+        Describe(1, "S", None),
+        BrowseMessages(2, "S"),
+        Change(3, "delete_stream", "S"),
+        ReadConnections(4, closed=False, rows_count=10),
+    ):
+        with pytest.raises(Refused, match="the account OTHER is only watched"):
+            refuse_for_other_account(connection, command)
+    refuse_for_other_account(connection, ReadServers(5))
+    refuse_for_other_account(user("nats://127.0.0.1:1", "sys"), Describe(6, "S", None))

@@ -1,0 +1,157 @@
+"""Accounts of one server side by side, as the system account tells of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import nats
+import pytest
+
+from natstui.cli.open_viewer import named_systems
+from natstui.errors import UsageError
+from natstui.jetstream.testbed.broker import Broker
+from natstui.tui.app.app import NatstuiApp
+from natstui.tui.app.controls.systems import Contexts
+from natstui.tui.app.link import Link
+from natstui.tui.app.live_system import Opened
+from tests.jetstream.test_bulk import asked
+from tests.jetstream.test_connections import as_user
+from tests.jetstream.test_other_account import BOTH, a_consumer
+from tests.tui.test_several_systems import put_cursor_on, rows
+from tests.tui.viewer import NATSTUI, Viewer
+
+ACCOUNTS = ("APP", "OTHER")
+ONLY_WATCHED = "the account OTHER is only watched"
+
+
+def engine(*words: str, more: tuple[str, ...]) -> Link:
+    return Link((*NATSTUI, "engine", "--interval", "250ms", *words, *more))
+
+
+@asynccontextmanager
+async def viewing_accounts(url: str, *names: str) -> AsyncIterator[Viewer]:
+    """Show accounts as `natstui --server URL --account NAMES` does."""
+
+    def connect(name: str) -> Callable[..., Link]:
+        return lambda *more: engine("--server", url, "--account", name, more=more)
+
+    opened = []
+    for name in names:
+        link = connect(name)()
+        opened.append(
+            Opened(name, await asyncio.to_thread(link.wait_started), link, connect(name))
+        )
+    async with showing(opened, Contexts(tuple, connect, names[0])) as viewer:
+        yield viewer
+
+
+@asynccontextmanager
+async def showing(opened: list[Opened], contexts: Contexts) -> AsyncIterator[Viewer]:
+    first, *others = opened
+    app = NatstuiApp(first.started, first.connect, first.link, others=others, contexts=contexts)
+    try:
+        async with app.run_test(size=(160, 50), notifications=True) as pilot:
+            yield Viewer(app, pilot)
+    finally:
+        for link in app.parts.engines.links:
+            link.close()
+
+
+async def filled(server: Broker) -> None:
+    for account in ACCOUNTS:
+        nc = await nats.connect(as_user(server.url, account.lower()))
+        await a_consumer(nc, "SAME", f"OF_{account}")
+        await a_consumer(nc, f"OF_{account}", "C")
+        await nc.publish("SAME", b"x")
+        await nc.flush()
+        await nc.close()
+
+
+async def test_rows_of_accounts_stand_together_and_are_only_read(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(BOTH)
+    await filled(server)
+    async with viewing_accounts(as_user(server.url, "sys"), *ACCOUNTS) as viewer:
+        every = [(system, name) for system in ACCOUNTS for name in (f"OF_{system}", "SAME")]
+        await viewer.until(lambda: sorted(rows(viewer)) == sorted(every), "all streams")
+        await viewer.until(lambda: "2 systems, totals:  streams 4" in viewer.text, "totals")
+        await viewer.press("2")
+        consumers = sorted((system, name) for system, name in every)
+        await viewer.until(lambda: sorted(rows(viewer)) == consumers, "all consumers")
+        await viewer.press("1")
+        await put_cursor_on(viewer, "OTHER", "SAME")
+        # What would be done or read by the API of our own account is not offered; it is said why.
+        await viewer.press("x")
+        await viewer.until(lambda: "read-only: " + ONLY_WATCHED in viewer.words, "actions")
+        await viewer.press("escape")
+        for keys in ("ctrl+d", "m", "w"):
+            await viewer.press(keys)
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "nothing was opened")
+        await viewer.press("d")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "its detail")
+        await viewer.until(lambda: "SAME" in viewer.text and "[OTHER]" in viewer.text, "whose")
+        await viewer.press("escape", "6")
+        await viewer.until(lambda: "is only watched" in viewer.words, "no connections")
+        await viewer.press("4")
+        await viewer.until(lambda: ":account NAME" in viewer.text, "the servers are told")
+        # One that changes its mind is gone to, or left, as every other system.
+        await viewer.press("1")
+        await viewer.type_command("ctx -APP")
+        await viewer.until(lambda: "SYSTEM" not in viewer.text, "one is left")
+        nc = await nats.connect(as_user(server.url, "other"))
+        info = await asked(nc, "STREAM.INFO.SAME")
+        assert info["state"]["messages"] == 1
+        await nc.close()
+
+
+async def test_an_account_is_put_beside_ones_own(
+    nats_server_factory: Callable[..., Broker], tmp_path: Path
+) -> None:
+    server = nats_server_factory(BOTH)
+    await filled(server)
+    config = tmp_path / "config.toml"
+    config.write_text(
+        f'[connection]\nserver = "{as_user(server.url, "app")}"\n'
+        '[system]\nuser = "sys"\npassword = "sys"\n'
+    )
+    connect = partial(engine, "--config", str(config))
+
+    def started(*more: str) -> Link:
+        return connect(more=more)
+
+    link = started()
+    first = Opened("own", await asyncio.to_thread(link.wait_started), link, started)
+    async with showing([first], Contexts(tuple, lambda _: started, "own")) as viewer:
+        await viewer.until(lambda: {"OF_APP", "SAME"} <= viewer.rows().keys(), "own rows")
+        await viewer.type_command("account OTHER")
+        both = {("own", "OF_APP"), ("own", "SAME"), ("OTHER", "OF_OTHER"), ("OTHER", "SAME")}
+        await viewer.until(lambda: set(rows(viewer)) == both, "both")
+        # One's own can be changed as before, and by the key under the same name the other not.
+        await put_cursor_on(viewer, "OTHER", "SAME")
+        await viewer.press("ctrl+d")
+        assert len(viewer.app.screen_stack) == 1
+        await put_cursor_on(viewer, "own", "SAME")
+        await viewer.press("ctrl+d")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 2, "the question")
+        await viewer.press("escape")
+        # Asked for again, it is gone to; one that nobody knows says so.
+        await viewer.type_command("account OTHER")
+        await viewer.until(lambda: viewer.table.where.system == "OTHER", "gone to")
+        await viewer.type_command("account NOPE")
+        await viewer.until(lambda: "no server knows of an account NOPE" in viewer.words, "told")
+
+
+def test_the_flag_of_several_accounts_is_split_and_the_rest_kept() -> None:
+    words = ["--context", "sys", "--ascii"]
+    assert named_systems([*words, "--account", "A,B"]) == ("--account", ["A", "B"], words)
+    assert named_systems(["--server", "x", "--account=A"]) == (
+        "--account", ["A"], ["--server", "x"],
+    )  # fmt: skip
+    for wrong in (["--account", "A,,B"], ["--context", "a,b", "--account", "A"]):
+        with pytest.raises(UsageError):
+            named_systems(wrong)

@@ -12,13 +12,14 @@ from importlib import import_module
 
 from textual.app import App
 
+from natstui.clean import clean_line
 from natstui.errors import UsageError
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.fields import strings_at
 from natstui.model.assets.subjects import has_wildcard
+from natstui.model.live.permissions import only_watched
 from natstui.model.live.state import State
 from natstui.tui.frame.action_keys import SPECS, Target
-from natstui.tui.frame.allowed import read_only
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Manage, Open
 
@@ -39,7 +40,7 @@ def new_screen(message: Open | Manage, state: State) -> LiveScreen:
     if isinstance(message, Open):
         return _opened_screen(message)
     if message.what != "journal" and state.started is not None and state.started.account:
-        raise UsageError(read_only(state))
+        raise UsageError(only_watched(clean_line(state.started.account)))
     screen = _managing_screen(message, state)
     # A form needs the server's API level before it makes its fields.
     screen.where.take(state)

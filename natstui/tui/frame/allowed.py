@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from natstui.clean import clean_line
-from natstui.model.live.permissions import may_publish_some, only_watched
+from natstui.model.live.permissions import may_publish_some
 from natstui.model.live.state import State
 from natstui.model.records.actions import CATALOGUE
 from natstui.tui.frame.action_keys import SPECS
@@ -15,7 +15,7 @@ def read_only(state: State) -> str:
     if started is None or not started.read_only:
         return ""
     if started.account is not None:
-        return f"read-only: {only_watched(clean_line(started.account))}"
+        return f"read-only: the account {clean_line(started.account)} is only watched"
     return "read-only"
 
 

@@ -13,7 +13,12 @@ from natstui.units import UNKNOWN, bytes_text, count_text, counted, duration_tex
 
 def server_sections(state: State) -> list[Section]:
     """Return everything known of the connection and the account."""
-    return [_connection(state), _account(state.account)]
+    return [_connection(state), _account(state.account, own=not _other(state))]
+
+
+def _other(state: State) -> bool:
+    """Tell whether another account than that of the connection is watched."""
+    return state.started is not None and state.started.account is not None
 
 
 def monitor_sections(state: State) -> list[Section]:
@@ -26,10 +31,12 @@ def _connection(state: State) -> Section:
     target = started.target if started else UNKNOWN
     if link is None:
         return Section("CONNECTION", (line("target", target), line("state", "connecting")))
-    look = "ok" if link.state == "connected" else "bad"
+    well = link.state == "connected"
+    # That the connection's own account has no JetStream says nothing of another one.
+    reason = "" if well and _other(state) else link.reason
     lines = [
         line("target", target),
-        line("state", link.state + (f": {link.reason}" if link.reason else ""), look),
+        line("state", link.state + (f": {reason}" if reason else ""), "ok" if well else "bad"),
     ]
     if link.server_version is not None:
         lines += _server(link)
@@ -52,21 +59,28 @@ def _server(link: LinkChanged) -> list[Line]:
     ]
 
 
-def _account(account: Account | None) -> Section:
+def _account(account: Account | None, *, own: bool) -> Section:
+    """Return the use of an account; how many streams it may have, servers tell its users only."""
     if account is None:
         return Section("ACCOUNT", (line("", "not read yet", "dim"),))
+    unknown = "unlimited" if own else "a limit that is not told"
 
-    def used(now: int, limit: int | None, text: object = count_text) -> str:
+    def used(
+        now: int, limit: int | None, text: object = count_text, without: str = "unlimited"
+    ) -> str:
         assert callable(text)
         share = f" ({100 * now / limit:.0f}%)" if limit else ""
-        return f"{text(now)} of {text(limit) if limit is not None else 'unlimited'}{share}"
+        return f"{text(now)} of {text(limit) if limit is not None else without}{share}"
+
+    streams = used(account.streams_count, account.max_streams_count, without=unknown)
+    consumers = used(account.consumers_count, account.max_consumers_count, without=unknown)
 
     inflight = account.api_inflight_count
     return Section(
         "ACCOUNT",
         (
-            line("streams", used(account.streams_count, account.max_streams_count)),
-            line("consumers", used(account.consumers_count, account.max_consumers_count)),
+            line("streams", streams),
+            line("consumers", consumers),
             line("file", used(account.storage_bytes, account.max_storage_bytes, bytes_text)),
             line("memory", used(account.memory_bytes, account.max_memory_bytes, bytes_text)),
             line("API requests", str(account.api_requests_count)),

@@ -14,7 +14,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import check_place, read_conf
-from natstui.analysis.defaults import MASTER, SMALL_BYTES, Thresholds
+from natstui.analysis.defaults import HELD_BYTES, MASTER, SMALL_BYTES, Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.folders import check_remote, locked, recorded_bytes
 from natstui.analysis.gold.answers import TABLES
@@ -28,6 +28,7 @@ from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.spark.failures import explain, not_started
 from natstui.analysis.spark.java import check_java
+from natstui.analysis.spark.little import is_little
 from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
@@ -78,6 +79,8 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.ui,
         words.classes,
         small=is_small(words, sessions),
+        held=is_small(words, sessions, HELD_BYTES),
+        alone=words.pipe,
         conf=read_conf(words.conf, words.packages, words.jars),
     )
 
@@ -87,12 +90,14 @@ def is_submitted(words: argparse.Namespace) -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
 
 
-def is_small(words: argparse.Namespace, sessions: list[str]) -> bool:
+def is_small(
+    words: argparse.Namespace, sessions: list[str], most_bytes: int = SMALL_BYTES
+) -> bool:
     """Tell whether there is so little to read here that to start and to plan is most of a run."""
     if words.remote or is_submitted(words) or not (words.master or MASTER).startswith("local"):
         return False
     size_bytes = recorded_bytes(sessions)
-    return size_bytes is not None and size_bytes <= SMALL_BYTES
+    return size_bytes is not None and size_bytes <= most_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +116,8 @@ def _analysed(
     progress: Progress,
 ) -> dict[str, Any]:
     cancel = Cancel(spark)
-    progress.watch(spark, cancel.check)
+    # Where there is little, a step has a task or two: to ask for them takes longer than they do.
+    progress.watch(spark, cancel.check, tasks=not is_little(spark))
     store = Store(spark, output.out, uuid.uuid4().hex[:8])
     try:
         if output.alone:

@@ -92,14 +92,14 @@ class Progress:
         self._text = "waiting for another analysis that writes the same tables"
         self._send_progress(0, 0)
 
-    def watch(self, spark: SparkSession, check: Callable[[], None]) -> None:
-        """Follow Spark's own count of tasks from a thread; a Connect server has none.
+    def watch(self, spark: SparkSession, check: Callable[[], None], *, tasks: bool) -> None:
+        """Follow Spark's own count of `tasks` from a thread; a Connect server has none.
 
         `check` is called before each step and raises when the run was cancelled.
         """
         self._check = check
         context = getattr(spark, "_jsc", None) and spark.sparkContext
-        if context:
+        if context and tasks:
             tracker = context.statusTracker()
             threading.Thread(target=self._follow, args=(tracker,), daemon=True).start()
 

@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 UNITS = {
     "_at_us": "UTC microseconds since 1970",
@@ -26,6 +38,17 @@ UNITS = {
     "_change": "share, 0.1 is 10 % more",
     "_id": "identifier",
 }
+
+
+_TYPES: dict[str, DataType] = {
+    "array<array<string>>": ArrayType(ArrayType(StringType())),
+    "array<string>": ArrayType(StringType()),
+    "bigint": LongType(),
+    "boolean": BooleanType(),
+    "double": DoubleType(),
+    "string": StringType(),
+}
+"""The types of columns; the JVM need not be asked what their names mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +82,42 @@ class Table:
 
     def contract(self, rows: DataFrame) -> DataFrame:
         """Return exactly the columns of this table, in order, typed and commented."""
-        return rows.select(
-            *(
-                F.col(c.name).cast(c.type).alias(c.name, metadata={"comment": _comment(c)})
-                for c in self.columns
-            )
-        )
+        types = {field.name: field.dataType for field in rows.schema}
+        wanted = self._schema()
+        # What has its type already is not asked for by name: each name is a call into the JVM.
+        cast = {
+            f.name: F.col(f.name).cast(f.dataType) for f in wanted if types[f.name] != f.dataType
+        }
+        return (rows.withColumns(cast) if cast else rows).to(wanted)
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Return the rows as they are written: beside each moment in µs, one that Spark knows."""
         moments = (F.timestamp_micros(c.name).alias(c.moment) for c in self.columns if c.moment)
         return self.contract(rows).select("*", *moments)
+
+    def stored_columns(self) -> list[tuple[str, str]]:
+        """Return name and type of each column as it is written."""
+        moments = [(c.moment, "timestamp") for c in self.columns if c.moment]
+        return [(c.name, c.type) for c in self.columns] + moments
+
+    def stored_row(self, row: Sequence[Any]) -> list[Any]:
+        """Return a row of this table as it is written."""
+        pairs = zip(self.columns, row, strict=True)
+        return [*row, *(value for column, value in pairs if column.moment)]
+
+    def stored_schema(self) -> str:
+        """Return the columns as they are written, in the words of Spark."""
+        moments = [StructField(c.moment, TimestampType()) for c in self.columns if c.moment]
+        text: str = StructType([*self._schema(), *moments]).json()
+        return text
+
+    def _schema(self) -> StructType:
+        return StructType(
+            [
+                StructField(c.name, _TYPES[c.type], True, {"comment": _comment(c)})
+                for c in self.columns
+            ]
+        )
 
     def ddl(self) -> str:
         """Return the schema as DDL."""

@@ -33,7 +33,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     kept, log = os.dup(2), os.open(scratch / "log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 2)
     try:
-        session = open_session(SparkSettings(scratch, "local[2]", small=True))
+        session = open_session(SparkSettings(scratch, "local[2]", small=True, held=True))
     finally:
         os.dup2(kept, 2)
         os.close(kept)

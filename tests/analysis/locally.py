@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,11 +73,15 @@ class Locally:
 def analyse_locally(spark: SparkSession, folder: Path) -> Locally:
     """Write the sessions and analyse them."""
     folders, out = record(folder / "sessions"), folder / "out"
-    words, progress = [str(path) for path in folders], Progress(lambda _: None, 1)
-    result = analyse(
-        spark, Store(spark, str(out), "run"), words, Thresholds(), progress, ROWS_COUNT
-    )
+    result = analysed_into(spark, out, folders)
     return Locally(folders, read_tables(spark, out), result)
+
+
+def analysed_into(spark: SparkSession, out: Path, folders: Iterable[Path]) -> dict[str, Any]:
+    """Analyse sessions; return the result of the run."""
+    words, progress = [str(path) for path in folders], Progress(lambda _: None, 1)
+    store = Store(spark, str(out), "run")
+    return analyse(spark, store, words, Thresholds(), progress, ROWS_COUNT)
 
 
 def read_tables(spark: SparkSession, out: Path) -> dict[str, list[dict[str, Any]]]:

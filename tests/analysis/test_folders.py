@@ -76,7 +76,7 @@ def test_spark_starts_for_little_only_where_little_is_recorded_and_it_runs_here(
         (folder / "session.json").write_text("{}")
         (folder / "records-000001.jsonl").write_bytes(bytes(size_bytes))
     here = Namespace(master=None, remote=None)
-    assert is_small(here, [str(few)])
+    assert is_small(here, [str(few)]) and not is_small(here, [str(few)], 1001)
     assert is_small(Namespace(master="local[2]", remote=None), [str(few)])
     assert not is_small(here, [str(few), str(many)])
     assert not is_small(Namespace(master="spark://127.0.0.1:7077", remote=None), [str(few)])

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from py4j.java_gateway import GatewayClient
+from pyspark import SparkContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -14,6 +15,7 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
 from natstui.analysis.spark.local_rows import local_rows
+from natstui.analysis.spark.lookups import remember_lookups
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table, columns, dictionary
 
@@ -171,3 +173,16 @@ def test_the_jvm_is_asked_once_for_each_name(
     assert len(kept) == 50
     calls = [command for command in asked if not command.startswith("m\n")]
     assert len(calls) == 100 and all(command.startswith("c\n") for command in calls)
+
+
+def test_a_process_that_analyses_once_does_not_tell_the_jvm_what_it_may_forget(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert SparkContext._gateway is not None
+    settings = SparkContext._gateway._gateway_client.gateway_property
+    # Put back at the end: this process analyses again and again.
+    monkeypatch.setattr(settings, "enable_memory_management", True)
+    remember_lookups(keep_objects=False)
+    assert settings.enable_memory_management
+    remember_lookups(keep_objects=True)
+    assert not settings.enable_memory_management

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -28,6 +29,8 @@ class Given:
     thresholds: Thresholds
     gold: Callable[[str], DataFrame]
     """The rows of a finished answer, by the name of its table."""
+    is_empty: Callable[[str], bool]
+    """Whether a finished answer is known to have none, by the name of its table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +42,7 @@ class Answer:
     needs: tuple[str, ...] = ()
     """Tables that must be finished first, because this one reads their rows."""
     made_of: tuple[Table, ...] = ()
-    """Silver tables of which one is needed: without any there is no row, and nothing to plan."""
+    """Tables of which one must have rows: without any there is no row, and nothing to plan."""
     findings: tuple[Callable[[DataFrame], DataFrame], ...] = ()
     """Each returns what is worth looking at in the rows of this table."""
     section: Section | None = None
@@ -86,6 +89,15 @@ def finding(
 def consumer_text() -> Column:
     """Return `stream > consumer`."""
     return F.concat_ws(" > ", "stream", "consumer")
+
+
+def looked_up(key: Column, known: Mapping[str, str | int], type_text: str = "string") -> Column:
+    """Return what is known of a key; null for one that is not known.
+
+    As one text: a call into the JVM for each of some hundred words takes longer than the query.
+    """
+    text = json.dumps(dict(known))
+    return F.from_json(F.lit(text), f"map<string,{type_text}>")[key]
 
 
 def counted(count: Column, noun: str, plural: str = "") -> Column:

@@ -12,6 +12,7 @@ from natstui.analysis.gold.answers import ANSWERS
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
+from natstui.analysis.tables import Table
 
 Step = Callable[[str], None]
 
@@ -30,11 +31,17 @@ def build_gold(
     def gold(name: str) -> DataFrame:
         return store.gold(tables[name])
 
-    given = Given(spark, tuple(sessions), silver, thresholds, gold)
+    def is_empty(name: str) -> bool:
+        return store.is_empty(tables[name])
+
+    given = Given(spark, tuple(sessions), silver, thresholds, gold, is_empty)
+
+    def may_have_rows(table: Table) -> bool:
+        return not is_empty(table.name) if table.name in tables else store.has_silver(table)
 
     def write(answer: Answer) -> None:
         step(answer.table.name.replace("_", " "))
-        if not answer.made_of or any(map(store.has_silver, answer.made_of)):
+        if not answer.made_of or any(map(may_have_rows, answer.made_of)):
             store.write_gold(answer.table, answer.rows(given))
         else:
             store.write_no_gold(answer.table)

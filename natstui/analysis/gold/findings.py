@@ -8,7 +8,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, consumer_text
+from natstui.analysis.gold.answer import Answer, consumer_text, looked_up
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
@@ -91,8 +91,8 @@ def findings(silver: Silver) -> DataFrame:
 
 def _of_kind(name: str) -> Column:
     """Return what the catalogue says of a code; null for one that it does not know."""
-    pairs = [F.lit(x) for kind in KINDS.values() for x in (kind.code, getattr(kind, name))]
-    return F.create_map(*pairs)[F.col("code")]
+    known = {kind.code: getattr(kind, name) for kind in KINDS.values()}
+    return looked_up(F.col("code"), known, "bigint" if name == "severity_level" else "string")
 
 
 def groups(spans: DataFrame) -> DataFrame:
@@ -122,6 +122,7 @@ ANSWERS = (
         FINDING_GROUPS,
         lambda given: groups(given.gold("findings")),
         needs=("findings",),
+        made_of=(FINDINGS,),
         section=Section(
             "Findings",
             ("session", "severity", "code", "subject", "word", "times_count", "open",

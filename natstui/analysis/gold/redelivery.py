@@ -12,6 +12,7 @@ from natstui.analysis.gold.stuck import POISON_LEAST_COUNT
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
+from natstui.analysis.silver.tables import ACK_SAMPLE, ADVISORY
 from natstui.analysis.tables import CONSUMER_IDENTITY, SESSION, Table, columns
 
 CHANGE_WINDOW_US = 300_000_000
@@ -214,6 +215,7 @@ ANSWERS = (
     Answer(
         POISON,
         lambda given: poison(given.silver),
+        made_of=(ADVISORY, ACK_SAMPLE),
         findings=(never_settled,),
         section=Section(
             "Poison messages",

@@ -11,7 +11,7 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
+from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted, looked_up
 from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
@@ -53,7 +53,9 @@ def answer(others: Sequence[Answer]) -> Answer:
     found = [one for one in others if one.findings]
 
     def rows(given: Given) -> DataFrame:
-        parts = [find(given.gold(one.table.name)) for one in found for find in one.findings]
+        # What has no rows has no findings, and is not planned for.
+        told = [one for one in found if not given.is_empty(one.table.name)] or found[:1]
+        parts = [find(given.gold(one.table.name)) for one in told for find in one.findings]
         return ranked(reduce(lambda rows, more: rows.unionAll(more), parts))
 
     return Answer(
@@ -102,14 +104,8 @@ def _causes(rows: DataFrame) -> DataFrame:
 
 def _advised(name: str) -> Column:
     """Return what is told beside a finding, by its kind and cause."""
-    known = F.create_map(
-        *(
-            F.lit(text)
-            for (kind, cause), one in ADVISED.items()
-            for text in (f"{kind}/{cause}", getattr(one, name))
-        )
-    )
-    return F.nullif(known[F.concat_ws("/", "kind", "cause")], F.lit(""))
+    known = {f"{kind}/{cause}": getattr(one, name) for (kind, cause), one in ADVISED.items()}
+    return F.nullif(looked_up(F.concat_ws("/", "kind", "cause"), known), F.lit(""))
 
 
 def together(findings: DataFrame) -> DataFrame:

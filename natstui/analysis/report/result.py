@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict
+from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer
@@ -27,8 +28,7 @@ def collect(store: Store, rows_count: int) -> dict[str, Any]:
 def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
     table = answer.table
     limit = max(min(rows_count, answer.most_rows_count or rows_count), answer.least_rows_count)
-    empty = store.is_empty(table)
-    found = [] if empty else _sorted(store.gold(table), answer.sorted_by).take(limit + 1)
+    found = first_rows(store, answer, limit + 1)
     rows = [tuple(answer.told(row.asDict()).values()) if answer.told else row for row in found]
     return {
         "meaning": table.meaning,
@@ -42,7 +42,28 @@ def _collected(store: Store, answer: Answer, rows_count: int) -> dict[str, Any]:
     }
 
 
-def _sorted(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
+def first_rows(store: Store, answer: Answer, count: int) -> list[Row]:
+    """Return the first rows of a table, in the order of its answer."""
+    if store.is_empty(answer.table):
+        return []
+    held = store.held_rows(answer.table)
+    if held is None:
+        found: list[Row] = in_order(store.gold(answer.table), answer.sorted_by).take(count)
+        return found
+    for name in reversed(answer.sorted_by):
+        held = sorted(held, key=partial(_place, name.lstrip("-")), reverse=name.startswith("-"))
+    return held[:count]
+
+
+def _place(name: str, row: Row) -> tuple[Any, ...]:
+    """Return where a row sorts as Spark does it: nothing is least, what is no number is most."""
+    value = row[name]
+    no_number = isinstance(value, float) and math.isnan(value)
+    return (value is not None, no_number, 0 if value is None or no_number else value)
+
+
+def in_order(rows: DataFrame, names: tuple[str, ...]) -> DataFrame:
+    """Return rows sorted as a result tells them; `-` sorts the largest first."""
     keys = [
         F.col(n[1:]).desc_nulls_last() if n.startswith("-") else F.col(n).asc_nulls_first()
         for n in names

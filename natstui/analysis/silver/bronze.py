@@ -11,6 +11,7 @@ from natstui.analysis.silver import schema
 from natstui.analysis.silver.schema import PACKED_AS
 from natstui.analysis.silver.unreadable import CORRUPT, OPTIONS, clamped, is_huge
 from natstui.analysis.spark.failures import ERROR_MARK
+from natstui.analysis.spark.little import one_piece
 from natstui.model.live.column_differences import NEAR_BELOW_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
 
@@ -96,7 +97,8 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     where = F.col("_metadata.file_path")
     # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
     head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
-    lines = reader.text([f"{folder}/records-*.jsonl*" for folder in folders]).select(
+    text = reader.text([f"{folder}/records-*.jsonl*" for folder in folders])
+    lines = text.select(
         F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),
         F.regexp_extract(head, r'^\{"kind":"([a-z_0-9]+)"', 1).alias("kind"),
@@ -105,6 +107,7 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
         _number(tail, 3, "parts_count"),
         "value",
     )
+    lines = one_piece(lines)
     without_number = -1 - F.abs(F.xxhash64("value") % 2**62)
     lines = lines.withColumn("place", F.coalesce("line_count", without_number))
     if skipped:
@@ -131,7 +134,7 @@ def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
     little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
     sealed = F.col("path").endswith(".gz")
     files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])
-    return files.select(
+    return one_piece(files).select(
         F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract("path", r"([^/]+)$", 1).alias("segment"),
         F.col("length").alias("size_bytes"),

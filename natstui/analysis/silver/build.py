@@ -36,6 +36,7 @@ from natstui.analysis.silver.tables import (
     TABLES,
 )
 from natstui.analysis.spark.failures import is_bad_line
+from natstui.analysis.spark.little import held_here, is_little
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.parallel import in_parallel
 from natstui.analysis.spark.store import Store
@@ -69,7 +70,7 @@ _EVENTS = (
 
 def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
     """Bring the silver tables up to date; return how many sessions were read."""
-    files = read_segments(spark, [source.folder for source in sources])
+    files = held_here(read_segments(spark, [source.folder for source in sources]))
     step("looking at the segments")
     marks = fingerprints(files)
     sources = [s for s in sources if s.session in marks]
@@ -78,7 +79,8 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     if not new:
         return 0
     folders, names = [source.folder for source in new], [source.session for source in new]
-    files = read_segments(spark, folders)
+    if len(new) < len(sources):
+        files = held_here(read_segments(spark, folders))
     lines = read_lines(spark, folders, doubled_segments(files))
     if not _written_quickly(store, new, lines, files, step):
         # To know which lines are bad costs as much as reading them: only where there are any.
@@ -87,6 +89,7 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
         _write_tables(store, new, lines, files, step, leave_out=True)
     rows = [(s.session, marks[s.session], s.folder) for s in new]
     store.write_silver(MANIFEST, local_rows(spark, MANIFEST, rows))
+    store.is_fresh(names)
     return len(new)
 
 
@@ -126,6 +129,8 @@ def _write_tables(
     with ExitStack() as stack:
 
         def kept(rows: DataFrame) -> DataFrame:
+            if is_little(rows.sparkSession):
+                return held_here(rows)
             stack.callback(rows.unpersist)
             return rows.persist()
 
@@ -165,8 +170,8 @@ def _write_rows(
     if "clock_stepped" in kinds:
         index = silver_index.unset(index)
     step("polls")
-    write((POLL, lambda: poll))
-    gap_ends = silver_index.gap_ends(poll)
+    poll = store.write_silver(POLL, poll)
+    gap_ends = held_here(silver_index.gap_ends(poll))
     parts: list[_Part] = [(STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends))]
     step("stream samples and events")
     in_parallel(write, parts + _of_kinds(index, kinds))

@@ -15,6 +15,7 @@ from pathlib import Path
 import pyspark
 from pyspark.find_spark_home import _find_spark_home
 
+from natstui.analysis.spark.class_path import first_on_the_class_path
 from natstui.paths import private_folder
 
 _ABANDONED_S = 600.0
@@ -71,6 +72,7 @@ def _fingerprint() -> str:
     java = Path(home, "bin", "java") if home else Path(shutil.which("java") or "java")
     jars = Path(_find_spark_home(), "jars")
     parts = [pyspark.__version__, os.environ.get("SPARK_CONF_DIR", "")]
+    parts += first_on_the_class_path().values()
     for path in (java.resolve(), jars.resolve()):
         parts += [str(path), str(path.stat().st_mtime_ns)]
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

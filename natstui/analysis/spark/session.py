@@ -11,6 +11,8 @@ from pyspark.sql import SparkSession
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
+from natstui.analysis.spark.class_path import first_on_the_class_path
+from natstui.analysis.spark.little import LITTLE
 from natstui.analysis.spark.lookups import remember_lookups
 
 APP_NAME = "natstui-analysis"
@@ -38,6 +40,12 @@ _SMALL = {
     # Looks for mistakes of the optimizer itself, after each of its steps.
     "spark.sql.lightweightPlanChangeValidation": "false",
 }
+_HELD = {
+    LITTLE: "true",
+    # One partition is joined where it lies; to hand the smaller side around is a job of its own.
+    "spark.sql.optimizer.disableHints": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +64,10 @@ class SparkSettings:
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""
     small: bool = False
     """Start and plan for little to read: half the CPU time then, several times as much else."""
+    held: bool = False
+    """Hold every table in the driver, as one piece each; only where it is small."""
+    alone: bool = False
+    """The process ends with this session: what it does not need any more may stay until then."""
     conf: Conf = NOTHING
     """What the user gives Spark: stronger than the settings here."""
 
@@ -92,6 +104,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
     given = settings.conf.start_settings()
     java = (_JVM_SMALL if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
     return {
+        **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,
         "spark.executor.memory": settings.memory,
         JAVA_OPTIONS: " ".join(java),
@@ -120,17 +133,21 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
         # Without it, writing by session sorts once more.
         "spark.sql.maxConcurrentOutputFileWriters": "64",
+        # Each query is otherwise written out as text, in full, for a web page that is off.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.debug.maxToStringFields": "0",
         "spark.sql.parquet.compression.codec": "zstd",
         "spark.sql.files.ignoreMissingFiles": "false",
         # Every session asked for is read, so there is nothing to prune; and a query without
         # adaptive execution fails when the values to prune by are not there in time.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         **(_SMALL if settings.small else {}),
+        **(_HELD if settings.held else {}),
     }
     given = dict(settings.conf.settings)
     # A session started here has the others already; a server gets them only now.
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
-    remember_lookups()
+    remember_lookups(keep_objects=settings.held and settings.alone)
     return spark

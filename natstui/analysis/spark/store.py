@@ -6,13 +6,16 @@ On any file system that Hadoop knows.
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from natstui.analysis.folders import WRITTEN, glob_escaped
+from natstui.analysis.folders import WRITTEN, glob_escaped, is_url
+from natstui.analysis.spark.little import is_little, one_piece
 from natstui.analysis.spark.local_rows import local_rows
+from natstui.analysis.spark.short_tables import ShortTables
 from natstui.analysis.tables import Table, dictionary
 
 _ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
@@ -64,6 +67,8 @@ def file_system(spark: SparkSession, root: str) -> Files | None:
 
 
 _OLD = ".old"
+_STAGING = ".spark-staging-"
+"""Begins the name of a folder of silver that is being written."""
 _FINGERPRINT = "_made_of-"
 """Begins the name of an empty file: the rest of it is the fingerprint of the answers."""
 _LEFT = re.compile(r"/gold\.[0-9a-f]{8}(\.old)?$")
@@ -83,11 +88,21 @@ class Store:
         self._spark = spark
         self.root = root.rstrip("/")
         self._files = file_system(spark, self.root)
+        self._run = run
         self._run_folder = f"{self.root}/gold.{run}" if self._files else f"{self.root}/gold"
         self._gold = self._run_folder
         self._empty: set[str] = set()
+        self._read: dict[str, DataFrame] = {}
+        self._fresh: set[str] = set()
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """What gold is written as: Spark's own setting decides; silver is Parquet."""
+        self._held_silver: ShortTables | None = None
+        self._held_gold: ShortTables | None = None
+        if is_little(spark) and self._files:
+            local = None if is_url(self.root) else Path(self.root)
+            self._held_silver = ShortTables(local and local / "silver")
+            gold = Path(self._run_folder) if local and self.format == "parquet" else None
+            self._held_gold = ShortTables(gold)
 
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
@@ -95,9 +110,21 @@ class Store:
             return bool(_readable(self._spark, f"{self.root}/silver/{table.name}"))
         return bool(self._files.exists(f"{self.root}/silver/{table.name}"))
 
-    def write_silver(self, table: Table, rows: DataFrame) -> None:
-        """Replace the partitions of the sessions in `rows`."""
-        writer = table.contract(rows).write.mode("overwrite").partitionBy("session")
+    def write_silver(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Replace the partitions of the sessions in `rows`; return what to go on with."""
+        held = self._held_silver
+        if held is None:
+            self._write_partitions(table, table.contract(rows))
+            return rows
+        rows = held.hold(table, rows)
+        if held.can_write(table):
+            held.write_parts(table, rows, _partition, f"{_STAGING}{self._run}")
+        else:
+            self._write_partitions(table, rows)
+        return one_piece(rows)
+
+    def _write_partitions(self, table: Table, rows: DataFrame) -> None:
+        writer = rows.write.mode("overwrite").partitionBy("session")
         # Numbers as deltas: half the size, and less work than a dictionary given up half-way.
         writer = writer.option("parquet.writer.version", "v2")
         writer = writer.option("parquet.enable.dictionary", value=False)
@@ -111,6 +138,10 @@ class Store:
     def drop_silver(self, table: Table, sessions: list[str]) -> None:
         """Remove the partitions of sessions, if there are any."""
         folder = f"{self.root}/silver/{table.name}"
+        if self._held_silver is not None:
+            self._held_silver.forget(table)
+            # What was held of other sessions is forgotten with it: they are read from the files.
+            self._fresh.clear()
         if self._files is None:
             for session in self._written(table, sessions):
                 # Nothing can be deleted there: a partition without rows takes its place.
@@ -121,6 +152,10 @@ class Store:
         for path in self._files.glob(f"{glob_escaped(folder)}/session=*"):
             if path.rpartition("/")[2] in wanted:
                 self._files.delete(path)
+
+    def is_fresh(self, sessions: list[str]) -> None:
+        """Know that all silver rows that are held are of these sessions, and all of theirs."""
+        self._fresh = set(sessions)
 
     def _written(self, table: Table, sessions: list[str]) -> list[str]:
         """Return those of the sessions that have rows in a table."""
@@ -134,36 +169,74 @@ class Store:
 
         A table no session ever had rows for is not there; Spark knows then that it is empty.
         """
+        if self._held_silver is not None and self._fresh.issuperset(sessions):
+            held = self._held_silver.frame(table)
+            if held is None:
+                return local_rows(self._spark, table, ())
+            every = self._fresh.issubset(sessions)
+            return held if every else held.where(F.col("session").isin(sessions))
         if not self.has_silver(table):
             return local_rows(self._spark, table, ())
         reader = self._spark.read.schema(table.ddl())
-        rows = reader.parquet(f"{self.root}/silver/{table.name}")
+        rows = one_piece(reader.parquet(f"{self.root}/silver/{table.name}"))
         names = [column.name for column in table.columns]
         return rows.where(F.col("session").isin(sessions)).select(names)
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Write a table into the folder of this run."""
+        self._forget_gold(table)
+        rows = table.contract(rows)
+        if self._held_gold is not None:
+            rows = self._held_gold.hold(table, rows)
+            if self._held_gold.can_write(table):
+                self._held_gold.write(table, rows.collect())
+                return
         writer = table.stored(rows).write.mode("overwrite").format(self.format)
         writer.save(f"{self._run_folder}/{table.name}")
 
     def write_no_gold(self, table: Table) -> None:
         """Write a table without rows, of which nothing has to be read again."""
-        self.write_gold(table, local_rows(self._spark, table, ()))
+        held = self._held_gold
+        if held is not None and held.can_write_nothing(table):
+            self._forget_gold(table)
+            held.write(table, [])
+        else:
+            self.write_gold(table, local_rows(self._spark, table, ()))
         self._empty.add(table.name)
+
+    def _forget_gold(self, table: Table) -> None:
+        """Know nothing any more of what this run wrote before."""
+        self._read.pop(table.name, None)
+        self._empty.discard(table.name)
+        if self._held_gold is not None:
+            self._held_gold.forget(table)
 
     def is_empty(self, table: Table) -> bool:
         """Return whether this run knows, without a look, that it wrote no row of a table."""
-        return table.name in self._empty
+        held = self._held_gold
+        return table.name in self._empty or (held is not None and held.is_empty(table))
 
     def gold(self, table: Table) -> DataFrame:
         """Return a table written in this run, or kept by it."""
+        if table.name not in self._read:
+            self._read[table.name] = self._gold_rows(table)
+        return self._read[table.name]
+
+    def held_rows(self, table: Table) -> list[Row] | None:
+        """Return all rows of a gold table that this run holds; None when it has to be read."""
+        return None if self._held_gold is None else self._held_gold.rows.get(table.name)
+
+    def _gold_rows(self, table: Table) -> DataFrame:
         if self.is_empty(table):
             return local_rows(self._spark, table, ())
-        reader = self._spark.read.format(self.format)
+        held = self._held_gold and self._held_gold.frame(table)
+        if held is not None:
+            return held
+        folder = f"{self._gold}/{table.name}"
         if self.format == "parquet":
             # To find it in the files takes a job; other formats may keep their own.
-            reader = reader.schema(table.ddl())
-        rows = reader.load(f"{self._gold}/{table.name}")
+            return one_piece(self._spark.read.schema(table.ddl()).parquet(folder))
+        rows = self._spark.read.format(self.format).load(folder)
         return rows.select([column.name for column in table.columns])
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:
@@ -217,7 +290,7 @@ class Store:
 
     def _drop_staging(self) -> None:
         assert self._files is not None
-        for staging in self._files.glob(f"{self.root}/silver/*/.spark-staging-*"):
+        for staging in self._files.glob(f"{self.root}/silver/*/{_STAGING}*"):
             self._files.delete(staging)
 
 

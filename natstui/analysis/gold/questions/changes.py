@@ -9,7 +9,9 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding
-from natstui.analysis.gold.redelivery import CHANGE_WINDOW_US
+from natstui.analysis.gold.lag import LAG_PERIOD
+from natstui.analysis.gold.redelivery import CHANGE_WINDOW_US, HOT_SPOT
+from natstui.analysis.gold.stuck import STUCK as STUCK_TABLE
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.findings.catalogue.consumers import PAUSED
@@ -134,6 +136,7 @@ ANSWERS = (
         CHANGE,
         change,
         needs=("stuck", "lag_period", "redelivery_hot_spot"),
+        made_of=(STUCK_TABLE, LAG_PERIOD, HOT_SPOT),
         findings=(worse_after,),
         section=Section(
             "What was changed before it got worse",

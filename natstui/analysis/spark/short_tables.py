@@ -1,0 +1,93 @@
+"""The tables that a run for little has made: held for what reads them, and written from here."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from operator import itemgetter
+from pathlib import Path
+
+from pyspark.sql import DataFrame, Row
+
+from natstui.analysis.spark.little import held, one_piece
+from natstui.analysis.spark.parquet import PHYSICAL, write_table
+from natstui.analysis.tables import Table
+
+_MOST_ROWS_COUNT = 20_000
+"""More rows are written by Spark itself, sooner than Python has got them."""
+_NOTE = "org.apache.spark.sql.parquet.row.metadata"
+
+
+class ShortTables:
+    """The tables of one layer, by name. `folder` is where they go, None where no path leads."""
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder = folder
+        self._frames: dict[str, DataFrame] = {}
+        self._counts: dict[str, int] = {}
+        self.rows: dict[str, list[Row]] = {}
+        """All rows of those that were written from here whole."""
+
+    def hold(self, table: Table, rows: DataFrame) -> DataFrame:
+        """Compute rows and hold them beside those that the table has; return the new ones."""
+        new, count = held(table.contract(rows))
+        before = self._frames.get(table.name)
+        self._frames[table.name] = new if before is None else before.unionAll(new)
+        self._counts[table.name] = self._counts.get(table.name, 0) + count
+        return new
+
+    def forget(self, table: Table) -> None:
+        """Hold no rows of a table any more."""
+        self._frames.pop(table.name, None)
+        self._counts.pop(table.name, None)
+        self.rows.pop(table.name, None)
+
+    def frame(self, table: Table) -> DataFrame | None:
+        """Return the rows that are held as one partition; None where there are none."""
+        found = self._frames.get(table.name)
+        return None if found is None else one_piece(found)
+
+    def is_empty(self, table: Table) -> bool:
+        """Return whether the table was made, and has no row."""
+        return self._counts.get(table.name) == 0
+
+    def can_write(self, table: Table) -> bool:
+        """Return whether the rows that are held can be written from here."""
+        return self._counts[table.name] <= _MOST_ROWS_COUNT and self.can_write_nothing(table)
+
+    def can_write_nothing(self, table: Table) -> bool:
+        """Return whether the table can be written from here when it has no rows."""
+        flat = all(column.type in PHYSICAL for column in table.columns)
+        return self._folder is not None and flat
+
+    def write(self, table: Table, rows: list[Row]) -> None:
+        """Write a table whole."""
+        assert self._folder is not None
+        self.rows[table.name] = rows
+        stored = [table.stored_row(row) for row in rows]
+        folder = self._folder / table.name
+        write_table(folder, table.stored_columns(), stored, {_NOTE: table.stored_schema()})
+        (folder / "_SUCCESS").touch()
+
+    def write_parts(
+        self, table: Table, rows: DataFrame, partition: Callable[[str], str], aside: str
+    ) -> None:
+        """Write the rows of each session into the folder that `partition` names.
+
+        They are written `aside` first, below a name that no reader looks at.
+        """
+        assert self._folder is not None
+        folder = self._folder / table.name
+        place = [column.name for column in table.columns].index("session")
+        columns = [(c.name, c.type) for c in table.columns if c.name != "session"]
+        in_order = sorted(rows.collect(), key=itemgetter(place))
+        for session, part in groupby(in_order, key=itemgetter(place)):
+            target = folder / partition(session)
+            write_table(folder / aside, columns, [_without(row, place) for row in part], {})
+            shutil.rmtree(target, ignore_errors=True)
+            (folder / aside).rename(target)
+
+
+def _without(row: Sequence[object], place: int) -> tuple[object, ...]:
+    return (*row[:place], *row[place + 1 :])

@@ -28,23 +28,23 @@ def _counted(count: int, noun: str) -> str:
 
 def _full(gold: Gold, told: Tell) -> Iterator[Row]:
     for row in gold["account_full"]:
-        full, first = row["full_at_us"], row["earliest_at_us"]
-        if (
-            full is None
-            or first is None
-            or (left_s := (full - row["end_at_us"]) / 1e6) > 2_592_000
-        ):
+        full, last, what = row["full_at_us"], row["latest_at_us"], row["what"]
+        if full is None:
             continue
-        yield told(
-            {"session": row["session"]}, "capacity", "account",
-            74 if left_s < 3600 else 57 if left_s < 86_400 else 38,
-            f"its {row['what']} is full" if left_s <= 0
-            else f"at this growth its {row['what']} is full on {_moment(full)}",
-            f"between {_moment(first)} and {_moment(row['latest_at_us'])} (95 % sure), "
-            f"{row['growth_bytes_per_s']:.0f} bytes a second more, "
-            f"{row['used_bytes']} of {row['limit_bytes']} bytes used",
-            "account",
-        )  # fmt: skip
+        left_s = (full - row["end_at_us"]) / 1e6
+        used = f"{row['used_bytes']} of {row['limit_bytes']} bytes used"
+        account = ({"session": row["session"]}, "capacity", "account")
+        if left_s == 0:
+            yield told(*account, 74, f"its {what} is full", used, f"{what} full")
+        elif left_s <= 2_592_000 and last is not None:
+            first = row["earliest_at_us"]
+            yield told(
+                *account, 74 if left_s < 3600 else 57 if left_s < 86_400 else 38,
+                f"at this growth its {what} is full on {_moment(full)}",
+                f"between {_moment(first)} and {_moment(last)} (95 % sure), "
+                f"{row['growth_bytes_per_s']:.0f} bytes a second more, {used}",
+                f"{what} near",
+            )  # fmt: skip
 
 
 def _hours(gold: Gold, told: Tell) -> Iterator[Row]:
@@ -107,7 +107,5 @@ def _delays(gold: Gold, told: Tell) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def _moment(at_us: int | None) -> str:
-    if at_us is None:
-        return "never"
+def _moment(at_us: int) -> str:
     return f"{datetime.fromtimestamp(at_us // 1_000_000, UTC):%Y-%m-%d %H:%M} UTC"

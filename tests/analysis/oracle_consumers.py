@@ -55,9 +55,22 @@ def lag(session: str, records: list[Record]) -> list[Row]:
     ]
 
 
+def _middle(row: Row) -> float:
+    """Return the middle of the time that was watched in a bucket, in minutes."""
+    watched_us = row["covered_s"] * 1_000_000
+    return float(row["last_at_us"] - watched_us / 2) / 60_000_000
+
+
 def _lag_row(minutes: list[Row], samples: list[Row], published: float | None) -> Row:
-    points = [(row["bucket_at_us"] / 60e6, row["pending_mean_msgs"]) for row in minutes]
-    recent = _slope([p for p in points if p[0] > points[-1][0] - 5])
+    recent_us = minutes[-1]["bucket_at_us"] - 5 * BUCKET_US
+    points = [(_middle(row), row["pending_mean_msgs"]) for row in minutes]
+    recent = _slope(
+        [
+            point
+            for point, row in zip(points, minutes, strict=True)
+            if row["bucket_at_us"] > recent_us
+        ]
+    )
     pending = [sample["pending_msgs"] for sample in samples]
     last = pending[-1]
     ages = [s["at_us"] - s["next_at_us"] for s in samples if s["next_at_us"] is not None]

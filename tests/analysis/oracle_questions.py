@@ -12,16 +12,20 @@ from typing import Any
 from natstui.model.records.record import Advisory, Configured, Record
 from tests.analysis.oracle_consumers import hot_spot, lag_period, redelivery, stuck
 from tests.analysis.oracle_picture import picture
-from tests.analysis.oracle_rates import capacity, consumer_rate, pieces, polls_of
+from tests.analysis.oracle_rates import (
+    T_975,
+    capacity,
+    consumer_rate,
+    full_in_s,
+    may_tell,
+    pieces,
+    polls_of,
+)
 from tests.analysis.oracle_rest import availability
 from tests.analysis.planted import consumer_series, stream_series
 
 Row = dict[str, Any]
 HOUR_US = 3_600_000_000
-T_975 = {3: 3.182446305284263, 4: 2.776445105197793, 5: 2.570581835636197,
-         6: 2.446911848791681, 7: 2.364624251010299, 8: 2.306004135033371,
-         9: 2.262157162740992, 10: 2.228138851964939, 11: 2.200985160082949}  # fmt: skip
-"""Student's t from a printed table: 97.5 %, by degrees of freedom."""
 
 
 def account_full(session: str, records: list[Record]) -> list[Row]:
@@ -51,9 +55,12 @@ def _full(session: str, what: str, told: list[tuple[int, int, int]], limit: int 
     growth = (told[-1][2] - told[0][2]) / ((last_us - first_us) / 1e6)
     reach = T_975[len(paces) - 1] * statistics.stdev(paces) / math.sqrt(len(paces))
     end_us, used = told[-1][1], told[-1][2]
+    watched_s = (last_us - first_us) / 1e6
+    full_in = full_in_s(limit, used, growth)
+    foreseen = full_in is not None and may_tell(full_in, watched_s)
 
     def at(pace: float) -> int | None:
-        if limit is None:
+        if limit is None or not foreseen:
             return None
         if used >= limit:
             return end_us
@@ -68,6 +75,7 @@ def _full(session: str, what: str, told: list[tuple[int, int, int]], limit: int 
         "growth_bytes_per_s": growth,
         "low_bytes_per_s": growth - reach,
         "high_bytes_per_s": growth + reach,
+        "watched_s": watched_s,
         "full_at_us": at(growth),
         "earliest_at_us": at(growth + reach),
         "latest_at_us": at(growth - reach),

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import math
+import statistics
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,6 +17,10 @@ from tests.analysis.planted import consumer_series, stream_series
 Row = dict[str, Any]
 BUCKET_US = 60_000_000
 LARGEST_PAUSE_US = 5_000_000
+T_975 = {3: 3.182446305284263, 4: 2.776445105197793, 5: 2.570581835636197,
+         6: 2.446911848791681, 7: 2.364624251010299, 8: 2.306004135033371,
+         9: 2.262157162740992, 10: 2.228138851964939, 11: 2.200985160082949}  # fmt: skip
+"""Student's t from a printed table: 97.5 %, by degrees of freedom."""
 
 
 def bucket(at_us: int) -> int:
@@ -169,6 +175,41 @@ def full_in_s(limit: int | None, used: int, growth: float | None) -> float | Non
     return (limit - used) / growth if growth is not None and growth > 0 else None
 
 
+def may_tell(left_s: float, watched_s: float) -> bool:
+    """Whether a forecast is told: a minute was watched, and a hundredth of what is left."""
+    return left_s == 0 or (watched_s >= 60 and left_s <= 100 * watched_s)
+
+
+def _ends(row: Row, steps: list[tuple[Row, Row]], *, full: bool) -> dict[str, float | None]:
+    """Return when the first limit is reached at the most and the least growth."""
+    found: dict[str, float | None] = {"earliest_s": None, "latest_s": None}
+    told = [row[f"{what}_full_in_s"] for what in ("msgs", "bytes")]
+    if told == [None, None]:
+        return found
+    for name, sign in (("earliest_s", 1), ("latest_s", -1)):
+        times = []
+        for what in ("msgs", "bytes"):
+            far = _far(steps, what)
+            pace = None if far is None else row[f"growth_{what}_per_s"] + sign * far
+            left = full_in_s(row[f"max_{what}"], row[f"stored_{what}"], pace)
+            times.append(0.0 if what == "bytes" and full else left)
+        found[name] = min((one for one in times if one is not None), default=None)
+    return found
+
+
+def _far(steps: list[tuple[Row, Row]], what: str) -> float | None:
+    """Return how far the growth of the buckets says that the true growth may be."""
+    cells: dict[int, list[float]] = {}
+    for before, now in steps:
+        cell = cells.setdefault(bucket(now["at_us"]), [0.0, 0.0])
+        cell[0] += now[f"stored_{what}"] - before[f"stored_{what}"]
+        cell[1] += (now["sampled_mono_us"] - before["sampled_mono_us"]) / 1e6
+    paces = [grown / seconds for grown, seconds in cells.values() if seconds >= 30]
+    if len(paces) < 4:
+        return None
+    return T_975[len(paces) - 1] * statistics.stdev(paces) / math.sqrt(len(paces))
+
+
 def capacity(session: str, records: list[Record]) -> list[Row]:
     """Return the rows of a session."""
     limits: dict[tuple[str, int], Any] = {}
@@ -197,10 +238,13 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
                    now["last_seq"] < before["last_seq"]
                    for before, now in itertools.pairwise(samples)
                )}  # fmt: skip
+        row["watched_s"] = time_s
         for what, pace in growth.items():
             most = getattr(limit, f"max_{what}") if limit else None
             row[f"growth_{what}_per_s"], row[f"max_{what}"] = pace, most
-            row[f"{what}_full_in_s"] = full_in_s(most, last[f"stored_{what}"], pace)
+            left_s = full_in_s(most, last[f"stored_{what}"], pace)
+            told = left_s is not None and may_tell(left_s, time_s)
+            row[f"{what}_full_in_s"] = left_s if told else None
         published = sum(n["last_seq"] - b["last_seq"] for b, n in steps)
         losing = published > sum(n["stored_msgs"] - b["stored_msgs"] for b, n in steps)
         if limit and limit.max_bytes is not None:
@@ -208,7 +252,7 @@ def capacity(session: str, records: list[Record]) -> list[Row]:
             held = losing and last["stored_bytes"] >= 0.98 * limit.max_bytes
             if held or left < row["message_bytes"]:
                 row["bytes_full_in_s"] = 0.0
-        rows.append(row)
+        rows.append(row | _ends(row, steps, full=row["bytes_full_in_s"] == 0.0))
     return rows
 
 
@@ -220,13 +264,15 @@ def account_capacity(session: str, records: list[Record]) -> list[Row]:
     counts = [account.api_errors_count for _, account in told]
     # A counter that goes back began anew.
     grown = [b - a if b >= a else b for a, b in itertools.pairwise(counts)]
+    left_s = full_in_s(last.max_storage_bytes, last.storage_bytes, growth)
+    told = left_s is not None and may_tell(left_s, last_s - first_s)
     return [
         {
             "session": session,
             "storage_bytes": last.storage_bytes,
             "growth_bytes_per_s": growth,
             "max_storage_bytes": last.max_storage_bytes,
-            "full_in_s": full_in_s(last.max_storage_bytes, last.storage_bytes, growth),
+            "full_in_s": left_s if told else None,
             "api_errors_count": sum(grown),
         }
     ]

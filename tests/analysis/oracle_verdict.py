@@ -9,9 +9,10 @@ from typing import Any
 
 from natstui.analysis.gold.telling.harm import ADVISED
 from tests.analysis.oracle_asked import asked
+from tests.analysis.oracle_recorded import with_recorded
 
 Row = dict[str, Any]
-HARMS = ("lost", "stuck", "late", "wasteful", "blind", "none")
+HARMS = ("lost", "stuck", "soon", "late", "wasteful", "blind", "none")
 Gold = dict[str, list[Row]]
 AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_lag": 40,
                 "gap": 35, "api_slow": 33, "leader_change": 28}  # fmt: skip
@@ -19,9 +20,8 @@ AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "rep
 
 def verdict(gold: Gold) -> list[Row]:
     """Return the rows of all sessions."""
-    found = _together(
-        [*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold), *asked(gold, _told)]
-    )
+    found = [*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold)]
+    found = _together(with_recorded(gold, [*found, *asked(gold, _told)]))
     # Whoever is stuck falls behind: it is told why, and not also that.
     still = {(row["session"], row["subject"]) for row in found if row["kind"] == "stuck"}
     found = [
@@ -97,7 +97,7 @@ def _consumers(gold: Gold) -> Iterator[Row]:
         limit = row["max_ack_pending_msgs"]
         yield _told(
             row, "stuck", _consumer(row), weight,
-            f"stuck for {row['duration_s']:.0f} s: {row['cause']}",
+            f"stuck for {row['duration_s']:.0f} s",
             f"ack floor {row['ack_floor_stream_seq']}, {row['pending_max_msgs']} pending, "
             f"{row['ack_pending_max_msgs']} of {'unlimited' if limit is None else limit} "
             f"unacknowledged, {_counted(row['delivered_msgs'], 'delivery', 'deliveries')} "
@@ -115,7 +115,7 @@ def _consumers(gold: Gold) -> Iterator[Row]:
             yield _told(
                 row, "lag", _consumer(row),
                 (50 if never else 40) + min(math.log10(left + 1) * 4, 25),
-                f"{'never caught up' if never else 'falls behind'}: "
+                f"{'never caught up' if never else 'falls behind'}, "
                 f"{_counted(left, 'message')} pending at the end",
                 f"{row['pending_first_msgs']} pending at the start, "
                 + ("recorded too shortly to tell how fast it grows" if growth is None
@@ -169,14 +169,24 @@ def _server(gold: Gold) -> Iterator[Row]:
         )  # fmt: skip
     for row in gold["capacity"]:
         times = [row[n] for n in ("msgs_full_in_s", "bytes_full_in_s") if row[n] is not None]
-        if times and min(times) < 7 * 86_400 and row["discard"] == "new":
-            soon = min(times)
+        if not times or row["discard"] != "new":
+            continue
+        if (soon := min(times)) == 0:
+            yield _told(
+                row, "capacity", row["stream"], 76, "full: it refuses messages",
+                f"keeps {_counted(row['stored_msgs'], 'message')} and {row['stored_bytes']} "
+                "bytes",
+                "full",
+            )  # fmt: skip
+        elif soon < 604_800 and row["latest_s"] is not None:
             yield _told(
                 row, "capacity", row["stream"],
                 72 if soon < 3600 else 55 if soon < 86_400 else 36,
-                f"{_in(soon)}, and then it refuses messages",
+                f"at this growth full in {_in(soon)}: then it refuses messages",
                 f"grows by {row['growth_msgs_per_s']:.1f} messages and "
-                f"{row['growth_bytes_per_s']:.0f} bytes a second",
+                f"{row['growth_bytes_per_s']:.0f} bytes a second, between "
+                f"{_in(row['earliest_s'])} and {_in(row['latest_s'])} (95 % sure)",
+                "soon full",
             )  # fmt: skip
     for row in gold["capacity"]:
         if row["resets_count"]:
@@ -195,11 +205,13 @@ def _server(gold: Gold) -> Iterator[Row]:
             )  # fmt: skip
 
 
-def _in(soon_s: float) -> str:
-    if not soon_s:
-        return "full"
-    minutes = soon_s / 60
-    return f"full in {minutes:.0f} min" if minutes < 60 else f"full in {minutes / 60:.1f} h"
+def _in(left_s: float) -> str:
+    for least, unit_s, digits, unit in (
+        (172_800, 86_400, 1, "days"), (7200, 3600, 1, "h"), (120, 60, 0, "min"),
+    ):  # fmt: skip
+        if left_s >= least:
+            return f"{left_s / unit_s:.{digits}f} {unit}"
+    return f"{left_s:.0f} s"
 
 
 def _rest(gold: Gold) -> Iterator[Row]:

@@ -139,8 +139,8 @@ def test_advice_names_in_its_commands_what_it_is_about() -> None:
     assert "`nats stream get ORDERS 247`" in gave_up
     no_pulls = told("stuck", "no pulls", "ORDERS > a;b", "stuck for 39 s: no pulls")
     assert "`nats consumer next ORDERS 'a;b'`" in no_pulls
-    near = told("capacity", "capacity", "ORDERS", "full in 1.4 h")
+    near = told("capacity", "soon full", "ORDERS", "at this growth full in 1.4 h")
     assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)
     # Of the account and of monitoring no stream is known.
-    for kind, cause in (("capacity", "account"), ("availability", "unavailable")):
+    for kind, cause in (("capacity", "storage near"), ("availability", "unavailable")):
         assert told(kind, cause, "account", "") == ADVISED[kind, cause].advice

@@ -168,8 +168,14 @@ def test_the_troubles_planted_in_the_third_session_are_told(analysed: Analysed) 
     start_us = min(row["start_at_us"] for row in analysed.rows("session", THIRD))
     changed_us = start_us + CHANGED_TICK * 1_000_000
     assert {r["configured_at_us"] for r in spots if r["configured_at_us"]} == {changed_us}
-    limits = {row["msgs_full_in_s"] for row in analysed.rows("capacity", THIRD)}
-    assert 0.0 in limits and None in limits and len(limits) > 3
+    rows = analysed.rows("capacity", THIRD)
+    limits = {row["msgs_full_in_s"] for row in rows}
+    assert {0.0, None} < limits
+    # Of some the limit is known, and too far ahead to be told.
+    assert any(
+        row["max_msgs"] and row["growth_msgs_per_s"] > 0 and row["msgs_full_in_s"] is None
+        for row in rows
+    )
     (account,) = analysed.rows("account_capacity", THIRD)
     assert account["full_in_s"] > 0 and account["api_errors_count"] == 6
     assert any(row["behind_max_s"] for row in analysed.rows("lag", THIRD))

@@ -11,10 +11,11 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.capacity import bytes_are_full, full_in_s
+from natstui.analysis.gold.capacity import bytes_are_full
 from natstui.analysis.gold.lag import drain_s
 from natstui.analysis.gold.rates import CONSUMER_RATE
 from natstui.analysis.gold.stuck import stuck
+from natstui.analysis.gold.telling.forecast import full_in_s
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.silver.tables import CONFIGURATION, CONSUMER_SAMPLE, TABLES
 from natstui.analysis.tables import Table

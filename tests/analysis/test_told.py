@@ -159,6 +159,66 @@ def test_what_one_bucket_cannot_show_is_unknown(result: dict[str, Any]) -> None:
     assert evidence == "30 pending at the start, recorded too shortly to tell how fast it grows"
 
 
+WAITING_MSGS = 30
+LIMITED, FORGOTTEN = "billing-0000", "mailer-0001"
+GROWING = "EVENTS-001"
+
+
+def held_back(record: Record) -> Record:
+    """Two consumers deliver nothing, and a stream will be full within ten minutes."""
+    if isinstance(record, Configured) and record.streams:
+        streams = [
+            replace(one, max_msgs=10_000, discard="new") if one.name == GROWING else one
+            for one in record.streams
+        ]
+        return replace(record, streams=tuple(streams))
+    if not isinstance(record, Snapshot):
+        return record
+    tick = round((record.taken_at_us - START_AT_US) / 1e6)
+    streams, consumers = record.streams, record.consumers
+    stored = [
+        10 * tick if name == GROWING else many
+        for name, many in zip(streams.name, streams.stored_msgs, strict=True)
+    ]
+    still = {"pending_msgs": WAITING_MSGS, "ack_pending_msgs": 2, "ack_floor_stream_seq": 10}
+    values = {
+        name: tuple(
+            value if who in (LIMITED, FORGOTTEN) else own
+            for who, own in zip(consumers.name, getattr(consumers, name), strict=True)
+        )
+        for name, value in still.items()
+    }
+    return replace(
+        record,
+        streams=replace(streams, stored_msgs=tuple(stored)),
+        consumers=replace(consumers, **values),
+    )
+
+
+def test_a_short_recording_tells_why_and_foretells_nothing(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """18 s: too short for a consumer to be stuck, and for a forecast."""
+    plan = Plan(2, 2, 18, replicas_share=0.0)
+    of_consumer = ("ORDERS-000", LIMITED, second(-1000), "")
+    limit = FindingTold("NT-C09", *of_consumer, second(-100), "2 of 2 wait")
+    alone = FindingTold("NT-S07", "ORDERS-000", "", second(-1000), "EU", second(-50), "no origin")
+    many = map(held_back, records(plan))
+    write_records(tmp_path / "one", many, plan, records_per_segment=30, known=(limit, alone))
+    store = Store(spark, str(tmp_path / "out"), "run")
+    folders, progress = [str(tmp_path / "one")], Progress(lambda _: None, 1)
+    rows = table(analyse(spark, store, folders, Thresholds(), progress, 500), "verdict")
+    found = {(row["kind"], row["subject"]): row for row in rows}
+    lag = found["lag", f"ORDERS-000 > {LIMITED}"]
+    assert (lag["code"], lag["harm"]) == ("NT-C09", "stuck")
+    assert lag["sentence"] == "never caught up, 30 messages pending at the end: ack limit"
+    assert lag["evidence"].startswith("2 of 2 wait; ") and "max ack pending" in lag["advice"]
+    assert found["lag", f"EVENTS-001 > {FORGOTTEN}"]["code"] == "NT-C23"
+    source = found["finding", "ORDERS-000"]
+    assert (source["code"], source["sentence"]) == ("NT-S07", "source error (EU) for 67 s")
+    assert not [row for row in rows if row["kind"] == "capacity"]
+
+
 def test_what_was_wrong_when_a_recording_began_is_found_since_when_it_was_wrong(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import Column, DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, counted, finding
+from natstui.analysis.gold.telling.forecast import between, full_in_s, reach, time_text, told_s
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, STREAM_IDENTITY, Table, columns
 from natstui.model.findings.thresholds import FULL_SHARE
+
+_NOT_TOLD = "null is never, or watched too shortly to tell"
+_NEVER = "null is never, or not known"
 
 CAPACITY = Table(
     "capacity",
@@ -22,10 +27,13 @@ CAPACITY = Table(
         ("message_bytes", "double", "Bytes kept per message, overhead of the store included"),
         ("growth_msgs_per_s", "double", "Change of the messages kept, over the time watched"),
         ("growth_bytes_per_s", "double", "Change of the bytes kept, over the time watched"),
+        ("watched_s", "double", "Time over which its growth is known"),
         ("max_msgs", "bigint", "Limit; null is unlimited"),
         ("max_bytes", "bigint", "Limit; null is unlimited"),
-        ("msgs_full_in_s", "double", "Until the limit of messages at this growth; null is never"),
-        ("bytes_full_in_s", "double", "Until the limit of bytes at this growth; null is never"),
+        ("msgs_full_in_s", "double", f"Until the limit of messages at this growth; {_NOT_TOLD}"),
+        ("bytes_full_in_s", "double", f"Until the limit of bytes at this growth; {_NOT_TOLD}"),
+        ("earliest_s", "double", f"Until its first limit, at the earliest (95 % sure); {_NEVER}"),
+        ("latest_s", "double", f"Until its first limit, at the latest (95 % sure); {_NEVER}"),
         ("discard", "string", "What it discards when full: old messages or new ones"),
         ("resets_count", "bigint", "Times its last sequence went back: it began anew"),
     ),
@@ -39,41 +47,80 @@ ACCOUNT_CAPACITY = Table(
         ("storage_bytes", "bigint", "Storage used at the end"),
         ("growth_bytes_per_s", "double", "Change over the time recorded"),
         ("max_storage_bytes", "bigint", "Limit; null is unlimited"),
-        ("full_in_s", "double", "Until the limit at this growth; null is never"),
+        ("full_in_s", "double", f"Until the limit at this growth; {_NOT_TOLD}"),
         ("api_errors_count", "bigint", "API errors while it was recorded"),
     ),
 )
 
 
-def capacity(silver: Silver, stream_rate: DataFrame) -> DataFrame:
+def capacity(silver: Silver, stream_rate: DataFrame, thresholds: Thresholds) -> DataFrame:
     """Return the table `capacity`."""
     identity = [c.name for c in STREAM_IDENTITY]
-    rows = stream_rate.groupBy("series_id", *identity).agg(
+    rows = _grown(stream_rate.groupBy("series_id", *identity), thresholds)
+    streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
+    limits = streams.select(*identity, "max_msgs", "max_bytes", "discard")
+    rows = rows.join(F.broadcast(limits), identity, "left")
+    message_bytes = F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0))
+    watched_s, bytes_full = F.col("watched_s"), F.when(bytes_are_full(), F.lit(0.0))
+    bytes_s = bytes_full.otherwise(full_in_s("max_bytes", "stored_bytes", "growth_bytes_per_s"))
+    msgs_s = full_in_s("max_msgs", "stored_msgs", "growth_msgs_per_s")
+    rows = rows.withColumns(
+        {
+            "message_bytes": message_bytes,
+            "msgs_full_in_s": told_s(msgs_s, watched_s),
+            "bytes_full_in_s": told_s(bytes_s, watched_s),
+        }
+    )
+    told = F.least("msgs_full_in_s", "bytes_full_in_s").isNotNull()
+    ends = {
+        "earliest_s": _first_limit_s(bytes_full, 1),
+        "latest_s": _first_limit_s(bytes_full, -1),
+    }
+    return CAPACITY.contract(
+        rows.withColumns({name: F.when(told, end) for name, end in ends.items()})
+    )
+
+
+def _grown(streams: GroupedData, thresholds: Thresholds) -> DataFrame:
+    """Return what each stream keeps, how it grew, and how its growth differed over time."""
+    watched_s = F.nullif(F.sum("covered_s"), F.lit(0.0))
+    # What little of a bucket was watched says little of the growth.
+    whole = F.col("covered_s") >= thresholds.bucket_s / 2
+    rows = streams.agg(
         F.max_by("stored_msgs", "bucket_at_us").alias("stored_msgs"),
         F.max_by("stored_bytes", "bucket_at_us").alias("stored_bytes"),
         (F.sum("published_msgs") > F.sum("grown_msgs")).alias("losing"),
         F.sum("resets_count").alias("resets_count"),
-        (F.sum("grown_msgs") / F.nullif(F.sum("covered_s"), F.lit(0.0))).alias(
-            "growth_msgs_per_s"
-        ),
-        (F.sum("grown_bytes") / F.nullif(F.sum("covered_s"), F.lit(0.0))).alias(
-            "growth_bytes_per_s"
-        ),
-    )
-    streams = latest_configuration(silver.configuration, F.col("consumer").isNull())
-    limits = streams.select(*identity, "max_msgs", "max_bytes", "discard")
-    rows = rows.join(F.broadcast(limits), identity, "left")
-    return CAPACITY.contract(
-        rows.withColumns(
-            {
-                "message_bytes": F.col("stored_bytes") / F.nullif("stored_msgs", F.lit(0)),
-                "msgs_full_in_s": full_in_s("max_msgs", "stored_msgs", "growth_msgs_per_s"),
-                "bytes_full_in_s": F.when(bytes_are_full(), F.lit(0.0)).otherwise(
-                    full_in_s("max_bytes", "stored_bytes", "growth_bytes_per_s")
+        F.sum("covered_s").alias("watched_s"),
+        *(
+            column
+            for what in ("msgs", "bytes")
+            for column in (
+                (F.sum(f"grown_{what}") / watched_s).alias(f"growth_{what}_per_s"),
+                F.stddev_samp(F.when(whole, F.col(f"grown_{what}") / F.col("covered_s"))).alias(
+                    f"{what}_spread"
                 ),
-            }
-        )
+            )
+        ),
+        F.count_if(whole).alias("parts_count"),
     )
+    parts = F.col("parts_count")
+    return rows.withColumns(
+        {f"{what}_far": reach(F.col(f"{what}_spread"), parts) for what in ("msgs", "bytes")}
+    )
+
+
+def _first_limit_s(bytes_full: Column, sign: int) -> Column:
+    """Return the time until the first limit at the most (1) or the least (-1) growth."""
+    left_s = {
+        what: full_in_s(
+            f"max_{what}",
+            f"stored_{what}",
+            F.col(f"growth_{what}_per_s") + sign * F.col(f"{what}_far"),
+        )
+        for what in ("msgs", "bytes")
+    }
+    return F.least(left_s["msgs"], bytes_full.otherwise(left_s["bytes"]))
 
 
 def account_capacity(silver: Silver) -> DataFrame:
@@ -93,16 +140,11 @@ def account_capacity(silver: Silver) -> DataFrame:
             (F.max_by(used, "mono_us") - F.min_by(used, "mono_us"))
             / F.nullif(F.max(seconds) - F.min(seconds), F.lit(0.0))
         ).alias("growth_bytes_per_s"),
+        (F.max(seconds) - F.min(seconds)).alias("watched_s"),
     )
     full = full_in_s("max_storage_bytes", "storage_bytes", "growth_bytes_per_s")
-    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", full))
-
-
-def full_in_s(limit: str, used: str, growth: str) -> Column:
-    """Return the time until a limit is reached, as `model.live.limits.time_to_full_s` does."""
-    room = F.col(limit) - F.col(used)
-    full = F.when(room <= 0, F.lit(0.0)).when(F.col(growth) > 0, room / F.col(growth))
-    return F.when(F.col(limit).isNotNull(), full)
+    told = told_s(full, F.col("watched_s"))
+    return ACCOUNT_CAPACITY.contract(rows.withColumn("full_in_s", told))
 
 
 def bytes_are_full() -> Column:
@@ -113,6 +155,8 @@ def bytes_are_full() -> Column:
 
 
 BUSIEST_COUNT = 10
+_TOLD_S = 7 * 86_400
+"""A limit that is reached later is in the table, and no finding."""
 
 
 LOAD = Table(
@@ -170,22 +214,34 @@ def busiest(loads: DataFrame) -> DataFrame:
 
 
 def soon_full(streams: DataFrame) -> DataFrame:
-    """Return findings about streams that will refuse messages soon."""
+    """Return findings about streams that refuse messages, or will soon: for certain."""
     soonest = F.least("msgs_full_in_s", "bytes_full_in_s")
     rows = streams.withColumn("soonest", soonest)
+    is_full = F.col("soonest") == 0
+    certain = is_full | ((F.col("soonest") < _TOLD_S) & F.col("latest_s").isNotNull())
     # A stream that discards old messages is meant to be full.
-    rows = rows.where((F.col("soonest") < 7 * 86_400) & (F.col("discard") == "new"))
-    weight = F.when(F.col("soonest") < 3600, 72).when(F.col("soonest") < 86_400, 55).otherwise(36)
-    when = (
-        F.when(F.col("soonest") == 0, F.lit("full"))
-        .when(F.col("soonest") < 3600, F.format_string("full in %.0f min", F.col("soonest") / 60))
-        .otherwise(F.format_string("full in %.1f h", F.col("soonest") / 3600))
+    rows = rows.where(certain & (F.col("discard") == "new"))
+    weight = (
+        F.when(is_full, 76)
+        .when(F.col("soonest") < 3600, 72)
+        .when(F.col("soonest") < 86_400, 55)
+        .otherwise(36)
     )
-    sentence = F.concat(when, F.lit(", and then it refuses messages"))
-    evidence = F.format_string(
+    ahead = F.concat(
+        F.lit("at this growth full in "), time_text("soonest"), F.lit(": then it refuses messages")
+    )
+    sentence = F.when(is_full, "full: it refuses messages").otherwise(ahead)
+    grows = F.format_string(
         "grows by %.1f messages and %.0f bytes a second", "growth_msgs_per_s", "growth_bytes_per_s"
     )
-    return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence))
+    interval = between(time_text("earliest_s"), time_text("latest_s"))
+    kept = F.concat(
+        F.lit("keeps "), counted(F.col("stored_msgs"), "message"),
+        F.format_string(" and %d bytes", "stored_bytes"),
+    )  # fmt: skip
+    evidence = F.when(is_full, kept).otherwise(F.concat_ws(", ", grows, interval))
+    cause = F.when(is_full, "full").otherwise("soon full")
+    return finding(rows, "capacity", F.col("stream"), weight, (sentence, evidence), cause)
 
 
 def began_anew(streams: DataFrame) -> DataFrame:
@@ -211,13 +267,14 @@ def made_again(streams: DataFrame) -> DataFrame:
 ANSWERS = (
     Answer(
         CAPACITY,
-        lambda given: capacity(given.silver, given.gold("stream_rate")),
+        lambda given: capacity(given.silver, given.gold("stream_rate"), given.thresholds),
         needs=("stream_rate",),
         findings=(soon_full, began_anew, made_again),
         section=Section(
             "Capacity",
             ("session", "stream", "stored_msgs", "stored_bytes", "message_bytes",
-             "growth_bytes_per_s", "msgs_full_in_s", "bytes_full_in_s", "discard"),
+             "growth_bytes_per_s", "msgs_full_in_s", "bytes_full_in_s", "earliest_s", "latest_s",
+             "discard"),
             "No streams.",
         ),
         sorted_by=("session", "stream"),

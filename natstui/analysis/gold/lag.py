@@ -44,7 +44,8 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
     recent_us = RECENT_BUCKETS * thresholds.bucket_s * 1_000_000
     rows = consumer_rate.join(F.broadcast(ends), "series_id")
     recent = F.col("bucket_at_us") > F.col("end_at_us") - recent_us
-    minutes = F.col("bucket_at_us") / 60e6
+    # The middle of what was watched: of the first and the last bucket that may be seconds.
+    minutes = (F.col("last_at_us") - F.col("covered_s") * 1e6 / 2) / 60e6
     pending, samples = F.col("pending_mean_msgs"), F.col("samples_count")
     rows = rows.groupBy("series_id", *(c.name for c in CONSUMER_IDENTITY)).agg(
         F.min("bucket_at_us").alias("first_at_us"),
@@ -125,7 +126,7 @@ def falling_behind(lags: DataFrame) -> DataFrame:
     )
     never = F.when(F.col("never_caught_up"), "never caught up").otherwise("falls behind")
     pending = counted(F.col("pending_last_msgs"), "message")
-    sentence = F.concat(never, F.lit(": "), pending, F.lit(" pending at the end"))
+    sentence = F.concat(never, F.lit(", "), pending, F.lit(" pending at the end"))
     more = F.when(F.col("growth_per_min") < 0, "fewer").otherwise("more")
     growth = F.when(F.col("growth_per_min").isNull(), UNKNOWN_GROWTH).otherwise(
         F.format_string("%.1f %s per minute", F.abs("growth_per_min"), more)

@@ -138,7 +138,7 @@ def without_progress(stretches: DataFrame) -> DataFrame:
     long = F.least(F.col("duration_s") / 3600, F.lit(1.0)) * 30
     meant = F.col("cause") == PAUSED.word
     weight = F.when(meant, 30 + long / 2).otherwise(60 + long)
-    sentence = F.format_string("stuck for %.0f s: %s", "duration_s", "cause")
+    sentence = F.format_string("stuck for %.0f s", "duration_s")
     evidence = F.format_string(
         "ack floor %d, %d pending, %d of %s unacknowledged, %s meanwhile",
         "ack_floor_stream_seq",

@@ -1,6 +1,7 @@
 """Answer 9: the ten things most worth looking at, each with its evidence and what to do.
 
-It only ranks: every answer brings its own findings. Chosen by weight, told by harm.
+It only ranks: every answer brings its own findings, and what was recorded at the time says why.
+Chosen by weight, told by harm.
 """
 
 from __future__ import annotations
@@ -12,7 +13,10 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted, looked_up
+from natstui.analysis.gold.findings import FINDINGS
+from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
+from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
 from natstui.analysis.section import Section
 from natstui.analysis.tables import SESSION, Table, columns
 
@@ -56,12 +60,15 @@ def answer(others: Sequence[Answer]) -> Answer:
         # What has no rows has no findings, and is not planned for.
         told = [one for one in found if not given.is_empty(one.table.name)] or found[:1]
         parts = [find(given.gold(one.table.name)) for one in told for find in one.findings]
-        return ranked(reduce(lambda rows, more: rows.unionAll(more), parts))
+        rows = reduce(lambda rows, more: rows.unionAll(more), parts)
+        spans, sessions = given.gold(FINDINGS.name), given.gold(SESSION_SUMMARY.name)
+        rows = explained(rows, spans, sessions).unionByName(recorded(spans))
+        return ranked(told_once(rows, _advised("code")))
 
     return Answer(
         VERDICT,
         rows,
-        needs=tuple(one.table.name for one in found),
+        needs=(*(one.table.name for one in found), FINDINGS.name),
         section=Section(
             "Worth looking at",
             ("rank_count", "harm", "code", "session", "subject", "sentence", "evidence",

@@ -40,7 +40,7 @@ def rows(table, *names):
 def minutes(values, first_us):
     return [(value - first_us) / 60e6 for value in values]""",
     ),
-    ("markdown", "## Worth looking at\n\nBy harm: lost, stuck, late, wasteful."),
+    ("markdown", "## Worth looking at\n\nBy harm: lost, stuck, soon, late, wasteful."),
     (
         "code",
         """verdict = gold("verdict").orderBy("rank_count")

@@ -153,6 +153,14 @@ FULL_SOON_HELD_S = _threshold(
     "a limit that is still far is told of when it was soon to be reached for this long, or for a "
     "tenth of the time that is left",
 )  # fmt: skip
+FORECAST_LEAST_S = _threshold(
+    60.0, "forecast, watched", "s",
+    "a level that was recorded for less says not when a limit will be reached",
+)  # fmt: skip
+FORECAST_REACH = _threshold(
+    100.0, "forecast, reach", "times",
+    "a recording tells of no limit further ahead than so many times the time that it watched",
+)  # fmt: skip
 SUBJECTS_MOST = int(
     _threshold(
         1_000_000, "subjects", "subjects", "more subjects in one stream than this cost memory"

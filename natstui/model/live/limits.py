@@ -1,8 +1,9 @@
 """When a backlog is drained and when a limit is reached: the rules, written once.
 
 Screens and `watch` call them; the analysis writes them as queries (`drain_s` of
-`natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.capacity`), and a test runs one
-set of cases through both. Its thresholds are those of `natstui.model.findings.thresholds`.
+`natstui.analysis.gold.lag`, `full_in_s` of `natstui.analysis.gold.telling.forecast`), and a test
+runs one set of cases through both. Its thresholds are those of
+`natstui.model.findings.thresholds`.
 """
 
 from __future__ import annotations

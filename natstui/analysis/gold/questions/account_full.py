@@ -10,15 +10,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer, finding
-from natstui.analysis.gold.comparing.statistics import t_quantile
+from natstui.analysis.gold.telling.forecast import between, foreseen, reach
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
 
 PARTS_COUNT = 12
-LEAST_PARTS = 4
-SURE = 0.95
-"""Chance that the true growth is in the interval."""
 _FURTHEST_S = 100 * 365 * 86_400
 _TOLD_S = 30 * 86_400
 """A limit that is reached later is in the table, and no finding."""
@@ -34,13 +31,15 @@ ACCOUNT_FULL = Table(
         ("growth_bytes_per_s", "double", "Change over the time recorded"),
         ("low_bytes_per_s", "double", "The true growth is hardly below this (95 % sure)"),
         ("high_bytes_per_s", "double", "The true growth is hardly above this (95 % sure)"),
-        ("full_at_us", "bigint", "When it is full at this growth; null is never"),
-        ("earliest_at_us", "bigint", "The earliest of the interval; null is never"),
+        ("watched_s", "double", "Time over which its growth is known"),
+        ("full_at_us", "bigint", "When it is full at this growth; null is never, or watched too "
+         "shortly to tell"),
+        ("earliest_at_us", "bigint", "The earliest of the interval; null is never, or not known"),
         ("latest_at_us", "bigint", "The latest of the interval; null is never, or not known"),
         ("parts_count", "bigint", "Parts of the session that the interval comes from"),
         ("end_at_us", "bigint", "The last poll: from here on it is a forecast"),
     ),
-)
+)  # fmt: skip
 _LIMITS = {"storage": "max_storage_bytes", "memory": "max_memory_bytes"}
 
 
@@ -79,6 +78,7 @@ def _forecast(poll: DataFrame, what: str) -> DataFrame:
             (F.sum("grown_bytes") / F.nullif(F.sum("elapsed_s"), F.lit(0.0))).alias(
                 "growth_bytes_per_s"
             ),
+            F.coalesce(F.sum("elapsed_s"), F.lit(0.0)).alias("watched_s"),
             F.stddev_samp("growth").alias("spread"),
             F.count("growth").alias("parts_count"),
         )
@@ -87,61 +87,61 @@ def _forecast(poll: DataFrame, what: str) -> DataFrame:
 
 
 def _with_moments(rows: DataFrame) -> DataFrame:
-    count = F.col("parts_count")
-    quantiles = F.array(
-        *(F.lit(t_quantile((1 + SURE) / 2, n - 1)) for n in range(LEAST_PARTS, PARTS_COUNT + 1))
-    )
-    reach = F.when(
-        count >= LEAST_PARTS,
-        F.get(quantiles, (count - LEAST_PARTS).cast("int")) * F.col("spread") / F.sqrt(count),
-    )
-    growth = F.col("growth_bytes_per_s")
+    growth, far = F.col("growth_bytes_per_s"), reach(F.col("spread"), F.col("parts_count"))
     rows = rows.withColumns(
         {
-            "low_bytes_per_s": growth - reach,
-            "high_bytes_per_s": growth + reach,
+            "low_bytes_per_s": growth - far,
+            "high_bytes_per_s": growth + far,
             "end_at_us": F.col("at_us"),
         }
     )
+    told = foreseen(_left_s("growth_bytes_per_s"), F.col("watched_s"))
     moments = {
         "full_at_us": "growth_bytes_per_s",
         "earliest_at_us": "high_bytes_per_s",
         "latest_at_us": "low_bytes_per_s",
     }
-    return rows.withColumns({name: _full_at_us(pace) for name, pace in moments.items()})
+    return rows.withColumns(
+        {name: F.when(told, _full_at_us(pace)) for name, pace in moments.items()}
+    )
+
+
+def _left_s(pace: str) -> Column:
+    """Return the time until the limit is reached at a pace; null is never."""
+    room = F.col("limit_bytes") - F.col("used_bytes")
+    left_s = F.when(room <= 0, F.lit(0.0)).when(F.col(pace) > 0, room / F.col(pace))
+    return F.when(F.col(pace).isNotNull(), left_s)
 
 
 def _full_at_us(pace: str) -> Column:
-    room = F.col("limit_bytes") - F.col("used_bytes")
-    left_s = F.when(room <= 0, F.lit(0.0)).when(F.col(pace) > 0, room / F.col(pace))
-    near = F.when(
-        left_s <= _FURTHEST_S, F.col("at_us") + F.round(left_s).cast("bigint") * 1_000_000
-    )
-    return F.when(F.col(pace).isNotNull(), near)
+    left_s = _left_s(pace)
+    moment_us = F.col("at_us") + F.round(left_s).cast("bigint") * 1_000_000
+    return F.when(left_s <= _FURTHEST_S, moment_us)
 
 
 def soon_full(rows: DataFrame) -> DataFrame:
-    """Return findings about accounts that are full soon, where that is more than a guess."""
+    """Return findings about accounts that are full, or will be soon for certain."""
     # The finding is about the whole session: it neither begins nor ends at these moments.
     rows = rows.withColumnRenamed("end_at_us", "polled_at_us")
     left_s = (F.col("full_at_us") - F.col("polled_at_us")) / 1e6
-    rows = rows.where((left_s <= _TOLD_S) & F.col("earliest_at_us").isNotNull())
+    is_full = left_s <= 0
+    rows = rows.where(is_full | ((left_s <= _TOLD_S) & F.col("latest_at_us").isNotNull()))
     weight = F.when(left_s < 3600, 74).when(left_s < 86_400, 57).otherwise(38)
-    full = F.concat(
+    ahead = F.concat(
         F.lit("at this growth its "), "what", F.lit(" is full on "), moment("full_at_us")
     )
-    sentence = F.when(left_s <= 0, F.concat(F.lit("its "), "what", F.lit(" is full"))).otherwise(
-        full
-    )
-    latest = F.coalesce(moment("latest_at_us"), F.lit("never"))
-    evidence = F.concat(
-        F.lit("between "), moment("earliest_at_us"), F.lit(" and "), latest,
-        F.lit(f" ({SURE * 100:.0f} % sure), "),
-        F.format_string("%.0f bytes a second more", "growth_bytes_per_s"),
-        F.format_string(", %d of %d bytes used", "used_bytes", "limit_bytes"),
+    full = F.concat(F.lit("its "), "what", F.lit(" is full"))
+    used = F.format_string("%d of %d bytes used", "used_bytes", "limit_bytes")
+    evidence = F.concat_ws(
+        ", ", between(moment("earliest_at_us"), moment("latest_at_us")),
+        F.format_string("%.0f bytes a second more", "growth_bytes_per_s"), used,
     )  # fmt: skip
-    words, account = (sentence, evidence), F.lit("account")
-    return finding(rows, "capacity", account, weight, words, account)
+    words = (
+        F.when(is_full, full).otherwise(ahead),
+        F.when(is_full, used).otherwise(evidence),
+    )
+    cause = F.concat("what", F.when(is_full, " full").otherwise(" near"))
+    return finding(rows, "capacity", F.lit("account"), weight, words, cause)
 
 
 def moment(name: str) -> Column:

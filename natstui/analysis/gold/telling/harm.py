@@ -10,13 +10,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from natstui.model.findings.catalogue import account, consumers, status, streams
-from natstui.model.findings.catalogue.consumers import STUCK_CAUSES
+from natstui.model.findings.catalogue.consumers import COMES_AGAIN, HOLDS_BACK, STUCK_CAUSES
+from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import with_names
 
 HARMS = {
-    "lost": "messages were lost, or will be refused",
+    "lost": "messages were lost or refused",
     "stuck": "nothing went on",
+    "soon": "a limit is near, and what is beyond it will be refused",
     "late": "messages came later than they should",
     "wasteful": "work was done in vain",
     "blind": "something was not seen, so that more may have happened",
@@ -25,6 +27,8 @@ HARMS = {
 """Every harm, the worst first, and what it means."""
 
 
+RECORDED = "finding"
+"""Kind of a finding of the verdict that is a recorded one itself; its cause is its code."""
 OF_STREAMS = "NT-S"
 """How the codes of findings about streams begin."""
 
@@ -62,7 +66,57 @@ def _of(harm: str, kind: Kind) -> Advised:
 
 _UNEXPLAINED = Advised("stuck", "", "Check the log of its client and of the server at that time.")
 
+_HARM_OF: dict[str, str] = {
+    kind.code: harm
+    for harm, kinds in {
+        "lost": (
+            consumers.SKIPPED, consumers.GAVE_UP, streams.S_LOST, streams.S_REFUSING,
+            streams.S_NO_INTEREST, streams.S_ROLLED_BACK, streams.S_GONE,
+            account.A_STORAGE_FULL, account.A_MEMORY_FULL,
+        ),
+        "stuck": (
+            consumers.UNREACHABLE, consumers.NO_LEADER, consumers.NO_QUORUM, consumers.FLOW_STALL,
+            consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.ACK_LIMIT,
+            consumers.PULLS_REFUSED, consumers.STALLED, consumers.NOT_ACKNOWLEDGED,
+            consumers.PAUSED, consumers.NOT_PINNED, consumers.NO_MATCH, consumers.PAST_THE_END,
+            streams.S_UNREACHABLE, streams.S_NO_LEADER, streams.S_NO_QUORUM, streams.S_SILENT,
+            streams.S_SOURCE_ERROR, streams.S_UNSERVED,
+        ),
+        "soon": (
+            consumers.EXPIRING, streams.S_NEAR, account.A_STORAGE_NEAR, account.A_MEMORY_NEAR,
+            account.A_STREAMS_NEAR, account.A_CONSUMERS_NEAR,
+        ),
+        "wasteful": (
+            consumers.ALL_NAKED, consumers.POISON, consumers.TERMINATED, consumers.ONLY_REPEATS,
+            consumers.REDELIVERING, consumers.BACKOFF_SPENT, consumers.ACK_WAIT_SHORT,
+            streams.S_SUBJECTS, streams.S_OWN_SUBJECTS, streams.S_HOLES, account.A_API_ERRORS,
+        ),
+        "blind": (
+            account.M_NO_LINK, account.M_DENIED, account.M_UNAVAILABLE, account.M_STALE,
+            account.M_EVENTS_LEFT_OUT,
+        ),
+    }.items()
+    for kind in kinds
+}  # fmt: skip
+"""Code of the catalogue → harm; what is not here came late."""
+TOLD_SEVERITIES = ("critical", "warning")
+"""A recorded finding that is only worth knowing is in its table, and not among the ten."""
+
+
+def harm_of(kind: Kind) -> str:
+    """Return what a recorded finding does to people."""
+    return _HARM_OF.get(kind.code, "late")
+
+
 ADVISED: dict[tuple[str, str], Advised] = {
+    **{
+        (RECORDED, kind.code): _of(harm_of(kind), kind)
+        for kind in KINDS.values()
+        if kind.severity in TOLD_SEVERITIES
+    },
+    **{("stuck", kind.word): _of("stuck", kind) for kind in HOLDS_BACK},
+    **{("lag", kind.word): _of(harm_of(kind), kind) for kind in HOLDS_BACK},
+    **{("redelivery", kind.word): _of("wasteful", kind) for kind in COMES_AGAIN},
     **{
         ("stuck", cause.word): _of("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED
         for cause in STUCK_CAUSES
@@ -104,8 +158,12 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ("availability", "gap"): Advised(
         "blind", "", "Check whether the machine that recorded slept, or had too much to do."
     ),
-    ("capacity", "capacity"): _of("lost", streams.S_NEAR),
-    ("capacity", "account"): _of("lost", account.A_STORAGE_NEAR),
+    ("capacity", "full"): _of("lost", streams.S_REFUSING),
+    ("capacity", "soon full"): _of("soon", streams.S_NEAR),
+    ("capacity", account.A_STORAGE_FULL.word): _of("lost", account.A_STORAGE_FULL),
+    ("capacity", account.A_MEMORY_FULL.word): _of("lost", account.A_MEMORY_FULL),
+    ("capacity", "storage near"): _of("soon", account.A_STORAGE_NEAR),
+    ("capacity", "memory near"): _of("soon", account.A_MEMORY_NEAR),
     ("hour", "hour"): Advised(
         "none", "", "Look at that hour first: every table and chart says what was in it."
     ),

@@ -249,3 +249,29 @@ STUCK_CAUSES: tuple[Cause, ...] = (
     UNEXPLAINED,
 )
 """What explains a stuck stretch of a recording; the first that fits is its cause."""
+
+HOLDS_BACK = (
+    UNREACHABLE,
+    NO_LEADER,
+    NO_QUORUM,
+    PAUSED,
+    POISON,
+    ALL_NAKED,
+    FLOW_STALL,
+    NO_SUBSCRIBER,
+    NO_PULLS,
+    PULLS_REFUSED,
+    NOT_PINNED,
+    ACK_LIMIT,
+    STALLED,
+    BACKOFF_SPENT,
+    ONLY_REPEATS,
+    ACK_WAIT_SHORT,
+    REDELIVERING,
+    NOT_ACKNOWLEDGED,
+    ORIGINAL_PACE,
+    RATE_LIMITED,
+)
+"""Why messages wait, where one of these was found at the time; the first is the reason."""
+COMES_AGAIN = (ALL_NAKED, POISON, ACK_WAIT_SHORT, BACKOFF_SPENT, ONLY_REPEATS)
+"""Why messages are delivered again, in the same way."""

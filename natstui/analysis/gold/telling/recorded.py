@@ -1,0 +1,126 @@
+"""The recorded findings, told with what the other answers found: why it was, or beside it.
+
+Of the same consumer and time both speak: an answer says how long nothing went on, the recorded
+finding why. It gives the cause then, and with it code and advice. What was recorded of something
+that no answer speaks of is told by itself.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from natstui.analysis.gold.answer import consumer_text, finding
+from natstui.analysis.gold.telling.harm import RECORDED, TOLD_SEVERITIES
+from natstui.model.findings.catalogue.consumers import COMES_AGAIN, HOLDS_BACK
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE
+
+_STUCK = "stuck"
+_EXPLAINED: dict[str, tuple[Kind, ...]] = {
+    _STUCK: HOLDS_BACK,
+    "lag": HOLDS_BACK,
+    "redelivery": COMES_AGAIN,
+}
+"""Kind of what an answer found → what explains it: the first that was found at the time."""
+_OF_ASSETS = (*_EXPLAINED, "poison", "availability", "capacity")
+"""What answers find of a stream, a consumer or the monitoring as it was at the time."""
+_LONG_S = 3600
+"""A finding that held for so long weighs most."""
+
+
+def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFrame:
+    """Return findings of the answers, with the cause that a recorded finding gives.
+
+    It was open for most of the time that the finding is about; for one that is about the whole
+    session, it may also have been open at the end.
+    """
+    known = spans.where(F.col("consumer").isNotNull()).groupBy(
+        "session", consumer_text().alias("subject")
+    )
+    one = F.struct("code", "start_at_us", "end_at_us", "evidence", "open")
+    known = known.agg(F.sort_array(F.collect_list(one)).alias("known"))
+    bounds = sessions.select(
+        "session", F.col("start_at_us").alias("first_us"), F.col("end_at_us").alias("last_us")
+    )
+    told = rows.join(F.broadcast(known), ["session", "subject"], "left")
+    told = told.join(F.broadcast(bounds), "session", "left").withColumn("why", _why())
+    why, word = F.col("why"), _word(F.col("why"))
+    of_it = F.filter("known", lambda one: one["code"] == why)
+    newest = F.element_at(of_it, F.when(why.isNotNull(), -1))["evidence"]
+    cause = F.coalesce(word, F.col("cause"))
+    because = (F.col("kind") == _STUCK) | why.isNotNull()
+    sentence = F.when(because, F.concat_ws(": ", "sentence", cause))
+    return told.select(
+        "session", "kind", "subject",
+        cause.alias("cause"),
+        F.coalesce(sentence, F.col("sentence")).alias("sentence"),
+        F.concat_ws("; ", newest, "evidence").alias("evidence"),
+        "start_at_us", "end_at_us", "weight",
+    )  # fmt: skip
+
+
+def _why() -> Column:
+    """Return the code of the recorded finding that explains a row; null where none does."""
+    whole, since = F.col("start_at_us").isNull(), F.coalesce("start_at_us", "first_us")
+    until = F.coalesce("end_at_us", "last_us")
+
+    def held_us(code: Column) -> Column:
+        """Return how long findings of a code were open meanwhile."""
+        return F.aggregate(
+            F.filter("known", lambda one: one["code"] == code),
+            F.lit(0).cast("bigint"),
+            lambda sum_us, one: sum_us + _overlap_us(one, since, until),
+        )
+
+    def holds(code: Column) -> Column:
+        at_end = F.exists("known", lambda one: (one["code"] == code) & one["open"])
+        return (held_us(code) > (until - since) * MOST_SAMPLES_SHARE) | (whole & at_end)
+
+    # What is only some of it has a cause of its own: messages that the client terminated.
+    all_of_it = (F.col("kind") == _STUCK) | (F.col("cause") == F.col("kind"))
+    parts = [
+        F.when((F.col("kind") == kind) & all_of_it, F.array(*(F.lit(k.code) for k in kinds)))
+        for kind, kinds in _EXPLAINED.items()
+    ]
+    return F.get(F.filter(F.coalesce(*parts), holds), F.lit(0))
+
+
+def _overlap_us(one: Column, since: Column, until: Column) -> Column:
+    end = F.least(F.coalesce(one["end_at_us"], until), until)
+    return F.greatest(end - F.greatest(one["start_at_us"], since), F.lit(0).cast("bigint"))
+
+
+def _word(code: Column) -> Column:
+    kinds = {kind.code: kind.word for kind in (*HOLDS_BACK, *COMES_AGAIN)}
+    return F.create_map(*(F.lit(text) for pair in kinds.items() for text in pair))[code]
+
+
+def recorded(spans: DataFrame) -> DataFrame:
+    """Return the worst recorded finding of each entity, as one of the verdict."""
+    whose = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.col("entity"))
+    rows = spans.where(F.col("severity").isin(*TOLD_SEVERITIES)).withColumn("whose", whose)
+    worst_first = Window.partitionBy("session", "whose").orderBy(
+        F.col("severity_id").desc(), F.col("duration_s").desc(), "start_at_us", "part"
+    )
+    rows = rows.withColumn("place", F.row_number().over(worst_first)).where("place = 1")
+    weight = F.when(F.col("severity") == "critical", 52).otherwise(31)
+    long = F.least(F.col("duration_s") / _LONG_S, F.lit(1.0)) * 10
+    of = F.concat(F.lit(" ("), "part", F.lit(")"))
+    lasted = F.format_string(" for %.0f s", "duration_s")
+    sentence = F.concat("word", F.coalesce(of, F.lit("")), lasted)
+    words = (sentence, F.coalesce("evidence", F.lit("")))
+    return finding(rows, RECORDED, F.col("whose"), weight + long, words, F.col("code"))
+
+
+def told_once(rows: DataFrame, code: Column) -> DataFrame:
+    """Leave out a recorded finding where an answer tells the same, or what weighs as much.
+
+    `code` is that of the catalogue which a row is told with.
+    """
+    of_it, other = Window.partitionBy("session", "subject"), F.col("kind") != RECORDED
+    codes = F.collect_set(F.when(other, code)).over(of_it)
+    heaviest = F.max(F.when(F.col("kind").isin(*_OF_ASSETS), F.col("weight"))).over(of_it)
+    again = F.array_contains(codes, F.col("cause")) | (heaviest >= F.col("weight"))
+    rows = rows.withColumn("again", F.coalesce(again, F.lit(False)))
+    return rows.where(other | ~F.col("again")).drop("again")

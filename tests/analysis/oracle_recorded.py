@@ -1,0 +1,103 @@
+"""What recorded findings must say to those of the other tables, in plain Python."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from natstui.analysis.gold.telling.harm import ADVISED
+
+Row = dict[str, Any]
+Gold = dict[str, list[Row]]
+HELD_BACK = ("C01", "C02", "C03", "C27", "C05", "C04", "C06", "C08", "C07", "C39", "C34", "C09",
+             "C11", "C28", "C24", "C29", "C26", "C25", "C52", "C53")  # fmt: skip
+REPEATED = ("C04", "C05", "C29", "C28", "C24")
+REASONS = {"stuck": HELD_BACK, "lag": HELD_BACK, "redelivery": REPEATED}
+JUDGED = {"stuck", "lag", "redelivery", "poison", "availability", "capacity"}
+
+
+def with_recorded(gold: Gold, found: list[Row]) -> list[Row]:
+    """Return what was found with its reasons, and what was recorded beside it."""
+    found = [_with_reason(gold, row) for row in found]
+    return [*found, *(row for row in _worst(gold) if not _told_already(row, found))]
+
+
+def _named(span: Row) -> str:
+    names = [name for name in (span["stream"], span["consumer"]) if name]
+    return " > ".join(names) or str(span["entity"])
+
+
+def _with_reason(gold: Gold, row: Row) -> Row:
+    kind = row["kind"]
+    if kind not in REASONS or (kind != "stuck" and row["cause"] != kind):
+        return row
+    (session,) = (one for one in gold["session"] if one["session"] == row["session"])
+    reason = _reason(gold, row, session)
+    if reason is None:
+        told = f"{row['sentence']}: {row['cause']}" if kind == "stuck" else row["sentence"]
+        return row | {"sentence": told}
+    return row | {
+        "cause": reason["word"],
+        "sentence": f"{row['sentence']}: {reason['word']}",
+        "evidence": f"{reason['evidence']}; {row['evidence']}",
+    }
+
+
+def _reason(gold: Gold, row: Row, session: Row) -> Row | None:
+    whole = row["start_at_us"] is None
+    first, last = row["start_at_us"], row["end_at_us"]
+    first = session["start_at_us"] if first is None else first
+    last = session["end_at_us"] if last is None else last
+    for digits in REASONS[row["kind"]]:
+        spans = [
+            span
+            for span in gold["findings"]
+            if (span["session"], span["code"]) == (row["session"], f"NT-{digits}")
+            and span["consumer"]
+            and _named(span) == row["subject"]
+        ]
+        ends = [last if span["end_at_us"] is None else span["end_at_us"] for span in spans]
+        open_us = sum(
+            max(0, min(end, last) - max(span["start_at_us"], first))
+            for span, end in zip(spans, ends, strict=True)
+        )
+        if 2 * open_us > last - first or (whole and any(span["open"] for span in spans)):
+            return max(spans, key=lambda s: (s["start_at_us"], s["end_at_us"] or -1))
+    return None
+
+
+def _worst(gold: Gold) -> Iterator[Row]:
+    """Yield the worst of each entity, as a row of the verdict."""
+    seen = set()
+    order = sorted(
+        (span for span in gold["findings"] if span["severity"] != "info"),
+        key=lambda s: (-s["severity_id"], -s["duration_s"], s["start_at_us"], s["part"] or ""),
+    )
+    for span in order:
+        who = (span["session"], _named(span))
+        if who in seen:
+            continue
+        seen.add(who)
+        lasted = span["duration_s"]
+        of = f" ({span['part']})" if span["part"] else ""
+        weight = 52 if span["severity"] == "critical" else 31
+        yield {
+            "session": span["session"],
+            "kind": "finding",
+            "subject": who[1],
+            "sentence": f"{span['word']}{of} for {lasted:.0f} s",
+            "evidence": span["evidence"],
+            "start_at_us": span["start_at_us"],
+            "end_at_us": span["end_at_us"],
+            "cause": span["code"],
+            "weight_count": weight + min(lasted / 360, 10.0),
+        }
+
+
+def _told_already(row: Row, found: list[Row]) -> bool:
+    same = [one for one in found if all(one[n] == row[n] for n in ("session", "subject"))]
+    return any(
+        ADVISED[one["kind"], one["cause"]].code == row["cause"]
+        or (one["kind"] in JUDGED and one["weight_count"] >= row["weight_count"])
+        for one in same
+    )

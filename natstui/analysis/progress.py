@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 Send = Callable[[dict[str, Any]], None]
 
 
-def open_pipe(log: Path) -> Send:
-    """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends."""
+def open_pipe(log: Path, told: Callable[[bytes], None]) -> Send:
+    """Keep stdout for our lines, put what Spark prints into the log, and end when stdin ends.
+
+    `told` gets each line of stdin, from a thread.
+    """
     ours = text_file(os.dup(1), "utf-8", "strict")
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(descriptor, 1)
@@ -31,7 +34,7 @@ def open_pipe(log: Path) -> Send:
     # The JVM would inherit our stdin and read from it.
     os.dup2(null, 0)
     os.close(null)
-    threading.Thread(target=_interrupt_after, args=(stdin,), daemon=True).start()
+    threading.Thread(target=_interrupt_after, args=(stdin, told), daemon=True).start()
     lock = threading.Lock()
 
     def send(line: dict[str, Any]) -> None:
@@ -49,9 +52,10 @@ def _write(ours: TextIO, line: dict[str, Any]) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
 
-def _interrupt_after(stdin: int) -> None:
-    while os.read(stdin, 4096):
-        pass
+def _interrupt_after(stdin: int, told: Callable[[bytes], None]) -> None:
+    with os.fdopen(stdin, "rb") as lines:
+        for line in lines:
+            told(line)
     os.kill(os.getpid(), signal.SIGINT)
 
 

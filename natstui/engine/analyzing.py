@@ -25,7 +25,9 @@ from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
     AnalysisRecord,
+    PrepareAnalysis,
     StartAnalysis,
+    StopAnalysis,
 )
 from natstui.model.records.messages import Answered
 from natstui.session.library import find, session_folders
@@ -39,8 +41,16 @@ _NICE = 3
 class Analyzing:
     """Runs what the viewer asks for; the child ends with the engine, whose pipe it reads."""
 
-    def __init__(self, sessions: Path, viewer: Sink, newest: Path | None = None) -> None:
-        """`viewer` gets records from a thread. `newest` is what no name means, if known."""
+    def __init__(
+        self, sessions: Path, viewer: Sink, newest: Path | None = None, *, early: bool = False
+    ) -> None:
+        """`viewer` gets records from a thread. `newest` is what no name means, if known.
+
+        `early`: Spark may be started before anybody asks for an analysis.
+        """
+        self._early = early
+        self._waiting: subprocess.Popen[bytes] | None = None
+        """Has started Spark, and waits to be told what to analyse."""
         self._sessions = sessions
         self._viewer = viewer
         self._newest = newest
@@ -50,10 +60,13 @@ class Analyzing:
     def execute(self, command: AnalysisCommand) -> None:
         """Start or stop; progress and result are added as records, a refusal as an answer."""
         try:
-            if isinstance(command, StartAnalysis):
-                self._start(command)
-            else:
-                self._stop()
+            match command:
+                case StartAnalysis():
+                    self._start(command)
+                case StopAnalysis():
+                    self._stop()
+                case PrepareAnalysis():
+                    self._prepare(command)
         except Refused as error:
             now_us = time.time_ns() // 1000
             self._viewer.add(Answered(now_us, command.command_id, "refused", str(error)))
@@ -67,11 +80,13 @@ class Analyzing:
         if importlib.util.find_spec("pyspark") is None:
             raise MissingExtra("analyze", "spark")
         self._stopping = False
-        self._child = child = start_child(folder)
+        waiting, self._waiting = self._waiting, None
+        told = waiting is not None and _tell(waiting, folder)
+        self._child = child = waiting if waiting and told else start_child(str(folder))
         # Python and Spark take a while before the child says anything.
         begun = (time.time_ns() // 1000, command.command_id, folder.name, "starting Spark")
         self._viewer.add(AnalysisProgress(*begun, 0, 0, 0, 0))
-        arguments = (child, command.command_id, folder.name)
+        arguments = (child, command.command_id, folder, told)
         threading.Thread(target=self._follow, args=arguments, name="analysis", daemon=True).start()
 
     def _folder(self, session: str | None) -> Path:
@@ -90,8 +105,37 @@ class Analyzing:
         self._stopping = True
         self._child.stdin.close()
 
-    def _follow(self, child: subprocess.Popen[bytes], run_id: int, session: str) -> None:
-        """Add a record for each line of the child, in a thread, until it has ended."""
+    def _prepare(self, command: PrepareAnalysis) -> None:
+        if not self._early:
+            raise Refused("start_early of [analysis] is not set")
+        if importlib.util.find_spec("pyspark") is None:
+            raise Refused(str(MissingExtra("analyze", "spark")))
+        if self._child is None and (self._waiting is None or self._waiting.poll() is not None):
+            self._waiting = start_child("--wait")
+        now_us = time.time_ns() // 1000
+        self._viewer.add(Answered(now_us, command.command_id, "done", "Spark is being started"))
+
+    def _follow(
+        self, child: subprocess.Popen[bytes], run_id: int, folder: Path, waited: bool
+    ) -> None:
+        """Add a record for each line of the child, in a thread, until it has ended.
+
+        One that has `waited` may leave the session to another: it is a large one, or came late.
+        """
+        ended = self._end_of(child, run_id, folder.name)
+        if ended is None and waited and not self._stopping:
+            try:
+                self._child = start_child(str(folder))
+                ended = self._end_of(self._child, run_id, folder.name)
+            except AnalysisError as error:
+                ended = _failed(run_id, folder.name, str(error))
+        self._child = None
+        self._viewer.add(ended or _unfinished(run_id, folder.name, cancelled=self._stopping))
+
+    def _end_of(
+        self, child: subprocess.Popen[bytes], run_id: int, session: str
+    ) -> AnalysisFinished | None:
+        """Add records of how far a child is; return how it ended, None where it did not say."""
         assert child.stdout is not None and child.stdin is not None
         ended: AnalysisFinished | None = None
         while (line := child.stdout.readline(_LARGEST_LINE_BYTES)).endswith(b"\n"):
@@ -103,14 +147,26 @@ class Analyzing:
         child.stdin.close()
         child.stdout.close()
         child.wait()
-        self._child = None
-        self._viewer.add(ended or _unfinished(run_id, session, cancelled=self._stopping))
+        return ended
 
 
-def start_child(folder: Path) -> subprocess.Popen[bytes]:
-    """Start the analysis of one session; raise AnalysisError when no process can be started."""
+def _tell(waiting: subprocess.Popen[bytes], folder: Path) -> bool:
+    """Tell a process that waits what to analyse; return whether it is still there."""
+    assert waiting.stdin is not None and waiting.stdout is not None
+    try:
+        waiting.stdin.write(json.dumps(str(folder)).encode() + b"\n")
+        waiting.stdin.flush()
+    except BrokenPipeError:
+        waiting.wait()
+        waiting.stdout.close()
+        return False
+    return True
+
+
+def start_child(what: str) -> subprocess.Popen[bytes]:
+    """Start the analysis of a folder, or one that waits; raise AnalysisError where none starts."""
     cache = user_cache_path("natstui")
-    words = own_program("natstui.analysis.job", str(folder), "--pipe")
+    words = own_program("natstui.analysis.job", what, "--pipe")
     try:
         child = subprocess.Popen(
             [*words, f"--out={cache / 'analysis'}", f"--classes={cache / 'spark'}"],

@@ -187,7 +187,8 @@ class _Engine:
         from natstui.engine.analyzing import Analyzing
         from natstui.session.library import sessions_folder
 
-        return Analyzing(sessions_folder(self._settings.session), writer)
+        early = self._settings.analysis.start_early
+        return Analyzing(sessions_folder(self._settings.session), writer, early=early)
 
     def _stop_from_thread(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():

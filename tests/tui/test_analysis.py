@@ -9,6 +9,7 @@ import pytest
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from natstui.model.records.analysis import AnalysisProgress
+from natstui.tui.analysis.charts import charts_of
 from natstui.tui.analysis.screen import AnalysisScreen
 from natstui.tui.analysis.text import (
     AnalysisResult,
@@ -74,6 +75,25 @@ def test_the_verdict_stands_first_and_a_cut_table_says_where_the_rest_is() -> No
     assert meaning_text(result("A"), "lag").endswith("all are in /out/gold/lag.")
 
 
+def test_everything_and_the_worst_consumers_are_drawn_on_one_axis() -> None:
+    names = ("session", "rank_count", "stream", "consumer", "bucket_at_us", "width_s",
+             "published_per_s", "delivered_per_s", "pending_msgs", "repeated_msgs")  # fmt: skip
+    at_us = [1_790_000_000_000_000 + second * 5_000_000 for second in range(3)]
+    rows = [("A", 0, None, None, at, 5, 10.0, 8.0, 90.0, 0) for at in at_us]
+    # The worst came later than the first bucket; what it delivered again is not known.
+    rows += [("A", 1, "ORDERS", "pay", at, 5, None, None, 60.0, None) for at in at_us[1:]]
+    picture = {"picture": table(names, *rows)}  # type: ignore[arg-type]
+    load, pending, worst = charts_of(AnalysisResult("/out", ("A",), picture))
+    assert [line.label for line in load.series] == ["published", "delivered"]
+    assert pending.series[0].values == [90.0, 90.0, 90.0]
+    (line,) = worst.series
+    assert (line.label, line.values) == ("ORDERS › pay", [None, 60.0, 60.0])
+    for chart in (load, pending, worst):
+        assert (list(chart.at_s), chart.window_s) == ([-15.0, -10.0, -5.0], 15.0)
+        assert chart.ends_at_s == at_us[-1] / 1e6 + 5
+    assert charts_of(result("A")) == ()
+
+
 def test_a_table_leaves_out_the_session_that_is_the_same_in_every_row() -> None:
     assert [column.title for column in ResultRows(result("A"), "lag").columns()] == [
         "CONSUMER",
@@ -122,7 +142,10 @@ async def test_a_recording_is_analysed_from_the_command_line(
         await viewer.until(lambda: "Worth looking at" in viewer.text, "drawn")
         assert "20260921T141320Z-small" in viewer.text
         names = [option.id for option in screen.tables.options]
-        assert names[0] == "verdict"
+        assert names[:2] == ["verdict", "picture"]
+        await viewer.press("j")
+        await viewer.until(lambda: "Load, all streams and consumers" in viewer.text, "no chart")
+        await viewer.press("k")
         await viewer.press(*["j"] * names.index("consumer_rate"))
         await viewer.until(lambda: "CONSUMER" in viewer.text, "no table")
         await viewer.press("enter", "greater_than_sign")

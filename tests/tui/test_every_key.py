@@ -90,7 +90,7 @@ ELSEWHERE = {
 
 LEAVES = {"q", "ctrl+q"}
 
-KNOWN = {"SessionsScreen": {"e", "n", "w", "ctrl+d"}}
+KNOWN = {"SessionsScreen": {"A", "e", "n", "w", "ctrl+d"}}
 """Keys a footer must name, wherever a screen is opened."""
 
 

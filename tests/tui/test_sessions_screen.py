@@ -84,6 +84,21 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         await viewer.until(lambda: not viewer.rows(), "an empty list")
 
 
+async def test_a_key_analyses_the_recording_under_the_cursor(
+    nats_server: Broker, library: Path
+) -> None:
+    (folder,) = session_folders(library)
+    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+        await listed(viewer)
+        await viewer.press("A")
+        await viewer.until(lambda: f"Analysis  ›  {folder.name}" in viewer.text, "its analysis")
+        await viewer.until(lambda: "s stops it" in viewer.text)
+        await viewer.press("s")
+        await viewer.until(lambda: "cancelled" in viewer.text, "the end")
+        await viewer.press("escape")
+        await viewer.until(lambda: "Rename" in viewer.text, "the list again")
+
+
 async def test_what_cannot_be_done_to_a_recording_is_one_sentence(
     nats_server: Broker, library: Path, tmp_path: Path
 ) -> None:

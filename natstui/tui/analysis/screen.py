@@ -21,7 +21,9 @@ from natstui.model.records.analysis import (
     StartAnalysis,
     StopAnalysis,
 )
+from natstui.tui.analysis.charts import charts_of
 from natstui.tui.analysis.text import (
+    DRAWN,
     VERDICT,
     AnalysisResult,
     ResultRows,
@@ -30,8 +32,10 @@ from natstui.tui.analysis.text import (
     progress_text,
     verdict_text,
 )
+from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
+from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.lists import KeyList
 from natstui.tui.kit.table.big_table import BigTable, Sort
@@ -82,7 +86,10 @@ class AnalysisScreen(LiveScreen):
         &.-answered #progress { display: none; }
         &.-answered #answers { display: block; }
         &.-table BigTable { display: block; }
-        &.-table #verdict { display: none; }
+        #charts { display: none; }
+        #charts Chart { height: 50%; min-height: 9; }
+        &.-drawn #charts { display: block; }
+        &.-table #verdict, &.-drawn #verdict { display: none; }
         &.-wide #tables { width: 34; }
     }
     """
@@ -106,6 +113,7 @@ class AnalysisScreen(LiveScreen):
         self._stop_asked = False
         self._running = False
         self._sorts: dict[str, tuple[str, bool]] = {}
+        self._are_drawn = False
 
     def body(self) -> Iterable[Widget]:
         """Caption; then the progress, or a list of tables and the one chosen."""
@@ -117,6 +125,7 @@ class AnalysisScreen(LiveScreen):
                 yield Static(id="meaning", markup=False)
                 with VerticalScroll(id="verdict"):
                     yield Findings(markup=False)
+                yield VerticalScroll(id="charts")
                 yield BigTable([], empty="no rows")
 
     def on_mount(self) -> None:
@@ -198,6 +207,13 @@ class AnalysisScreen(LiveScreen):
         for name, text, rows in menu(self.result):
             look = "dim" if rows == "0" else ""
             self.tables.add_option(Option(safe(f"{text[:21]:21} {rows:>4}", look), id=name))
+        charts = charts_of(self.result)
+        self._are_drawn = bool(charts)
+        plotter = plotter_of(self)
+        for data in charts:
+            chart = Chart(plotter)
+            self.query_one("#charts").mount(chart)
+            chart.show(data)
         self.add_class("-answered")
         self.tables.highlighted = 0
         self.tables.focus()
@@ -208,15 +224,18 @@ class AnalysisScreen(LiveScreen):
 
     @on(OptionList.OptionSelected)
     def _enter(self) -> None:
-        self.table.focus() if self.has_class("-table") else self.query_one("#verdict").focus()
+        page = "#charts" if self.has_class("-drawn") else "#verdict"
+        self.table.focus() if self.has_class("-table") else self.query_one(page).focus()
 
     def show_table(self, name: str) -> None:
         """Show one table at the right; the verdict is a page of text."""
         if self.result is None:
             return
         self.meaning.update(safe(meaning_text(self.result, name)))
-        self.set_class(name != VERDICT, "-table")
-        if name == VERDICT:
+        drawn = name == DRAWN and self._are_drawn
+        self.set_class(drawn, "-drawn")
+        self.set_class(name != VERDICT and not drawn, "-table")
+        if name == VERDICT or drawn:
             return
         column, reverse = self._sorts.get(name, (None, False))
         rows = ResultRows(self.result, name, column, reverse)

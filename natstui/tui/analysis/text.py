@@ -16,6 +16,9 @@ from natstui.units import UNKNOWN, duration_text, moment_text, quantity_text, ti
 from natstui.values import dataclass
 
 VERDICT = "verdict"
+DRAWN = "picture"
+"""The table that is shown as charts."""
+_CALLED = {VERDICT: "Worth looking at", DRAWN: "Charts"}
 _BAR_CELLS = 32
 _LEAST_CELLS, _MOST_CELLS, _WIDEST_CELLS = 5, 28, 140
 _MEASURED_ROWS = 200
@@ -90,13 +93,20 @@ def progress_text(progress: AnalysisProgress, elapsed_s: float) -> Content:
 
 
 def menu(result: AnalysisResult) -> tuple[tuple[str, str, str], ...]:
-    """Return (name, title, number of rows) of every table; the verdict first."""
-    names = sorted(result.tables, key=lambda name: name != VERDICT)
-    return tuple((name, _title(name), _rows_text(result.tables[name])) for name in names)
+    """Return (name, title, number of rows) of every table; verdict and charts first.
+
+    What is drawn has no number of rows: they are the points of its lines.
+    """
+    first = [*_CALLED]
+    names = sorted(result.tables, key=lambda n: first.index(n) if n in first else len(first))
+    return tuple(
+        (name, _title(name), "" if name == DRAWN else _rows_text(result.tables[name]))
+        for name in names
+    )
 
 
 def _title(name: str) -> str:
-    return clean_line("Worth looking at" if name == VERDICT else name.replace("_", " "))
+    return clean_line(_CALLED.get(name, name.replace("_", " ")))
 
 
 def _rows_text(table: ResultTable) -> str:

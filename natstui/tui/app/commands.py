@@ -165,12 +165,11 @@ def _seek(app: App[int], parts: Parts, words: list[str]) -> None:
 
 
 def _analyze(app: App[int], parts: Parts, words: list[str]) -> None:
-    if len(words) > 1:
-        raise UsageError("write :analyze SESSION")
     # Imported when it is wanted: few viewers ever analyse.
     from natstui.tui.analysis.screen import AnalysisScreen
 
-    screen = AnalysisScreen(words[0] if words else None)
+    # People name recordings with spaces.
+    screen = AnalysisScreen(" ".join(words) or None)
     # It looks whether one runs already.
     screen.where.take(parts.engines.state)
     app.push_screen(screen)

@@ -146,6 +146,7 @@ _WORDS: Mapping[str, str] = {
     "screen.findings_too": "what is wrong now, worst first, and what to do",
     "screen.server": "the servers and who leads, and what we may and cost",
     "screen.streams": "every stream",
+    "sessions.analyse": "what it tells: what stood out, and every table",
     "sessions.delete": "delete the recording; it asks with its size",
     "sessions.note": "write a note about it",
     "sessions.pack": "make one file of it for somebody else",

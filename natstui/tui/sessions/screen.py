@@ -1,4 +1,4 @@
-"""Every recording; enter replays one, and keys rename, note, pack and delete it."""
+"""Every recording; enter replays one, and keys analyse, rename, note, pack and delete it."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from textual.binding import Binding, BindingType
 from natstui.clean import clean_line
 from natstui.decoding import decoder_of
 from natstui.model.live.state import State
+from natstui.model.records.analysis import PrepareAnalysis
 from natstui.model.records.recording import (
     ChangeSession,
     ListSessions,
@@ -21,7 +22,14 @@ from natstui.model.records.recording import (
 )
 from natstui.tui.frame.columns import ColumnSpec, Order
 from natstui.tui.frame.live import LiveScreen, Question, ask
-from natstui.tui.frame.messages import Announced, Asked, Replay, answer_to, next_command_id
+from natstui.tui.frame.messages import (
+    Announced,
+    Asked,
+    Replay,
+    Typed,
+    answer_to,
+    next_command_id,
+)
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.frame.table_screen import TableScreen
 from natstui.tui.kit.keys import key_of
@@ -134,6 +142,7 @@ class SessionsScreen(TableScreen):
 
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("ctrl+r,f5", "ask", "Refresh", show=False, id="sessions.refresh"),
+        Binding("A", "analyse", "Analyse", id="sessions.analyse"),
         *RecordingChanges.BINDINGS,
     ]
     SPECS: ClassVar[Sequence[ColumnSpec[Any]]] = SESSION_COLUMNS
@@ -148,8 +157,9 @@ class SessionsScreen(TableScreen):
         self.changing = RecordingChanges(self, self._chosen)
 
     def on_mount(self) -> None:
-        """Ask for the list."""
+        """Ask for the list; one of them may be analysed soon."""
         self.action_ask()
+        self.app.post_message(Asked(PrepareAnalysis(next_command_id())))
 
     def action_ask(self) -> None:
         """Look what there is now."""
@@ -173,6 +183,11 @@ class SessionsScreen(TableScreen):
             return super().empty_text(total)
         key = key_of(self, "record")
         return f"no recordings: {key} records what you see" if key else "no recordings"
+
+    def action_analyse(self) -> None:
+        """Show what the recording under the cursor tells."""
+        if it := self._chosen():
+            self.app.post_message(Typed(f"analyze {it.id}"))
 
     @on(RowSelected)
     def _replay(self) -> None:

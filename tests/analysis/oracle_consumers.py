@@ -78,6 +78,7 @@ def _lag_row(minutes: list[Row], samples: list[Row], published: float | None) ->
     return {
         "first_at_us": minutes[0]["bucket_at_us"],
         "last_at_us": minutes[-1]["bucket_at_us"],
+        "watched_s": sum(row["covered_s"] for row in minutes),
         "pending_first_msgs": pending[0],
         "pending_last_msgs": last,
         "pending_max_msgs": max(pending),

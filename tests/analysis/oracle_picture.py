@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections import defaultdict
+from collections import Counter, defaultdict
 from typing import Any
 
+from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record
 from tests.analysis.oracle_consumers import lag, redelivery, stuck
 from tests.analysis.oracle_rates import pieces, polls_of
@@ -23,12 +24,12 @@ def picture(session: str, records: list[Record]) -> list[Row]:
     lasted_s = (polls[-1].taken_at_us - polls[0].taken_at_us) / 1e6
     width_s = next(width for width in (1, 2, 5, 10, 15, 30, 60) if lasted_s <= width * 120)
     consumers = consumer_series(polls)
-    found = _drawn(consumers, width_s)
-    for at_us, row in _published(stream_series(polls), width_s).items():
+    found = _drawn(consumers, width_s, _members(polls, consumers, width_s))
+    for at_us, row in _published(polls, width_s).items():
         found[at_us] |= row
     rows = [_row(session, width_s, at_us, 0, (None, None), row) for at_us, row in found.items()]
     for rank, who in enumerate(_worst(session, records), 1):
-        for at_us, row in _drawn({who: consumers[who]}, width_s).items():
+        for at_us, row in _drawn({who: consumers[who]}, width_s, None).items():
             rows.append(_row(session, width_s, at_us, rank, who[:2], row))
     return rows
 
@@ -65,21 +66,44 @@ def _steps(series: Series, width_s: int, counters: tuple[str, ...]) -> dict[int,
     return found
 
 
-def _rate(many: list[Row], members: int, name: str) -> float | None:
+def _rate(many: list[Row], members: float, name: str) -> float | None:
     steps = [step for piece in many for step in piece["steps"]]
     watched_us = sum(now["sampled_mono_us"] - old["sampled_mono_us"] for old, now in steps)
     changed = sum(now[name] - old[name] for old, now in steps)
     return members * changed / (watched_us / 1e6) if watched_us else None
 
 
-def _drawn(series: Series, width_s: int) -> dict[int, Row]:
+def _members(polls: list[Snapshot], series: Series, width_s: int) -> dict[int, float]:
+    """Return how many of the series there were, on average over each bucket."""
+    begun, over = polls[0].taken_at_us, polls[-1].taken_at_us
+    width_us = width_s * 1_000_000
+    there: dict[int, int] = defaultdict(int)
+    count: Counter[int] = Counter()
+    for who, samples in series.items():
+        first, last = samples[0]["at_us"], samples[-1]["at_us"]
+        since = max(begun, min(first, max(who[-1], begun)))
+        step = (last - first) / max(len(samples) - 1, 1)
+        until = over if last + 2 * step >= over else min(last, over)
+        at = min(first, since) // width_us * width_us
+        while at <= max(last, until):
+            there[at] += max(0, min(until, at + width_us) - max(since, at))
+            count[at] += 1
+            at += width_us
+    found = {}
+    for at, there_us in there.items():
+        watched = min(over, at + width_us) - max(begun, at)
+        found[at] = there_us / watched if watched > 0 and there_us else float(count[at])
+    return found
+
+
+def _drawn(series: Series, width_s: int, members: dict[int, float] | None) -> dict[int, Row]:
     return {
-        at_us: _bucket(many, len(series))
+        at_us: _bucket(many, members[at_us] if members else 1.0)
         for at_us, many in _steps(series, width_s, COUNTERS).items()
     }
 
 
-def _bucket(many: list[Row], members: int) -> Row:
+def _bucket(many: list[Row], members: float) -> Row:
     samples = [sample for piece in many for sample in piece["samples"]]
     ages = [s["at_us"] - s["next_at_us"] for s in samples if s["next_at_us"] is not None]
     repeated = [
@@ -96,9 +120,10 @@ def _bucket(many: list[Row], members: int) -> Row:
     }
 
 
-def _published(series: Series, width_s: int) -> dict[int, Row]:
-    found = _steps(series, width_s, ("last_seq",))
+def _published(polls: list[Snapshot], width_s: int) -> dict[int, Row]:
+    series = stream_series(polls)
+    members = _members(polls, series, width_s)
     return {
-        at_us: {"published_per_s": _rate(many, len(series), "last_seq")}
-        for at_us, many in found.items()
+        at_us: {"published_per_s": _rate(many, members[at_us], "last_seq")}
+        for at_us, many in _steps(series, width_s, ("last_seq",)).items()
     }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,7 +13,7 @@ Gold = dict[str, list[Row]]
 HELD_BACK = ("C01", "C02", "C03", "C27", "C05", "C04", "C06", "C08", "C07", "C39", "C34", "C09",
              "C11", "C28", "C24", "C29", "C26", "C25", "C52", "C53")  # fmt: skip
 REPEATED = ("C04", "C05", "C29", "C28", "C24")
-REASONS = {"stuck": HELD_BACK, "lag": HELD_BACK, "redelivery": REPEATED}
+REASONS = {"stuck": HELD_BACK, "lag": (*HELD_BACK, "C23"), "redelivery": REPEATED}
 JUDGED = {"stuck", "lag", "redelivery", "poison", "availability", "capacity"}
 
 
@@ -22,7 +23,8 @@ def with_recorded(gold: Gold, found: list[Row]) -> list[Row]:
     return [*found, *(row for row in _worst(gold) if not _told_already(row, found))]
 
 
-def _named(span: Row) -> str:
+def named(span: Row) -> str:
+    """Return what a recorded finding is about, as people read it."""
     names = [name for name in (span["stream"], span["consumer"]) if name]
     return " > ".join(names) or str(span["entity"])
 
@@ -54,16 +56,24 @@ def _reason(gold: Gold, row: Row, session: Row) -> Row | None:
             for span in gold["findings"]
             if (span["session"], span["code"]) == (row["session"], f"NT-{digits}")
             and span["consumer"]
-            and _named(span) == row["subject"]
+            and named(span) == row["subject"]
         ]
         ends = [last if span["end_at_us"] is None else span["end_at_us"] for span in spans]
-        open_us = sum(
-            max(0, min(end, last) - max(span["start_at_us"], first))
-            for span, end in zip(spans, ends, strict=True)
-        )
+        pairs = [(span["start_at_us"], end) for span, end in zip(spans, ends, strict=True)]
+        open_us = covered_us(pairs, first, last)
         if 2 * open_us > last - first or (whole and any(span["open"] for span in spans)):
             return max(spans, key=lambda s: (s["start_at_us"], s["end_at_us"] or -1))
     return None
+
+
+def covered_us(spans: list[tuple[int, int]], first: int, last: int) -> int:
+    """Return how much of a time lies in at least one of some spans."""
+    moments = sorted({first, last, *(at for span in spans for at in span)})
+    return sum(
+        end - start
+        for start, end in itertools.pairwise(moments)
+        if first <= start and end <= last and any(a <= start and end <= b for a, b in spans)
+    )
 
 
 def _worst(gold: Gold) -> Iterator[Row]:
@@ -74,7 +84,7 @@ def _worst(gold: Gold) -> Iterator[Row]:
         key=lambda s: (-s["severity_id"], -s["duration_s"], s["start_at_us"], s["part"] or ""),
     )
     for span in order:
-        who = (span["session"], _named(span))
+        who = (span["session"], named(span))
         if who in seen:
             continue
         seen.add(who)

@@ -111,7 +111,7 @@ def _consumers(gold: Gold) -> Iterator[Row]:
             row["growth_per_min"],
         )
         grows = growth is not None and growth > 0 and row["drain_s"] is None
-        if left > 0 and (never or grows):
+        if left > 0 and (never or grows) and row["watched_s"] >= 15:
             yield _told(
                 row, "lag", _consumer(row),
                 (50 if never else 40) + min(math.log10(left + 1) * 4, 25),

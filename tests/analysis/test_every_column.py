@@ -22,6 +22,7 @@ from tests.analysis import (
     oracle_picture,
     oracle_questions,
     oracle_rates,
+    oracle_recorded,
     oracle_rest,
     oracle_verdict,
 )
@@ -150,6 +151,26 @@ def test_sessions_without_findings_are_judged_by_the_rules_of_the_screen(
     for row in analysed.gold["finding_groups"]:
         counted[row["session"], row["code"]] += row["times_count"]
     assert counted == of_code
+    for group in analysed.gold["finding_groups"]:
+        assert group["duration_s"] == pytest.approx(lasted_s(rows, group), abs=1e-5)
+
+
+def in_part(row: Row) -> str:
+    """Return what a finding is about, of which only a part is."""
+    who = (row["stream"], row["consumer"] and ">", row["consumer"], row["part"])
+    return " ".join(filter(None, who))
+
+
+def lasted_s(rows: list[Row], group: Row) -> float:
+    """Return for how long at least one finding of a group was open."""
+    spans = [
+        (row["start_at_us"], row["start_at_us"] + round(row["duration_s"] * 1e6))
+        for row in rows
+        if all(row[name] == group[name] for name in ("session", "code"))
+        and (in_part(row) or row["entity"]) == group["subject"]
+    ]
+    ends = [at for span in spans for at in span]
+    return oracle_recorded.covered_us(spans, min(ends), max(ends)) / 1e6
 
 
 def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: Analysed) -> None:
@@ -173,7 +194,7 @@ def test_the_troubles_planted_in_the_third_session_are_told(analysed: Analysed) 
     assert {0.0, None} < limits
     # Of some the limit is known, and too far ahead to be told.
     assert any(
-        row["max_msgs"] and row["growth_msgs_per_s"] > 0 and row["msgs_full_in_s"] is None
+        row["max_msgs"] and (row["growth_msgs_per_s"] or 0) > 0 and row["msgs_full_in_s"] is None
         for row in rows
     )
     (account,) = analysed.rows("account_capacity", THIRD)

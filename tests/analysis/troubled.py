@@ -71,7 +71,7 @@ class Trouble:
             poll,
             cost=slow if tick in SLOW_TICKS else poll.cost,
             account=replace(
-                poll.account, max_storage_bytes=20_000_000_000, api_errors_count=_errors(tick)
+                poll.account, max_storage_bytes=10_000_000_000, api_errors_count=_errors(tick)
             ),
             streams=_streams(poll.streams, tick),
             consumers=self._consumers(poll.consumers, tick, poll.taken_at_us),

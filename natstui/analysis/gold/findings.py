@@ -44,13 +44,13 @@ FINDING_GROUPS = Table(
         SESSION,
         ("severity", "string", "critical, warning or info"),
         ("code", "string", "Of the catalogue: natstui health --list"),
-        ("subject", "string", "What it is about"),
         ("word", "string", "What the catalogue calls it"),
+        ("subject", "string", "What it is about"),
         ("times_count", "bigint", "How often it was found"),
         ("open", "boolean", "It lasted until the recording ended"),
         ("start_at_us", "bigint", "When it began first"),
         ("end_at_us", "bigint", "When it was over last; null while it is open"),
-        ("duration_s", "double", "All spans together"),
+        ("duration_s", "double", "All spans together; what two of them share counts once"),
         ("evidence", "string", "What was told of it last"),
         ("sequences", "string", "Messages that it was about last"),
         ("severity_id", "bigint", "Where it sorts: the worst has the highest"),
@@ -102,19 +102,30 @@ def groups(spans: DataFrame) -> DataFrame:
     one = ("session", "severity", "severity_id", "code", "word", "subject")
     last = F.struct("evidence", "sequences")
     rows = (
-        spans.withColumn("subject", named)
+        _apart(spans.withColumn("subject", named), one)
         .groupBy(*one)
         .agg(
             F.count("*").alias("times_count"),
             F.bool_or("open").alias("open"),
             F.min("start_at_us").alias("start_at_us"),
             F.max("end_at_us").alias("over_at_us"),
-            F.sum("duration_s").alias("duration_s"),
+            F.sum("apart_s").alias("duration_s"),
             F.max_by(last, "start_at_us").alias("last"),
         )
     )
     end = F.when(~F.col("open"), F.col("over_at_us"))
     return FINDING_GROUPS.contract(rows.select("*", "last.*").withColumn("end_at_us", end))
+
+
+def _apart(spans: DataFrame, one: tuple[str, ...]) -> DataFrame:
+    """Add to each span how much of it lies in none that began before it."""
+    until_us = F.col("start_at_us") + F.round(F.col("duration_s") * 1e6).cast("bigint")
+    in_order = Window.partitionBy(*one).orderBy("start_at_us", "until_us")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    rows = spans.withColumn("until_us", until_us)
+    since_us = F.greatest("start_at_us", F.max("until_us").over(before))
+    apart_s = F.greatest(F.col("until_us") - since_us, F.lit(0).cast("bigint")) / 1e6
+    return rows.withColumn("apart_s", apart_s)
 
 
 ANSWERS = (

@@ -11,6 +11,7 @@ from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
+from natstui.model.findings.thresholds import FALLING_WINDOW_S
 
 UNKNOWN_GROWTH = "recorded too shortly to tell how fast it grows"
 RECENT_BUCKETS = 5
@@ -23,6 +24,7 @@ LAG = Table(
     + columns(
         ("first_at_us", "bigint", "Start of its first bucket"),
         ("last_at_us", "bigint", "Start of its last bucket"),
+        ("watched_s", "double", "Time over which its changes are known"),
         ("pending_first_msgs", "bigint", "Unprocessed at the start"),
         ("pending_last_msgs", "bigint", "Unprocessed at the end"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
@@ -50,6 +52,7 @@ def lag(consumer_rate: DataFrame, stream_rate: DataFrame, thresholds: Thresholds
     rows = rows.groupBy("series_id", *(c.name for c in CONSUMER_IDENTITY)).agg(
         F.min("bucket_at_us").alias("first_at_us"),
         F.max("bucket_at_us").alias("last_at_us"),
+        F.sum("covered_s").alias("watched_s"),
         F.min_by("pending_first_msgs", "bucket_at_us").alias("pending_first_msgs"),
         F.max_by("pending_last_msgs", "bucket_at_us").alias("pending_last_msgs"),
         F.max("pending_max_msgs").alias("pending_max_msgs"),
@@ -117,10 +120,13 @@ def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds)
 
 
 def falling_behind(lags: DataFrame) -> DataFrame:
-    """Return findings about consumers that fall behind, or never caught up."""
+    """Return findings about consumers that fall behind, or never caught up.
+
+    Of one that was there for seconds only, neither can be told.
+    """
     growing = (F.col("growth_per_min") > 0) & (F.col("pending_last_msgs") > 0)
     rows = lags.where(F.col("never_caught_up") | (growing & (F.col("drain_s").isNull())))
-    rows = rows.where(F.col("pending_last_msgs") > 0)
+    rows = rows.where((F.col("pending_last_msgs") > 0) & (F.col("watched_s") >= FALLING_WINDOW_S))
     weight = F.when(F.col("never_caught_up"), 50).otherwise(40) + F.least(
         F.log10(F.col("pending_last_msgs") + 1) * 4, F.lit(25)
     )

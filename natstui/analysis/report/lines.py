@@ -29,7 +29,7 @@ def chart(
         f'<path class="line line{number}" d="{_path(ats, values, axis, top)}"/>'
         for number, (_, ats, values) in enumerate(lines)
     ]
-    heights = "".join(f"<span>{rate_text(top * share)}</span>" for share in (1.0, 0.5, 0.0))
+    heights = "".join(f"<span>{_height_text(top * share)}</span>" for share in (1.0, 0.5, 0.0))
     inside = (
         f'<div class="keys">{keys}<span class="value"></span></div>'
         f'<div class="with"><div class="ys">{heights}</div>'
@@ -37,6 +37,11 @@ def chart(
         f"{axis.ticks() if ticks else ''}"
     )
     return chart_of("lines", title, _described(lines), inside, top)
+
+
+def _height_text(value: float) -> str:
+    """Return what stands at the left of a line; the smallest values must not look like 0."""
+    return f"{value:.1g}" if 0 < value < 0.01 else rate_text(value)
 
 
 def _described(lines: Sequence[Line]) -> str:
@@ -52,14 +57,12 @@ def _described(lines: Sequence[Line]) -> str:
 
 
 def _path(ats: Sequence[int], values: Sequence[float | None], axis: Axis, top: float) -> str:
-    steps, pen = [], "M"
+    parts: list[list[str]] = [[]]
     for at, value in zip(ats, values, strict=True):
         if value is None:
-            pen = "M"
-            continue
-        steps.append(f"{pen}{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
-        pen = "L"
-    if len(steps) == 1:
-        # A single point has no length; a short stroke makes it visible.
-        steps.append("h4")
-    return "".join(steps)
+            parts.append([])
+        else:
+            parts[-1].append(f"{axis.x(at):.0f} {_HEIGHT - value / top * _HEIGHT:.1f}")
+    # A single point has no length; a short stroke makes it visible.
+    drawn = ("L".join(part) if len(part) > 1 else f"{part[0]}h4" for part in parts if part)
+    return "".join(f"M{one}" for one in drawn)

@@ -11,6 +11,8 @@ from natstui.analysis.report.sections import Result, rows_of
 from natstui.units import counted, duration_text
 
 _LEVELS = 5
+_LEAST_POINTS = 3
+"""A consumer that lived for less says nothing in a chart of the whole session."""
 _HEIGHT = 10
 
 
@@ -21,7 +23,8 @@ def _named(row: Result) -> str:
 def _drawn(result: Result, session: str) -> list[list[Result]]:
     """Return the buckets of each consumer drawn, the worst first."""
     rows = [row for row in rows_of(result, "picture", session) if row["rank_count"]]
-    return [list(many) for _, many in groupby(rows, key=lambda row: row["rank_count"])]
+    drawn = [list(many) for _, many in groupby(rows, key=lambda row: row["rank_count"])]
+    return [many for many in drawn if len(many) >= _LEAST_POINTS] or drawn
 
 
 def load_charts(result: Result, session: str, axis: Axis) -> str:

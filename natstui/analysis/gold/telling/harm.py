@@ -55,7 +55,8 @@ def named_advice(row: dict[str, Any]) -> dict[str, Any]:
     stream, _, consumer = subject.partition(" > ")
     if not consumer and not (row["code"] or "").startswith(OF_STREAMS):
         return row
-    sequence = re.match(r"message (\d+) ", row["sentence"] or "")
+    told = f"{row['sentence']}; {row.get('evidence')}"
+    sequence = re.search(r"\bmessage (\d+) ", told)
     named = with_names(advice, stream, consumer, sequence[1] if sequence else "")
     return {**row, "advice": named or None}
 
@@ -115,7 +116,10 @@ ADVISED: dict[tuple[str, str], Advised] = {
         if kind.severity in TOLD_SEVERITIES
     },
     **{("stuck", kind.word): _of("stuck", kind) for kind in HOLDS_BACK},
-    **{("lag", kind.word): _of(harm_of(kind), kind) for kind in HOLDS_BACK},
+    **{
+        ("lag", kind.word): _of(harm_of(kind), kind)
+        for kind in (*HOLDS_BACK, consumers.FALLING_BEHIND)
+    },
     **{("redelivery", kind.word): _of("wasteful", kind) for kind in COMES_AGAIN},
     **{
         ("stuck", cause.word): _of("stuck", cause) if isinstance(cause, Kind) else _UNEXPLAINED

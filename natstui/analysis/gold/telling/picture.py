@@ -45,11 +45,10 @@ def picture(given: Given) -> DataFrame:
     widths = widths_of(given.silver)
     drawn = _worst(given)
     samples = given.silver.consumer_sample
-    alone = samples.join(F.broadcast(drawn), "series_id").withColumn("members", F.lit(1))
-    counts = given.gold("lag").groupBy("session").agg(F.count("*").alias("members"))
-    together = samples.join(F.broadcast(counts), "session").withColumn("rank_count", F.lit(0))
-    rows = _consumers(together, widths).unionAll(_consumers(alone, widths))
-    rows = rows.join(_published(given.silver, widths), [*_BUCKET], "full")
+    alone = _bucketed(samples.join(F.broadcast(drawn), "series_id"), widths)
+    together = _of_all(samples, widths)
+    rows = _consumers(together).unionAll(_consumers(alone.withColumn("members", F.lit(1.0))))
+    rows = rows.join(_published(given.silver.stream_sample, widths), [*_BUCKET], "full")
     names = drawn.join(F.broadcast(_identities(given)), "series_id").select(
         "session", "rank_count", "stream", "consumer"
     )
@@ -57,7 +56,10 @@ def picture(given: Given) -> DataFrame:
 
 
 def widths_of(silver: Silver) -> DataFrame:
-    """Return session and width_s: the narrowest buckets of which there are not too many."""
+    """Return session and width_s: the narrowest buckets of which there are not too many.
+
+    And when the session began and ended.
+    """
     lasted_s = (F.max("at_us") - F.min("at_us")) / 1e6
     fitting = reduce(
         lambda otherwise, width: F.when(F.col("lasted_s") <= width * MOST_POINTS, width).otherwise(
@@ -66,8 +68,13 @@ def widths_of(silver: Silver) -> DataFrame:
         reversed(WIDTHS_S[:-1]),
         F.lit(WIDTHS_S[-1]),
     )
-    polls = silver.poll.groupBy("session").agg(lasted_s.alias("lasted_s"))
-    return polls.select("session", fitting.cast("bigint").alias("width_s"))
+    polls = silver.poll.groupBy("session").agg(
+        lasted_s.alias("lasted_s"),
+        F.min("at_us").alias("begun_at_us"),
+        F.max("at_us").alias("over_at_us"),
+    )
+    width = fitting.cast("bigint").alias("width_s")
+    return polls.select("session", width, "begun_at_us", "over_at_us")
 
 
 def _identities(given: Given) -> DataFrame:
@@ -100,16 +107,68 @@ def bucket_of(name: str) -> Column:
     return F.col(name) - F.pmod(F.col(name), F.col("width_s") * 1_000_000)
 
 
+def _bucketed(samples: DataFrame, widths: DataFrame) -> DataFrame:
+    rows = samples.join(F.broadcast(widths), "session")
+    return rows.withColumn("bucket_at_us", bucket_of("at_us"))
+
+
+def _of_all(samples: DataFrame, widths: DataFrame) -> DataFrame:
+    """Return samples by bucket, each with how many series there were then on average.
+
+    Of many series each poll reads only a part: what is known of these is known of all. Others
+    live for seconds only, and must not count for the whole session.
+    """
+    members = F.broadcast(_members(samples, widths))
+    rows = _bucketed(samples, widths).join(members, ["session", "bucket_at_us"])
+    return rows.withColumn("rank_count", F.lit(0))
+
+
+def _members(samples: DataFrame, widths: DataFrame) -> DataFrame:
+    """Return session, bucket_at_us and members."""
+    lives = samples.groupBy("session", "series_id").agg(
+        F.min("at_us").alias("first_at_us"),
+        F.max("at_us").alias("last_at_us"),
+        F.count("*").alias("samples"),
+        F.min("created_at_us").alias("created_at_us"),
+    )
+    lives = lives.join(F.broadcast(widths), "session")
+    first, last = F.col("first_at_us"), F.col("last_at_us")
+    begun, over = F.col("begun_at_us"), F.col("over_at_us")
+    # It was there before it was read first, and after it was read last: until it would be next.
+    step_us = (last - first) / F.greatest(F.col("samples") - 1, F.lit(1))
+    lives = lives.withColumns(
+        {
+            "since_us": F.greatest(F.least(first, F.greatest("created_at_us", begun)), begun),
+            "until_us": F.when(last + 2 * step_us >= over, over).otherwise(F.least(last, over)),
+        }
+    )
+    lives = lives.withColumns(
+        {"from_us": F.least(first, "since_us"), "to_us": F.greatest(last, "until_us")}
+    )
+    width_us = F.col("width_s") * 1_000_000
+    buckets = F.sequence(bucket_of("from_us"), bucket_of("to_us"), width_us)
+    rows = lives.withColumn("bucket_at_us", F.explode(buckets))
+
+    def within_us(start: Column, end: Column) -> Column:
+        """Return how much of a bucket lies between two moments."""
+        bucket = F.col("bucket_at_us")
+        long_us = F.least(end, bucket + width_us) - F.greatest(start, bucket)
+        return F.greatest(long_us, F.lit(0).cast("bigint"))
+
+    there_us = F.sum(within_us(F.col("since_us"), F.col("until_us")))
+    watched_us = F.max(within_us(begun, over))
+    known = (watched_us > 0) & (there_us > 0)
+    members = F.when(known, there_us / watched_us).otherwise(F.count("*"))
+    return rows.groupBy("session", "bucket_at_us").agg(members.alias("members"))
+
+
 def _per_s(name: str) -> Column:
     """Return a rate of all series together; null where no change is known."""
     watched_s = F.sum("elapsed_us") / 1e6
     return F.when(watched_s > 0, F.max("members") * F.sum(name) / watched_s)
 
 
-def _consumers(samples: DataFrame, widths: DataFrame) -> DataFrame:
-    rows = samples.join(F.broadcast(widths), "session").withColumn(
-        "bucket_at_us", bucket_of("at_us")
-    )
+def _consumers(rows: DataFrame) -> DataFrame:
     repeated = F.greatest(F.col("delivered_msgs") - F.col("fresh_msgs"), F.lit(0))
     return rows.groupBy(*_BUCKET).agg(
         _per_s("delivered_msgs").alias("delivered_per_s"),
@@ -119,11 +178,8 @@ def _consumers(samples: DataFrame, widths: DataFrame) -> DataFrame:
     )
 
 
-def _published(silver: Silver, widths: DataFrame) -> DataFrame:
-    samples = silver.stream_sample
-    counts = samples.groupBy("session").agg(F.count_distinct("series_id").alias("members"))
-    rows = samples.join(F.broadcast(counts), "session").join(F.broadcast(widths), "session")
-    rows = rows.withColumns({"bucket_at_us": bucket_of("at_us"), "rank_count": F.lit(0)})
+def _published(samples: DataFrame, widths: DataFrame) -> DataFrame:
+    rows = _of_all(samples, widths)
     return rows.groupBy(*_BUCKET).agg(_per_s("published_msgs").alias("published_per_s"))
 
 

@@ -12,14 +12,15 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import consumer_text, finding
 from natstui.analysis.gold.telling.harm import RECORDED, TOLD_SEVERITIES
-from natstui.model.findings.catalogue.consumers import COMES_AGAIN, HOLDS_BACK
+from natstui.model.findings.catalogue.consumers import COMES_AGAIN, FALLING_BEHIND, HOLDS_BACK
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE
 
 _STUCK = "stuck"
 _EXPLAINED: dict[str, tuple[Kind, ...]] = {
     _STUCK: HOLDS_BACK,
-    "lag": HOLDS_BACK,
+    # What held it back says more than that something did.
+    "lag": (*HOLDS_BACK, FALLING_BEHIND),
     "redelivery": COMES_AGAIN,
 }
 """Kind of what an answer found → what explains it: the first that was found at the time."""
@@ -66,11 +67,12 @@ def _why() -> Column:
     until = F.coalesce("end_at_us", "last_us")
 
     def held_us(code: Column) -> Column:
-        """Return how long findings of a code were open meanwhile."""
+        """Return how long findings of a code were open meanwhile; their spans may overlap."""
         return F.aggregate(
             F.filter("known", lambda one: one["code"] == code),
-            F.lit(0).cast("bigint"),
-            lambda sum_us, one: sum_us + _overlap_us(one, since, until),
+            F.struct(F.lit(0).cast("bigint").alias("us"), since.alias("told_us")),
+            lambda sum, one: _with_span(sum, one, until),
+            lambda sum: sum["us"],
         )
 
     def holds(code: Column) -> Column:
@@ -86,13 +88,16 @@ def _why() -> Column:
     return F.get(F.filter(F.coalesce(*parts), holds), F.lit(0))
 
 
-def _overlap_us(one: Column, since: Column, until: Column) -> Column:
-    end = F.least(F.coalesce(one["end_at_us"], until), until)
-    return F.greatest(end - F.greatest(one["start_at_us"], since), F.lit(0).cast("bigint"))
+def _with_span(sum: Column, one: Column, until: Column) -> Column:
+    """Return a sum of time with what a span adds; spans come in order of their beginning."""
+    end, told_us = F.least(F.coalesce(one["end_at_us"], until), until), sum["told_us"]
+    more_us = end - F.greatest(one["start_at_us"], told_us)
+    added_us = F.greatest(more_us, F.lit(0).cast("bigint"))
+    return F.struct((sum["us"] + added_us).alias("us"), F.greatest(told_us, end).alias("told_us"))
 
 
 def _word(code: Column) -> Column:
-    kinds = {kind.code: kind.word for kind in (*HOLDS_BACK, *COMES_AGAIN)}
+    kinds = {kind.code: kind.word for many in _EXPLAINED.values() for kind in many}
     return F.create_map(*(F.lit(text) for pair in kinds.items() for text in pair))[code]
 
 

@@ -47,15 +47,24 @@ def watch_shown(screen: TableScreen, keys: Iterable[Hashable]) -> None:
         watch_rows(screen, *selected(own, ()), system=system)
 
 
-class _Sought(NamedTuple):
+class Sought(NamedTuple):
     """What was just made, and where the cursor was then."""
 
     names: tuple[str, ...]
     system: str
     from_key: Hashable
 
-    def fits(self, key: Hashable) -> bool:
-        """Tell whether a row is what was made."""
+    def is_over(self, table: BigTable, view: Any, in_order: Sequence[int]) -> bool:
+        """Put the cursor on it when it is there; tell whether it was, or the user went on."""
+        if table.cursor_key != self.from_key:
+            return True
+        found = (at for at, row in enumerate(in_order) if self._fits(view.key(row)))
+        position = next(found, None)
+        if position is not None:
+            table.move(position)
+        return position is not None
+
+    def _fits(self, key: Hashable) -> bool:
         own = own_key(key)
         is_there = system_of(key) in (None, self.system)
         return is_there and own is not None and own[:-1] == self.names
@@ -74,7 +83,7 @@ class SelectionScreen(TableScreen):
     def __init__(self) -> None:
         super().__init__()
         self.where.meant = lambda: meant_rows(self)
-        self._sought: _Sought | None = None
+        self.sought: Sought | None = None
 
     def body(self) -> Iterable[Widget]:
         """A caption line, the table, and the row under the cursor below or beside it."""
@@ -88,25 +97,11 @@ class SelectionScreen(TableScreen):
         """Return what the panel tells of a row."""
         raise TypeError(f"{type(self).__name__} tells of no row")
 
-    def seek(self, names: tuple[str, ...]) -> None:
-        """Put the cursor on what was just made, when it is there, unless the user moves it."""
-        self._sought = _Sought(names, self.where.acting.name, self.table.cursor_key)
-
     def _show(self, view: Any, in_order: Sequence[int]) -> None:
         super()._show(view, in_order)
-        if (sought := self._sought) is not None:
-            self._go_to(sought, view, in_order)
+        if self.sought is not None and self.sought.is_over(self.table, view, in_order):
+            self.sought = None
         self.panel.tell()
-
-    def _go_to(self, sought: _Sought, view: Any, in_order: Sequence[int]) -> None:
-        if self.table.cursor_key != sought.from_key:
-            self._sought = None
-            return
-        for position, row in enumerate(in_order):
-            if sought.fits(view.key(row)):
-                self._sought = None
-                self.table.move(position)
-                return
 
     def action_export(self) -> None:
         """Write what is marked, else every row in view, as flat tables."""

@@ -36,7 +36,7 @@ from natstui.tui.frame.form.text import (
 from natstui.tui.frame.live import LiveScreen
 from natstui.tui.frame.messages import Asked, answer_to, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
-from natstui.tui.frame.selection import SelectionScreen
+from natstui.tui.frame.selection import SelectionScreen, Sought
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.keys import key_of
 from natstui.tui.kit.prompt import Prompt
@@ -267,7 +267,8 @@ class FormScreen(LiveScreen):
         below = stack[stack.index(self) - 1]
         if not it.editing and isinstance(below, SelectionScreen):
             name = self.entries.name
-            below.seek((name,) if it.kind == "stream" else (it.stream, name))
+            names = (name,) if it.kind == "stream" else (it.stream, name)
+            below.sought = Sought(names, below.where.acting.name, below.table.cursor_key)
 
     def _build_on(self, current: Mapping[str, object]) -> None:
         """Show what the server has now, below what was typed here."""

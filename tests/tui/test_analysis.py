@@ -140,6 +140,7 @@ async def test_a_recording_is_analysed_from_the_command_line(
         assert isinstance(screen, AnalysisScreen) and screen.run_id == run_id
         await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=300)
         await viewer.until(lambda: "Worth looking at" in viewer.text, "drawn")
+        await viewer.until(lambda: "s Stop" not in viewer.text, "a key for what has ended")
         assert "20260921T141320Z-small" in viewer.text
         names = [option.id for option in screen.tables.options]
         assert names[:2] == ["verdict", "picture"]

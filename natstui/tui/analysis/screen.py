@@ -87,7 +87,6 @@ class AnalysisScreen(LiveScreen):
         &.-answered #answers { display: block; }
         &.-table BigTable { display: block; }
         #charts { display: none; }
-        #charts Chart { height: 50%; min-height: 9; }
         &.-drawn #charts { display: block; }
         &.-table #verdict, &.-drawn #verdict { display: none; }
         &.-wide #tables { width: 34; }
@@ -111,7 +110,7 @@ class AnalysisScreen(LiveScreen):
         self.run_id = next_command_id()
         self._finished: AnalysisFinished | None = None
         self._stop_asked = False
-        self._running = False
+        self._goes_on = False
         self._sorts: dict[str, tuple[str, bool]] = {}
         self._are_drawn = False
 
@@ -174,8 +173,8 @@ class AnalysisScreen(LiveScreen):
         run = self.run
         if run is None or self._finished is not None:
             return
-        if self._running is not (run.running is not None):
-            self._running = run.running is not None
+        if self._goes_on is not (run.running is not None):
+            self._goes_on = run.running is not None
             self.refresh_bindings()
         self._draw_progress()
         if run.finished is not None:
@@ -261,7 +260,7 @@ class AnalysisScreen(LiveScreen):
     def check_action(self, action: str, parameters: tuple[object, ...]) -> bool | None:
         """Offer to stop it while it runs."""
         if action == "stop":
-            return self._running and not self._stop_asked
+            return self._goes_on and not self._stop_asked
         return super().check_action(action, parameters)
 
     def action_stop(self) -> None:

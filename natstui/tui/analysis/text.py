@@ -31,7 +31,7 @@ _GIVES_WAY = (
     "seconds_count", "samples_count",
 )  # fmt: skip
 """What says less where room is short: moments, part of an identity, what follows from others."""
-_NAMES = ("session", "stream", "consumer")
+_NAMES = ("session", "stream", "consumer", "subject")
 _NAME_CELLS = 14
 """A name is at least this wide and takes what room is left."""
 _WORST = ("lost", "stuck")

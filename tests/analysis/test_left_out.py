@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.defaults import Thresholds
+from natstui.analysis.defaults import HELD_BYTES, Thresholds
+from natstui.analysis.folders import recorded_bytes
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
@@ -27,6 +28,7 @@ from natstui.analysis.silver.bronze import read_lines
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import TABLES
+from natstui.analysis.spark.session import HELD_SETTINGS
 from natstui.analysis.spark.store import Store
 from natstui.session.share.verify import verify
 from tests.analysis.damaged import small
@@ -145,10 +147,23 @@ def counts_of(store: Store, folder: Path) -> dict[str, int]:
     return counts(store, [folder.name])[folder.name]
 
 
+@pytest.fixture
+def much(spark: SparkSession) -> Iterator[None]:
+    """The session is as one that was started for more than the driver holds."""
+    kept = {name: spark.conf.get(name) for name in HELD_SETTINGS}
+    for name in kept:
+        spark.conf.unset(name)
+    yield
+    for name, value in kept.items():
+        spark.conf.set(name, value)
+
+
+@pytest.mark.usefixtures("much")
 def test_the_analysis_leaves_out_the_lines_that_verify_reports(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:
     folders = damaged_sessions(sessions)
+    assert (recorded_bytes([str(folder) for folder in folders.values()]) or 0) > HELD_BYTES
     store = Store(spark, str(tmp_path / "out"), "run")
     assert build(spark, store, sessions / "*") == len(folders)
     expected = {what: lines_count for what, (lines_count, _) in DAMAGE.items()}

@@ -40,12 +40,13 @@ _SMALL = {
     # Looks for mistakes of the optimizer itself, after each of its steps.
     "spark.sql.lightweightPlanChangeValidation": "false",
 }
-_HELD = {
+HELD_SETTINGS = {
     LITTLE: "true",
     # One partition is joined where it lies; to hand the smaller side around is a job of its own.
     "spark.sql.optimizer.disableHints": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+"""What a session has beside that, in which the driver holds every table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +143,7 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         # adaptive execution fails when the values to prune by are not there in time.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         **(_SMALL if settings.small else {}),
-        **(_HELD if settings.held else {}),
+        **(HELD_SETTINGS if settings.held else {}),
     }
     given = dict(settings.conf.settings)
     # A session started here has the others already; a server gets them only now.

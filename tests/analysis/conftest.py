@@ -16,7 +16,7 @@ from natstui.analysis.gold.build import build_gold
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
-from natstui.analysis.spark.session import SparkSettings, open_session
+from natstui.analysis.spark.session import HELD_SETTINGS, SparkSettings, open_session
 from natstui.analysis.spark.store import Store
 from tests.analysis.locally import Locally, analyse_locally
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
@@ -40,6 +40,18 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         os.close(log)
     yield session
     session.stop()
+
+
+@pytest.fixture
+def much(spark: SparkSession) -> Iterator[None]:
+    """The session is as one that was started for more than the driver holds, and tells its plans."""
+    names = (*HELD_SETTINGS, "spark.sql.debug.maxToStringFields")
+    kept = {name: spark.conf.get(name) for name in names}
+    for name in kept:
+        spark.conf.unset(name)
+    yield
+    for name, value in kept.items():
+        spark.conf.set(name, value)
 
 
 @pytest.fixture(scope="session")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +28,6 @@ from natstui.analysis.silver.bronze import read_lines
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.silver.tables import TABLES
-from natstui.analysis.spark.session import HELD_SETTINGS
 from natstui.analysis.spark.store import Store
 from natstui.session.share.verify import verify
 from tests.analysis.damaged import small
@@ -145,17 +144,6 @@ def counts(store: Store, sessions: list[str]) -> dict[str, dict[str, int]]:
 
 def counts_of(store: Store, folder: Path) -> dict[str, int]:
     return counts(store, [folder.name])[folder.name]
-
-
-@pytest.fixture
-def much(spark: SparkSession) -> Iterator[None]:
-    """The session is as one that was started for more than the driver holds."""
-    kept = {name: spark.conf.get(name) for name in HELD_SETTINGS}
-    for name in kept:
-        spark.conf.unset(name)
-    yield
-    for name, value in kept.items():
-        spark.conf.set(name, value)
 
 
 @pytest.mark.usefixtures("much")

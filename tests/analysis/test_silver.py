@@ -66,6 +66,7 @@ def plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan().toString())
 
 
+@pytest.mark.usefixtures("much")
 def test_samples_are_sorted_once_and_never_pass_through_python(
     spark: SparkSession, sessions: Path
 ) -> None:
@@ -92,6 +93,7 @@ def compiled(spark: SparkSession) -> Iterator[None]:
             spark.conf.set(name, kept)
 
 
+@pytest.mark.usefixtures("much")
 def test_every_step_over_samples_is_compiled_and_short_enough_for_the_jvm_to_compile_too(
     spark: SparkSession, sessions: Path
 ) -> None:
@@ -126,8 +128,12 @@ def test_packed_polls_and_those_of_version_1_say_the_same(
     assert rows[0] == rows[1]
 
 
-def test_rates_are_one_aggregation_of_the_samples(analysed: Analysed) -> None:
-    text = plan(consumer_rate(analysed.silver, Thresholds()))
+def test_rates_are_one_aggregation_of_the_samples(
+    analysed: Analysed, spark: SparkSession, much: None
+) -> None:
+    # Not as the run held them: as they are read from the files.
+    layer = read_silver(Store(spark, analysed.store.root, "other"), list(analysed.records))
+    text = plan(consumer_rate(layer, Thresholds()))
     assert len(re.findall(r"Exchange hashpartitioning", text)) == 1
     assert not re.search(r"Join|Window|Python", text)
 

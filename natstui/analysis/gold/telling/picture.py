@@ -135,7 +135,7 @@ def _members(samples: DataFrame, widths: DataFrame) -> DataFrame:
     first, last = F.col("first_at_us"), F.col("last_at_us")
     begun, over = F.col("begun_at_us"), F.col("over_at_us")
     # It was there before it was read first, and after it was read last: until it would be next.
-    step_us = (last - first) / F.greatest(F.col("samples") - 1, F.lit(1))
+    step_us = (last.cast("double") - first) / F.greatest(F.col("samples") - 1, F.lit(1))
     lives = lives.withColumns(
         {
             "since_us": F.greatest(F.least(first, F.greatest("created_at_us", begun)), begun),
@@ -145,15 +145,17 @@ def _members(samples: DataFrame, widths: DataFrame) -> DataFrame:
     lives = lives.withColumns(
         {"from_us": F.least(first, "since_us"), "to_us": F.greatest(last, "until_us")}
     )
-    width_us = F.col("width_s") * 1_000_000
-    buckets = F.sequence(bucket_of("from_us"), bucket_of("to_us"), width_us)
-    rows = lives.withColumn("bucket_at_us", F.explode(buckets))
+    # Those that are drawn, and not all from first to last: a damaged time would make billions.
+    drawn = _bucketed(samples, widths).select("session", "bucket_at_us").distinct()
+    of_life = F.col("bucket_at_us").between(bucket_of("from_us"), bucket_of("to_us"))
+    rows = lives.join(drawn, "session").where(of_life)
 
     def within_us(start: Column, end: Column) -> Column:
         """Return how much of a bucket lies between two moments."""
-        bucket = F.col("bucket_at_us")
-        long_us = F.least(end, bucket + width_us) - F.greatest(start, bucket)
-        return F.greatest(long_us, F.lit(0).cast("bigint"))
+        # Exact for every real time, and a damaged one does not leave the range of numbers.
+        bucket, start, end = (at.cast("double") for at in (F.col("bucket_at_us"), start, end))
+        long_us = F.least(end, bucket + F.col("width_s") * 1_000_000) - F.greatest(start, bucket)
+        return F.greatest(long_us, F.lit(0.0))
 
     there_us = F.sum(within_us(F.col("since_us"), F.col("until_us")))
     watched_us = F.max(within_us(begun, over))

@@ -55,7 +55,7 @@ class ConsumerDenials:
 
 _Mark = tuple[str, int, int, int]
 _REPORTS_COUNT = 5
-REST_S = 8.5
+REST_S = 8.0
 """How long a stream waits at most for its turn while the server's share suffices."""
 MOVING_S = 4.0
 """The same for a stream on which something moves."""

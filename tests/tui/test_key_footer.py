@@ -50,7 +50,7 @@ async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path
             lambda: last_line(viewer).startswith(f"? Help L Log scale {REPLAY_KEYS} q")
         )
         await viewer.type_command("sessions")
-        own = "? Help / Filter ! Problems e Rename n Note w Pack ^d Delete space Play/pause …"
+        own = "? Help / Filter ! Problems A Analyse e Rename n Note w Pack ^d Delete …"
         await viewer.until(lambda: last_line(viewer) == own)
 
 

@@ -44,7 +44,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 
 @pytest.fixture
 def much(spark: SparkSession) -> Iterator[None]:
-    """The session is as one that was started for more than the driver holds, and tells its plans."""
+    """The session is as one for more than the driver holds, and tells its plans whole."""
     names = (*HELD_SETTINGS, "spark.sql.debug.maxToStringFields")
     kept = {name: spark.conf.get(name) for name in names}
     for name in kept:

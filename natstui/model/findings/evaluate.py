@@ -3,7 +3,7 @@
 A condition is told when it has held for the time of its kind, and over when it is absent for that
 of leaving: so nothing flickers. Only rows that were polled since are looked at, and of those only
 the ones that may have something; where that is still too much for one poll, the rest waits for
-the next one. While many wait, it is looked only now and then which others do.
+the next one.
 """
 
 from __future__ import annotations
@@ -35,10 +35,7 @@ from natstui.model.records.silences import Silenced
 MOST_ROWS = 1_000
 """Consumers that are looked at after one poll; more wait for the next."""
 _PART_ROWS = 300
-_VERY_MANY_ROWS = 65_000
-_SCANNED_EVERY_US = 3_000_000
-"""Of so many rows, to find those of which something may be wrong takes longer than to judge some;
-so it is done so seldom where others wait anyway, and of the others fewer are judged at a time."""
+
 
 JUDGED_AFTER = (Snapshot, LinkChanged, Unavailable, Restored, Silenced)
 """Records after which it is looked anew what is wrong."""
@@ -55,9 +52,7 @@ def judging(state: State) -> Generator[None, None, State]:
     """Return what `judged` does, in parts: each takes some milliseconds of a big server's rows."""
     if state.findings.recorded:
         return state
-    very_many = len(state.consumers.roster.keys) > _VERY_MANY_ROWS
-    most_rows = _PART_ROWS if very_many else MOST_ROWS
-    findings = yield from _evaluating(state.findings, state, most_rows)
+    findings = yield from _evaluating(state.findings, state, MOST_ROWS)
     return replace(state, findings=findings)
 
 
@@ -84,7 +79,7 @@ def _evaluating(
     board = Board(previous, state)
     seat = attention(previous.seat, state)
     _gone(board, previous.seat, state)
-    seat, rows = _scanned(board, seat, state, most_rows)
+    rows = _candidates(board, seat, state)
     for first in range(0, min(len(rows), most_rows), _PART_ROWS):
         if first:
             yield
@@ -100,9 +95,6 @@ def _evaluating(
         streams=state.streams.roster,
         stream_columns=state.streams.columns,
         waiting=tuple(rows[most_rows:]),
-        scanned_mono_us=seat.scanned_mono_us,
-        scanned_consumers=seat.scanned_consumers,
-        scanned_us=seat.scanned_us,
         consumer_settings=seat.consumer_settings,
         stream_settings=seat.stream_settings,
         attentive=seat.attentive,
@@ -169,31 +161,12 @@ def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
     return [flag or peers or waiting > MANY_PULLS for flag, peers, waiting in rows]
 
 
-def _scanned(board: Board, seat: Seat, state: State, most_rows: int) -> tuple[Seat, Sequence[int]]:
-    """Return the rows of consumers to look at, and the seat with what was looked through."""
-    roster, sampled_us = state.consumers.roster, state.consumers.columns.sampled_mono_us
-    waited = _waited(seat, roster)
-    just_now = state.now_mono_us - seat.scanned_mono_us < _SCANNED_EVERY_US
-    if just_now and len(waited) >= most_rows:
-        return seat, waited
-    newer = _newer(sampled_us, roster, seat.scanned_us, seat.scanned_consumers)
-    if just_now and len(newer) > _VERY_MANY_ROWS:
-        return seat, waited
-    now = replace(
-        seat,
-        scanned_mono_us=state.now_mono_us,
-        scanned_consumers=roster,
-        scanned_us=sampled_us,
-    )
-    return now, _candidates(board, seat, state, waited, newer)
-
-
-def _candidates(
-    board: Board, seat: Seat, state: State, waited: Sequence[int], newer: Sequence[int]
-) -> list[int]:
-    """Return the rows that waited, and those of the newer ones that may be wrong."""
+def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
+    """Return the rows of consumers to look at: those that may have changed or be wrong."""
     columns, roster = state.consumers.columns, state.consumers.roster
-    keys = roster.keys
+    before, keys = seat.consumer_columns, roster.keys
+    sampled = before.sampled_mono_us if before else None
+    newer = _newer(columns.sampled_mono_us, roster, sampled, seat.consumers)
     if not newer:
         rows = []
     elif len(newer) == len(keys):
@@ -205,7 +178,7 @@ def _candidates(
         names = attentive | told.keys()
         rows += [row for row in newer if keys[row][:2] in names]
     rows += _known(board, roster, newer)
-    return list(dict.fromkeys((*waited, *_leaderless(columns), *rows)))
+    return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
 
 
 def _known(board: Board, roster: Roster, newer: Sequence[int]) -> Iterable[int]:

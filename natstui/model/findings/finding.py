@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from typing import NamedTuple
 
@@ -192,11 +192,6 @@ class Seat:
     stream_columns: StreamColumns | None = None
     waiting: tuple[int, ...] = ()
     """Rows of consumers that were polled and not judged yet: there were too many at once."""
-    scanned_mono_us: int = 0
-    """When it was looked last which rows changed: not every time where many wait anyway."""
-    scanned_consumers: Roster | None = None
-    scanned_us: Sequence[int] | None = None
-    """When its rows were sampled then."""
     consumer_settings: Mapping[tuple[str, str], ConsumerConfiguration] = field(
         default_factory=dict
     )

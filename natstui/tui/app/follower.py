@@ -23,6 +23,9 @@ _TOGETHER_COUNT = 500
 _MANY_COUNT, _PREFERRED_FOR_S = 1_000, 5.0
 """Where so much is wrong, the worst of it is chosen anew so seldom."""
 
+_VERY_MANY_ROWS, _JUDGED_EVERY_S = 65_000, 2.9
+"""Findings have to hold for longer; to look for them takes as long as all the rest."""
+
 
 class Follower:
     """A link and the newest complete state: while a replay seeks, the state before stays."""
@@ -38,6 +41,7 @@ class Follower:
         self._polled_s = monotonic()
         self._preferred: frozenset[tuple[str, str]] = frozenset()
         self._preferred_s = 0.0
+        self._judged_s = float("-inf")
 
     def fold(self, record: Record) -> bool:
         """Fold one record into the state; return whether there is a newer state to show."""
@@ -70,11 +74,15 @@ class Follower:
     def judging(self) -> Iterator[None]:
         """Do what `judge` does in parts, of which each takes some milliseconds.
 
-        Nothing may be taken before the last of them.
+        Nothing may be taken before the last of them. Of very many rows, only so seldom.
         """
         if not self._unjudged or not self._whole:
             return
-        self._unjudged = False
+        may_wait = self.state.replay is None and self._rows_count > _VERY_MANY_ROWS
+        if may_wait and monotonic() < self._judged_s + _JUDGED_EVERY_S:
+            self.state = self._folded
+            return
+        self._unjudged, self._judged_s = False, monotonic()
         self._folded = yield from judging(self._folded)
         self.state = self._folded
 

@@ -10,11 +10,10 @@ from natstui.model.findings.catalogue.document import catalogue_text, documented
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
-from natstui.model.findings.finding import RESOLVED_KEPT, Entity, of_key
+from natstui.model.findings.finding import RESOLVED_KEPT, of_key
 from natstui.model.findings.rules.consumers import CONSUMER_RULES
 from natstui.model.findings.rules.streams import STREAM_RULES
 from natstui.model.findings.thresholds import THRESHOLDS
-from natstui.model.live.snapshot import Snapshot
 from natstui.model.live.state import State
 from natstui.model.records.record import Configured
 from tests.model.builders import snapshot
@@ -134,24 +133,3 @@ def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
     assert len(state.findings.open()) == count
     key = state.consumers.roster.keys[0]
     assert [one.kind.word for one in state.findings.of(of_key(key))] == ["paused"]
-
-
-def test_what_goes_wrong_while_many_wait_is_judged_in_its_turn() -> None:
-    count = 3 * MOST_ROWS
-
-    def poll(second: int, *, late_paused: bool) -> Snapshot:
-        rows = [
-            {"stream": f"S{n % 100}", "name": f"c{n}", "created_at_us": 5, "paused": True}
-            for n in range(count)
-        ]
-        late = {"stream": "S", "name": "late", "created_at_us": 5, "paused": late_paused}
-        return snapshot(1_000 + second, None, [*rows, late])
-
-    state = judged_after(State(), poll(0, late_paused=False))
-    state = judged_after(state, poll(1, late_paused=True))
-    second = 1
-    while not state.findings.of(Entity("S", "late", 5)):
-        second += 1
-        assert second <= 6
-        state = judged_after(state, snapshot(1_000 + second))
-    assert len(state.findings.open()) == count + 1

@@ -12,6 +12,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import nats
@@ -24,6 +25,7 @@ from natstui.cli.metrics.exposition import CONTENT_TYPE, Exposition
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.state import State
 from natstui.model.records.record import LinkChanged
+from tests.session.scenario import Scenario
 
 PATIENCE_S = 60.0
 SERVER = {
@@ -211,10 +213,10 @@ async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(
             scraped,
             page,
             lambda seen: (
-                value(seen, "natstui_up") == 0 and "jetstream_stream_last_seq" not in seen
+                value(seen, "natstui_up") == 0
+                and not {"jetstream_stream_last_seq", "jetstream_consumer_num_pending"} & set(seen)
             ),
         )
-    assert "jetstream_consumer_num_pending" not in found
     assert value(found, "natstui_poll_age_seconds") > 1
 
 
@@ -250,3 +252,17 @@ def test_before_there_is_anything_there_is_only_that_nothing_is_connected() -> N
     found = {one.name: one for one in text_string_to_metric_families(text)}
     assert set(found) == {"natstui_up"}
     assert value(found, "natstui_up") == 0
+
+
+def test_a_row_whose_turn_comes_only_every_few_polls_is_not_left_out_as_stale() -> None:
+    scenario = Scenario(streams=1, consumers=1)
+    poll = scenario.poll(1)
+    poll = replace(poll, cost=replace(poll.cost, round_us=10_000_000))
+    state = State()
+    for record in (*scenario.beginning(), poll):
+        state = state.after(record)
+    for late_s, told in ((12, True), (15, False)):
+        text = Exposition().text(state, poll.taken_mono_us + late_s * 1_000_000)
+        names = {one.name for one in text_string_to_metric_families(text)}
+        rows = {"jetstream_stream_last_seq", "jetstream_consumer_num_pending"}
+        assert names & rows == (rows if told else set()), late_s

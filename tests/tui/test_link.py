@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import sys
 from pathlib import Path
 
-from natstui.model.records.record import Noted
+from natstui.model.records.record import Noted, Record
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
 from tests.session.making import made
@@ -68,6 +70,22 @@ async def test_lines_that_cannot_be_read_are_counted_and_left_out() -> None:
     finally:
         link.close()
     assert counts == [1, 2, 3, 4, 5]
+
+
+async def test_an_engine_that_ends_as_it_is_closed_ends_its_records() -> None:
+    link = Link((sys.executable, "-c", "import sys; sys.stdin.read()"))
+
+    async def read() -> list[Record]:
+        return [record async for record in link.records()]
+
+    reading = asyncio.create_task(read())
+    await asyncio.sleep(0.1)
+    # The loop learns of both in one turn: the end of the pipe, and that nobody needs it.
+    os.kill(link.pid, signal.SIGKILL)
+    os.waitid(os.P_PID, link.pid, os.WEXITED | os.WNOWAIT)
+    await asyncio.sleep(0)
+    link.close()
+    assert await reading == []
 
 
 async def test_a_poll_is_shown_once_it_is_known_what_is_wrong_in_it(tmp_path: Path) -> None:

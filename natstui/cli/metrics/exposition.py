@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from natstui.model.findings.attention import preferred
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.findings.finding import Finding
-from natstui.model.live.age import stale_after_us
+from natstui.model.live.age import row_stale_after_us
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns, Upstream
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
@@ -228,7 +228,7 @@ def _fresh(
     now_us: int,
 ) -> list[int]:
     """Return the rows that are not stale, by the one rule of every screen."""
-    oldest = now_us - stale_after_us(state)
+    oldest = now_us - row_stale_after_us(state)
     sampled = columns.sampled_mono_us
     return [row for row, at in enumerate(sampled) if at >= oldest and names[row] not in away]
 

@@ -35,6 +35,8 @@ class Link:
         """Commands that an engine which hangs has not taken yet."""
         self._writing_on: asyncio.AbstractEventLoop | None = None
         """Where it is told when the engine takes more."""
+        self._reading: asyncio.ReadTransport | None = None
+        """What has its stdout, and alone may close it, while records are read."""
         if first_line:
             with contextlib.suppress(BrokenPipeError):
                 write_all(self._process.stdin.fileno(), first_line)
@@ -80,7 +82,7 @@ class Link:
         loop = asyncio.get_running_loop()
         # Nothing piles up here: what is not folded yet waits in the pipe, and then in the engine.
         reader = asyncio.StreamReader(limit=4 * _READ_BYTES)
-        transport, _ = await loop.connect_read_pipe(
+        self._reading, _ = await loop.connect_read_pipe(
             lambda: asyncio.StreamReaderProtocol(reader), self._process.stdout
         )
         try:
@@ -107,7 +109,7 @@ class Link:
                         await asyncio.sleep(0)
                         yielded_s = perf_counter()
         finally:
-            transport.close()
+            self._close_stdout()
 
     def send(self, command: Command) -> None:
         """Write a command; it is dropped when the engine has ended, and kept while it hangs.
@@ -155,6 +157,7 @@ class Link:
 
     def close(self) -> int:
         """Close the engine's stdin, kill it if it does not end in time; return its code."""
+        self._stop_writing()
         code = self._end()
         self._release()
         return code
@@ -170,9 +173,16 @@ class Link:
             self._process.kill()
             return self._process.wait()
 
-    def _release(self) -> None:
-        if self._process.stdout is not None:
+    def _close_stdout(self) -> None:
+        """Close it through its reader: the loop may have it in hand at this moment."""
+        if self._reading is not None:
+            self._reading.close()
+            self._reading = None
+        elif self._process.stdout is not None:
             self._process.stdout.close()
+
+    def _release(self) -> None:
+        self._close_stdout()
         if not self._stderr.closed:
             self.parting_words = self.last_stderr_line()
         self._stderr.close()

@@ -146,6 +146,7 @@ def analyse(
     """Bring silver up to date, compute gold, put it in place, and return its first rows."""
     sources = find_sources(spark, patterns)
     names = [source.session for source in sources]
+    store.servers = {source.session: source.server for source in sources}
     unknown = set(thresholds.baseline) - set(names)
     if unknown:
         raise AnalysisError(f"the baseline {', '.join(sorted(unknown))} is not among the sessions")

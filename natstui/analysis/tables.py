@@ -79,6 +79,8 @@ class Table:
     name: str
     meaning: str
     columns: tuple[Column, ...]
+    day_of: str = ""
+    """The column by whose UTC day, and then by server, the rows lie in folders of their own."""
 
     def contract(self, rows: DataFrame) -> DataFrame:
         """Return exactly the columns of this table, in order, typed and commented."""
@@ -133,6 +135,8 @@ def _comment(column: Column) -> str:
     return f"{column.meaning} [{column.unit}]" if column.unit else column.meaning
 
 
+DAY, SERVER = "day", "server"
+_SERVER_MEANING = "Cluster that was recorded, or server without one"
 SESSION = ("session", "string", "Folder name of the recording")
 STREAM_IDENTITY = columns(
     SESSION,
@@ -159,5 +163,8 @@ def dictionary(tables: Iterable[Table]) -> str:
             for c in table.columns
             if c.moment
         ]
+        if table.day_of:
+            parts.append(f"| {DAY} | date | | UTC day of `{table.day_of}`: a folder each |")
+            parts.append(f"| {SERVER} | string | | {_SERVER_MEANING}: a folder each |")
         parts.append("")
     return "\n".join(parts)

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.defaults import Thresholds
 from natstui.analysis.fingerprint import answers_fingerprint
 from natstui.analysis.silver import tables as silver_tables
+from natstui.analysis.spark import short_tables
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.lookups import remember_lookups
 from natstui.analysis.spark.store import Store
@@ -186,3 +187,46 @@ def test_a_process_that_analyses_once_does_not_tell_the_jvm_what_it_may_forget(
     assert settings.enable_memory_management
     remember_lookups(keep_objects=True)
     assert not settings.enable_memory_management
+
+
+_BY_DAY = Table(
+    "by_day",
+    "A table in folders.",
+    columns(("session", "string", "A text"), ("begun_at_us", "bigint", "A moment")),
+    day_of="begun_at_us",
+)
+_MIDNIGHT_US = 1_795_478_400_000_000
+
+
+@pytest.mark.parametrize("held", [True, False])
+def test_rows_of_each_day_and_server_lie_in_a_folder_that_alone_is_read(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool
+) -> None:
+    if not held:
+        monkeypatch.setattr(short_tables, "_MOST_ROWS_COUNT", 0)
+    store = Store(spark, str(tmp_path), "run")
+    store.servers = {"a": "eu/1", "b": "us", "c": ""}
+    rows = [
+        ("a", _MIDNIGHT_US - 1), ("a", _MIDNIGHT_US), ("b", _MIDNIGHT_US), ("b", None),
+        ("c", 2**62), ("of nobody", -1),
+    ]  # fmt: skip
+    store.write_gold(_BY_DAY, local_rows(spark, _BY_DAY, rows))
+    folder, nowhere = tmp_path / "gold.run" / "by_day", "__HIVE_DEFAULT_PARTITION__"
+    assert {str(path.parent.relative_to(folder)) for path in folder.rglob("*.parquet")} == {
+        "day=2026-11-23/server=eu%2F1",
+        "day=2026-11-24/server=eu%2F1",
+        "day=2026-11-24/server=us",
+        f"day={nowhere}/server=us",
+        f"day={nowhere}/server={nowhere}",
+    }
+    assert sorted(store.gold(_BY_DAY).collect(), key=repr) == sorted(rows, key=repr)
+    wanted = folder / "day=2026-11-24" / "server=eu%2F1"
+    for path in folder.rglob("*.parquet"):
+        if path.parent != wanted:
+            path.write_bytes(b"not read")
+    written = spark.read.schema(_BY_DAY.ddl()).parquet(str(folder))
+    found = written.where("day = '2026-11-24' AND server = 'eu/1'")
+    assert [(row["session"], row["begun_at_us"]) for row in found.collect()] == [rows[1]]
+    assert "| day | date |" in dictionary([_BY_DAY])
+    store.write_gold(_BY_DAY, local_rows(spark, _BY_DAY, []))
+    assert spark.read.parquet(str(folder)).columns == ["session", "begun_at_us", "begun_at"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,15 +88,6 @@ def finding(
 def consumer_text() -> Column:
     """Return `stream > consumer`."""
     return F.concat_ws(" > ", "stream", "consumer")
-
-
-def looked_up(key: Column, known: Mapping[str, str | int], type_text: str = "string") -> Column:
-    """Return what is known of a key; null for one that is not known.
-
-    As one text: a call into the JVM for each of some hundred words takes longer than the query.
-    """
-    text = json.dumps(dict(known))
-    return F.from_json(F.lit(text), f"map<string,{type_text}>")[key]
 
 
 def counted(count: Column, noun: str, plural: str = "") -> Column:

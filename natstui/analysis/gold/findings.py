@@ -8,9 +8,10 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, consumer_text, looked_up
+from natstui.analysis.gold.answer import Answer, consumer_text
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
+from natstui.analysis.spark.local_rows import looked_up
 from natstui.analysis.tables import SESSION, Table, columns
 from natstui.model.findings.catalogue.every import KINDS
 

@@ -89,6 +89,7 @@ CONSUMER_RATE = Table(
         ("redelivered_max_msgs", "bigint", "Most redelivered and not settled"),
         ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
     ),
+    day_of="bucket_at_us",
 )
 
 
@@ -135,6 +136,7 @@ STREAM_RATE = Table(
         ("stored_bytes", "bigint", "Bytes kept at the end of the bucket"),
         ("last_seq", "bigint", "Last sequence at the end of the bucket"),
     ),
+    day_of="bucket_at_us",
 )
 
 

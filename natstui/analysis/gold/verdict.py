@@ -12,12 +12,13 @@ from functools import reduce
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted, looked_up
+from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
 from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.session import SESSION_SUMMARY
 from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
 from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
 from natstui.analysis.section import Section
+from natstui.analysis.spark.local_rows import looked_up
 from natstui.analysis.tables import SESSION, Table, columns
 
 MOST_COUNT = 10

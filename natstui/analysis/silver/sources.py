@@ -27,6 +27,8 @@ class Source:
     """Name of its folder: the key of every table."""
     folder: str
     """Path or URL, glob characters escaped."""
+    server: str
+    """The cluster that was recorded, or the server without one; empty when it is not known."""
 
 
 def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
@@ -72,7 +74,9 @@ def _source(path: str, header_text: str) -> Source:
         raise AnalysisError(
             f"session {session} has schema version {version}; this natstui reads {known}"
         )
-    return Source(session, re.sub(r"([*?\[\]{}\\])", r"\\\1", folder))
+    server = header.get("cluster") or header.get("server_name")
+    escaped = re.sub(r"([*?\[\]{}\\])", r"\\\1", folder)
+    return Source(session, escaped, server if isinstance(server, str) else "")
 
 
 def fingerprints(segments: DataFrame) -> dict[str, str]:

@@ -1,12 +1,12 @@
-"""Rows that are known here, as a table of Spark."""
+"""What is known here, as a table or a column of Spark."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.tables import Table
@@ -22,6 +22,15 @@ def local_rows(spark: SparkSession, table: Table, rows: Sequence[tuple[Any, ...]
     read = F.from_json(F.lit(text), f"array<struct<{_fields(table)}>>", {"mode": "FAILFAST"})
     found = spark.range(1).select(F.inline(read))
     return found if rows else found.where(F.lit(False))
+
+
+def looked_up(key: Column, known: Mapping[str, str | int], type_text: str = "string") -> Column:
+    """Return what is known of a key; null for one that is not known.
+
+    As one text: a call into the JVM for each of some hundred words takes longer than the query.
+    """
+    text = json.dumps(dict(known))
+    return F.from_json(F.lit(text), f"map<string,{type_text}>")[key]
 
 
 def _fields(table: Table) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, Row
 
 from natstui.analysis.spark.little import held, one_piece
 from natstui.analysis.spark.parquet import PHYSICAL, write_table
+from natstui.analysis.spark.places import place_of
 from natstui.analysis.tables import Table
 
 _MOST_ROWS_COUNT = 20_000
@@ -61,13 +62,20 @@ class ShortTables:
         flat = all(column.type in PHYSICAL for column in table.columns)
         return self._folder is not None and flat
 
-    def write(self, table: Table, rows: list[Row]) -> None:
-        """Write a table whole."""
+    def write(self, table: Table, rows: list[Row], servers: Mapping[str, str]) -> None:
+        """Write a table whole; `servers` are those of the sessions."""
         assert self._folder is not None
         self.rows[table.name] = rows
-        stored = [table.stored_row(row) for row in rows]
         folder = self._folder / table.name
-        write_table(folder, table.stored_columns(), stored, {_NOTE: table.stored_schema()})
+        parts: dict[Path, list[Row]] = {} if rows else {folder: []}
+        for row in rows:
+            place = place_of(table, row, servers) if table.day_of else ()
+            parts.setdefault(folder.joinpath(*place), []).append(row)
+        notes = {_NOTE: table.stored_schema()}
+        shutil.rmtree(folder, ignore_errors=True)
+        for part, part_rows in parts.items():
+            stored = [table.stored_row(row) for row in part_rows]
+            write_table(part, table.stored_columns(), stored, notes)
         (folder / "_SUCCESS").touch()
 
     def write_parts(

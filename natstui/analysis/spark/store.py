@@ -9,21 +9,19 @@ import re
 from pathlib import Path
 from typing import Any
 
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import WRITTEN, glob_escaped, is_url
 from natstui.analysis.spark.little import is_little, one_piece
 from natstui.analysis.spark.local_rows import local_rows
+from natstui.analysis.spark.places import part_folder, with_places
 from natstui.analysis.spark.short_tables import ShortTables
-from natstui.analysis.tables import Table, dictionary
-
-_ESCAPED = re.compile(r"[\x01-\x1f\x7f\"#%'*/:=?\\{\[\]^]")
+from natstui.analysis.tables import DAY, SERVER, Table, dictionary
 
 
 def _partition(session: str) -> str:
-    """Return the name that Spark gives to the folder of a session's rows."""
-    return "session=" + _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", session)
+    return part_folder("session", session)
 
 
 class Files:
@@ -96,6 +94,8 @@ class Store:
         self._fresh: set[str] = set()
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """What gold is written as: Spark's own setting decides; silver is Parquet."""
+        self.servers: dict[str, str] = {}
+        """What was recorded, by session: a cluster, or a server without one."""
         self._held_silver: ShortTables | None = None
         self._held_gold: ShortTables | None = None
         if is_little(spark) and self._files:
@@ -189,17 +189,28 @@ class Store:
         if self._held_gold is not None:
             rows = self._held_gold.hold(table, rows)
             if self._held_gold.can_write(table):
-                self._held_gold.write(table, rows.collect())
+                self._held_gold.write(table, rows.collect(), self.servers)
                 return
-        writer = table.stored(rows).write.mode("overwrite").format(self.format)
-        writer.save(f"{self._run_folder}/{table.name}")
+        stored, folder = table.stored(rows), f"{self._run_folder}/{table.name}"
+        if table.day_of:
+            placed = with_places(table, stored, self.servers)
+            # As few files in each folder as there can be, and as many as its size asks for.
+            placed = placed.hint("rebalance", DAY, SERVER)
+            self._save(placed.write.partitionBy(DAY, SERVER), folder)
+            if self._files is None or self._files.glob(f"{glob_escaped(folder)}/{DAY}=*"):
+                return
+        # A table in folders without one has no file that tells its columns.
+        self._save(stored.write, folder)
+
+    def _save(self, writer: DataFrameWriter, folder: str) -> None:
+        writer.mode("overwrite").format(self.format).save(folder)
 
     def write_no_gold(self, table: Table) -> None:
         """Write a table without rows, of which nothing has to be read again."""
         held = self._held_gold
         if held is not None and held.can_write_nothing(table):
             self._forget_gold(table)
-            held.write(table, [])
+            held.write(table, [], {})
         else:
             self.write_gold(table, local_rows(self._spark, table, ()))
         self._empty.add(table.name)
@@ -235,8 +246,9 @@ class Store:
         folder = f"{self._gold}/{table.name}"
         if self.format == "parquet":
             # To find it in the files takes a job; other formats may keep their own.
-            return one_piece(self._spark.read.schema(table.ddl()).parquet(folder))
-        rows = self._spark.read.format(self.format).load(folder)
+            rows = one_piece(self._spark.read.schema(table.ddl()).parquet(folder))
+        else:
+            rows = self._spark.read.format(self.format).load(folder)
         return rows.select([column.name for column in table.columns])
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:

@@ -145,13 +145,24 @@ def connection_flags(
 
 def watching_flags(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the same, and `--account` with other accounts than one's own."""
+    return _account_flag(command, "Other accounts, several with commas")
 
+
+def one_account_flags(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the same, and `--account` with one other account than one's own."""
+
+    @functools.wraps(command)
+    def with_one(*, flags: ConnectionFlags, **others: Any) -> Any:
+        if flags.account is not None and "," in flags.account:
+            raise UsageError("--account names one account here: start a command for each")
+        return command(flags=flags, **others)
+
+    return _account_flag(with_one, "Another account than one's own")
+
+
+def _account_flag(command: Callable[..., Any], which: str) -> Callable[..., Any]:
     @connection_flags
-    @click.option(
-        "--account",
-        metavar="NAME",
-        help="Other accounts, several with commas: the system account tells of them.",
-    )
+    @click.option("--account", metavar="NAME", help=f"{which}: the system account tells of it.")
     @functools.wraps(command)
     def with_account(*, flags: ConnectionFlags, account: str | None, **others: Any) -> Any:
         return command(flags=replace(flags, account=account), **others)

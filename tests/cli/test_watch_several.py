@@ -165,7 +165,7 @@ def test_once_the_code_is_that_of_the_first_that_failed(
     assert all(set(row) == fields[row["kind"]] for row in said.rows)
     servers["b"].kill()
     said = watch("--once", "--json", "--context", "a,b,c", **environment)
-    assert said.code == 3 and said.err.startswith("natstui: b: ")
+    assert said.code == 3 and said.err.startswith("natstui: b: ") and "{" not in said.err
     assert {row["system"] for row in said.rows if row["kind"] == "account"} == {"a", "c"}
 
 
@@ -183,6 +183,8 @@ async def test_accounts_of_one_server_are_told_side_by_side(
     found = {(row["system"], row["name"]) for row in said.rows if row["kind"] == "consumer"}
     assert found == {("APP", "APP"), ("OTHER", "OTHER")}
     assert {row["system"] for row in said.rows if is_stream(row)} == {"APP", "OTHER"}
+    named = {(row["system"], row["name"]) for row in said.rows if row["kind"] == "account"}
+    assert named == {("APP", "APP"), ("OTHER", "OTHER")}
     with watching(*words, environment={}) as watched:
         for account in ("APP", "OTHER"):
             watched.until(stream_of(account))

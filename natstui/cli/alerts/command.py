@@ -10,7 +10,7 @@ import click
 
 from natstui.clean import clean_line
 from natstui.cli.json_line import print_json
-from natstui.cli.options import ConnectionFlags, connection_flags
+from natstui.cli.options import ConnectionFlags, one_account_flags
 from natstui.units import moment_text
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="One JSON object per notice.")
-@connection_flags
+@one_account_flags
 def alert(
     flags: ConnectionFlags, session: str | None, sessions: str | None, as_json: bool
 ) -> None:

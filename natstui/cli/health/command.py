@@ -11,7 +11,7 @@ import click
 
 from natstui.clean import clean_text
 from natstui.cli.complete import consumers, on_stream
-from natstui.cli.options import ConnectionFlags, connection_flags, interval_seconds
+from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
 from natstui.errors import NatstuiError, UsageError
 from natstui.units import parse_duration_ns
 
@@ -75,7 +75,7 @@ _HOW_LONG = click.option(
 )
 @click.option("--session", metavar="NAME", help="Judge a recording instead of a server.")
 @click.option("--sessions", metavar="DIR", help="Folder of the recordings.")
-@connection_flags
+@one_account_flags
 @_unknown_on_failure
 def health(
     flags: ConnectionFlags, as_json: bool, form: str, session: str | None, **words: Any
@@ -108,7 +108,7 @@ def health(
     "as many messages. Off unless given.",
 )  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
-@connection_flags
+@one_account_flags
 @_unknown_on_failure
 def stuck(
     flags: ConnectionFlags, stream: str, consumer: str, for_text: str, tap_text: str | None,
@@ -121,6 +121,10 @@ def stuck(
     from natstui.cli.health.report import Chosen
     from natstui.cli.health.stuck import explained, explained_json
 
+    if tap_text is not None and flags.account is not None:
+        from natstui.model.live.permissions import only_watched
+
+        raise UsageError(f"--tap: {only_watched(flags.account)}")
     tapping = None if tap_text is None else _tap_of(stream, consumer, tap_text)
     chosen = Chosen(consumer=(stream, consumer), least="info")
     # Who asks about one consumer wants to hear everything of it.
@@ -180,8 +184,10 @@ def _recorded(
     from natstui.session.library import find
     from natstui.session.read.judged import recorded_findings
 
-    if flags.server or flags.context or flags.profile:
-        raise UsageError("--session judges a recording: leave --server, --context, --profile out")
+    if flags.server or flags.context or flags.profile or flags.account:
+        raise UsageError(
+            "--session judges a recording: leave --server, --context, --profile, --account out"
+        )
     folder = find(library(sessions, flags.config), session)
     state, over, damage = recorded_findings(folder, progress("judging"))
     return report_on(state, chosen, "; ".join(damage) or None, over)

@@ -9,14 +9,12 @@ from contextlib import suppress
 
 from natstui.cli.watch.run import Collector, beside, look_at_lags
 from natstui.config import Connection
+from natstui.engine.live import beside_polling, polling
 from natstui.engine.stopping import stopped_by_signal
 from natstui.errors import ServerGone
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap
-from natstui.jetstream.events.subscriptions import listen
-from natstui.jetstream.managing.silences import follow_silences
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.poller import poll
 from natstui.model.live.state import State
 from natstui.model.records.tap import StartTap, Tapped
 
@@ -44,11 +42,9 @@ async def look_at(
 
     try:
         control = PollControl(interval_s)
-        polling = poll(client, control, collector, requests_per_s)
         await beside(
-            polling,
-            listen(client, collector),
-            follow_silences(client, collector),
+            polling(client, control, collector, requests_per_s),
+            *beside_polling(client, collector),
             _until_read(client, tapping, read.append, _until_seen(collector, control, for_s)),
         )
         # Before our own end of the connection is news.

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from natstui.cli.options import connection_options, interval_seconds
+from natstui.cli.options import ConnectionFlags, interval_seconds, one_account_flags
 
 if TYPE_CHECKING:
     from natstui.config import Connection
@@ -20,16 +20,15 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @click.option("--interval", metavar="TIME", help="Time between two polls: 500ms, 2s.")
 @click.option("--json", "-j", "as_json", is_flag=True, help="Say as JSON where they are.")
-@connection_options
-def metrics(
-    settings: Settings, connection: Connection, listen: str, interval: str | None, as_json: bool
-) -> None:
+@one_account_flags
+def metrics(flags: ConnectionFlags, listen: str, interval: str | None, as_json: bool) -> None:
     """Serve streams, consumers and account as OpenMetrics, until it is stopped.
 
     Names and labels are those of prometheus-nats-exporter's jetstream_ metrics, of one account.
     """
     import asyncio
 
+    settings, connection = flags.resolve()
     interval_s = interval_seconds(interval) if interval else settings.monitor.interval_s
     asyncio.run(_serve(settings, connection, listen, interval_s, as_json=as_json))
 

@@ -136,8 +136,18 @@ async def _last_of(reader: asyncio.StreamReader) -> str | None:
     last: deque[bytes] = deque(maxlen=1)
     async for line in _lines(reader):
         last.append(line)
-    said = clean_line(last[0].decode(errors="replace")) if last else ""
-    return said.removeprefix("natstui: ") or None
+    if not last:
+        return None
+    try:
+        # Where JSON was asked for, a command says it so.
+        said = msgspec.json.decode(last[0], type=_Failure).error
+    except msgspec.DecodeError:
+        said = last[0].decode(errors="replace").removeprefix("natstui: ")
+    return clean_line(said) or None
+
+
+class _Failure(msgspec.Struct):
+    error: str
 
 
 def _told(

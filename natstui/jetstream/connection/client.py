@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import nats.errors
@@ -44,7 +45,8 @@ class Answer:
 async def connect(connection: Connection, *, on_link: OnLink | None = None) -> Client:
     """Connect, and stay connected until `close()`.
 
-    `on_link` is called for every change of the link, the first connection included. Takes at most
+    `on_link` is called for every change of the link, the first connection included, and is told
+    the account that is watched, which may be another than the user's. Takes at most
     `connect_timeout_s` plus 2 s. Raises ConnectionFailed, AuthenticationFailed or UsageError.
     """
     return await client_of(connection, await open_client(connection), on_link)
@@ -52,7 +54,13 @@ async def connect(connection: Connection, *, on_link: OnLink | None = None) -> C
 
 async def client_of(connection: Connection, nc: GuardedClient, on_link: OnLink | None) -> Client:
     """Return the client of a connection that is open already."""
-    client = Client(connection, Link(connection, nc, on_link or (lambda _change: None)))
+
+    def told(change: LinkChanged) -> None:
+        if on_link is not None:
+            watched = connection.account
+            on_link(change if watched is None else replace(change, account=watched))
+
+    client = Client(connection, Link(connection, nc, told))
     await client.begin()
     return client
 

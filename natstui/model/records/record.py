@@ -83,6 +83,7 @@ class LinkChanged:
     cluster: str | None = None
     user: str | None = None
     account: str | None = None
+    """The one that is watched: that of the user, unless another was asked for."""
     tls: bool = False
     jetstream: bool | None = None
     api_level: int | None = None

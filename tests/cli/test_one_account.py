@@ -1,0 +1,41 @@
+"""Another account than one's own: the commands that judge and measure it, as its rows are told."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+
+import nats
+
+from natstui.jetstream.testbed.broker import Broker
+from tests.cli.test_health import run
+from tests.cli.test_metrics import metrics, scraped, value
+from tests.jetstream.test_connections import as_user
+from tests.jetstream.test_other_account import BOTH, a_consumer
+
+
+async def test_one_other_account_is_judged_and_measured(
+    nats_server_factory: Callable[..., Broker],
+) -> None:
+    server = nats_server_factory(BOTH)
+    nc = await nats.connect(as_user(server.url, "other"))
+    await a_consumer(nc, "SAME", "C")
+    await nc.close()
+    of_it = ("--server", as_user(server.url, "sys"), "--account", "OTHER")
+    seen = run("health", *of_it, "--for", "1s", "--json")
+    assert seen.returncode in (0, 1, 2), seen.stderr
+    report = json.loads(seen.stdout)
+    assert (report["streams_count"], report["consumers_count"]) == (1, 1)
+    seen = run("stuck", "SAME", "C", *of_it, "--for", "1s", "--json")
+    assert json.loads(seen.stdout)["state"]["stream"] == "SAME", seen.stderr
+    seen = run("stuck", "SAME", "C", *of_it, "--tap", "1s")
+    assert seen.returncode == 3 and "the account OTHER is only watched" in seen.stderr
+    for command in ("health", "metrics", "alert"):
+        seen = run(command, *of_it[:3], "APP,OTHER")
+        assert "--account names one account here" in seen.stderr and seen.returncode in (2, 3)
+    with metrics("--interval", "200ms", *of_it) as (_, page):
+        found = await asyncio.to_thread(
+            scraped, page, lambda seen: "jetstream_consumer_num_pending" in seen
+        )
+    assert value(found, "jetstream_stream_last_seq", stream_name="SAME", account="OTHER") == 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import KeysView, Mapping, Sequence
 from functools import lru_cache, partial
 from pathlib import Path
 from time import monotonic
@@ -20,7 +20,6 @@ from textual._segment_tools import make_blank
 from textual._styles_cache import StylesCache
 from textual.actions import ActionParseResult
 from textual.app import App
-from textual.cache import FIFOCache
 from textual.color import Color
 from textual.command import CommandList, CommandPalette
 from textual.css.scalar import Scalar
@@ -78,27 +77,37 @@ Timer.__init__ = _make_certain  # type: ignore[method-assign,assignment]
 _NOTHING: dict[Any, Any] = {}
 
 
-class _Remembered(FIFOCache[Any, Any]):
+class _Remembered:
     """The two newest of what a line was made into; costs next to nothing until there is one."""
 
-    __slots__ = ()
+    __slots__ = ("_kept",)
 
-    def __init__(self, maxsize: int) -> None:
-        super().__init__(min(maxsize, 2))
-        self._cache = _NOTHING
+    def __init__(self, _maxsize: int) -> None:
+        self._kept = _NOTHING
 
-    def set(self, key: Any, value: Any) -> None:
-        """Keep a value."""
-        if self._cache is _NOTHING:
-            self._cache = {}
-        super().set(key, value)
+    def __len__(self) -> int:
+        return len(self._kept)
 
-    __setitem__ = set
+    def keys(self) -> KeysView[Any]:
+        """Return what it has a line for, the older one first."""
+        return self._kept.keys()
+
+    def get(self, key: Any) -> Any:
+        """Return the line, or None."""
+        return self._kept.get(key)
+
+    def __setitem__(self, key: Any, line: Any) -> None:
+        """Keep a line."""
+        if self._kept is _NOTHING:
+            self._kept = {}
+        elif len(self._kept) == 2 and key not in self._kept:
+            del self._kept[next(iter(self._kept))]
+        self._kept[key] = line
 
 
 # Textual (8.2) gives each line on the screen seven caches of up to sixteen lines: of ten thousand
 # lines, most stay empty, and most of the others are never asked for a third one.
-textual.strip.FIFOCache = _Remembered  # type: ignore[attr-defined]
+textual.strip.FIFOCache = _Remembered  # type: ignore[attr-defined,assignment]
 
 
 class _ScreensBelow:

@@ -6,6 +6,7 @@ import gc
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import cache
@@ -95,6 +96,11 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # A busy machine may take long for an example: that is no failure.
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
+
+# Whatever is started finds byte code, as where it is installed: a process takes as long to compile
+# natstui as for all else of its start, and tests start thousands.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # Spark's jobs of tests are trivial: most of their time would go into compiling them well, and into
 # checking the bytecode of Spark and of what it generates.

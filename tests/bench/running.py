@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
-from natstui.model.bench.counts import Counts, total_counts
+from natstui.model.bench.counts import main_latency, merge_latencies, total_counts
+from natstui.model.bench.latency import EMPTY
+from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import BenchmarkPlan, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkReport
@@ -46,13 +48,19 @@ async def run_plan(connection: Connection, what: BenchmarkPlan) -> tuple[Benchma
 
 
 def check_sums(result: BenchmarkResult, records: Records) -> None:
-    """The intervals of each worker add up to its totals, and those to the run's."""
+    """The intervals of each worker add up to its totals and latencies, and those to the run's."""
     reports = [record for record in records.all if isinstance(record, BenchmarkReport)]
-    by_worker: dict[tuple[str, int], list[Counts]] = {}
+    by_worker: dict[tuple[str, int], list[BenchmarkReport]] = {}
     for report in reports:
-        by_worker.setdefault((report.role, report.worker_id), []).append(report.counts)
+        by_worker.setdefault((report.role, report.worker_id), []).append(report)
     for worker in result.workers:
-        assert total_counts(by_worker.get((worker.role, worker.worker_id), [])) == worker.counts
+        own = by_worker.get((worker.role, worker.worker_id), [])
+        assert total_counts(one.counts for one in own) == worker.counts
+        name, told = main_latency(merge_latencies(one.latencies for one in own)) or (None, EMPTY)
+        assert (worker.latency, worker.p50_ns) == (name, told.percentile_ns(50))
+        assert worker.p99_ns == told.percentile_ns(99)
+        answered = traits(worker.pattern).is_stored or traits(worker.pattern).awaits_reply
+        assert answered <= (worker.most_in_flight_msgs is not None or not own), worker.pattern
     assert total_counts(worker.counts for worker in result.workers) == result.counts
     if not result.partial:
         assert result.accounting.closes, result.accounting.missing

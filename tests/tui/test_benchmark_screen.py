@@ -9,17 +9,23 @@ from textual.widgets import TextArea
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, Latencies
-from natstui.model.bench.latency import LatencyCounts, bucket_of
+from natstui.model.bench.latency import LatencyCounts, bucket_of, from_latencies
 from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult
-from natstui.model.bench.view import BenchmarkView, WorkerPoint
-from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkProgress
+from natstui.model.bench.view import BenchmarkView, WorkerPoint, so_far
+from natstui.model.records.benchmark import (
+    BenchmarkFinished,
+    BenchmarkPlanned,
+    BenchmarkProgress,
+    BenchmarkReport,
+)
 from natstui.tui.bench.charts import added_up, cumulative_chart, throughput, throughput_chart
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.runs import RunsScreen
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
-from natstui.tui.bench.text import distribution_section, flow_section, worker_sections
+from natstui.tui.bench.text import distribution_section, flow_section
+from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.messages import RunScenario
 from tests.tui.viewer import Viewer, viewing
 
@@ -162,6 +168,39 @@ def test_who_is_over_shows_no_rate_of_now_and_shares_say_who_got_what() -> None:
     assert works.split()[-4:] == ["10%", "100", "75%", "7"]
     assert dead.split()[-4:] == ["off", "–", "25%", "0"]
     assert max(map(len, (head, works, dead))) <= 45
+
+
+def report(role: str, worker_id: int, at_us: int, counts: Counts, **us: int) -> BenchmarkReport:
+    """Return what a worker reports, its latencies in microseconds: `ack=200`."""
+    measured = {name: from_latencies([one * 1000] * 10) for name, one in us.items()}
+    return BenchmarkReport(at_us, "x", role, worker_id, 0.1, counts, Latencies(**measured), 0.1)
+
+
+def test_of_every_worker_is_told_what_is_in_flight_and_how_long_its_messages_took() -> None:
+    roles = (Role("p", "js-publish-async", 2), Role("c", "js-consume"))
+    view = BenchmarkView().after(BenchmarkPlanned(0, "x", BenchmarkPlan("t", "", roles, None, 1)))
+    for one in (
+        report("p", 0, 100_000, Counts(sent_msgs=50), late=1),
+        # Acknowledgements came later than the first report, and count for more.
+        report("p", 0, 200_000, Counts(sent_msgs=10, acked_msgs=20), late=1, ack=200),
+        report("p", 1, 200_000, Counts(sent_msgs=20, acked_msgs=15, refused_msgs=1), ack=3000),
+        report("c", 0, 200_000, Counts(received_msgs=30, acks_sent_msgs=23), e2e=700),
+    ):
+        view = view.after(one)
+    sent, taken = worker_sections(view, 120, 12)
+    assert [(one.title, one.lines[0].text.split()[-6:]) for one in (sent, taken)] == [
+        ("P (2), ack in ms", ["acked/s", "share", "in", "flight", "p50", "p99"]),
+        ("C (1), e2e in ms", ["received/s", "acks/s", "in", "flight", "p50", "p99"]),
+    ]
+    assert [one.text.split()[-4:] for one in (*sent.lines[1:], *taken.lines[1:])] == [
+        ["75%", "40", "0.20", "0.20"],
+        ["25%", "4", "3.01", "3.01"],
+        ["230", "7", "0.70", "0.70"],
+    ]
+    assert so_far(view, 0).view() == view, "a replay that begins here shows the same"
+    (narrow, _) = worker_sections(view, 60, 12)
+    assert narrow.lines[0].text.split()[-3:] == ["acked/s", "share", "p99"]
+    assert max(len(one.text) for one in narrow.lines) <= 60
 
 
 async def finished(viewer: Viewer) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook, account
 from natstui.bench.result.responses import with_responses
 from natstui.bench.result.server_process import ServerCpu
-from natstui.model.bench.counts import Latencies, total_counts
+from natstui.model.bench.counts import Latencies, main_latency, total_counts
 from natstui.model.bench.plan import (
     BenchmarkPlan,
 )
@@ -29,6 +29,8 @@ class WorkerEnd:
     last_received_ns: int
     cpu_ratio: float | None
     ended: EndedHow
+    latencies: Latencies = field(default_factory=Latencies)
+    most_in_flight_msgs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,6 +174,7 @@ def _worker_result(end: Ending, worker: WorkerEnd) -> WorkerResult:
     does = book.role.traits
     receives = does.receives or does.reads_stored or does.answers
     done = book.reported.steady_received_msgs if receives else _sent_steady(book)
+    main = main_latency(worker.latencies)
     return WorkerResult(
         role=book.role.name,
         worker_id=book.worker_id,
@@ -181,4 +184,8 @@ def _worker_result(end: Ending, worker: WorkerEnd) -> WorkerResult:
         cpu_ratio=worker.cpu_ratio,
         rate_per_s=done / _span_s(end.steady_ns, last_ns) if last_ns else None,
         ended=worker.ended,
+        latency=None if main is None else main[0],
+        p50_ns=None if main is None else main[1].percentile_ns(50),
+        p99_ns=None if main is None else main[1].percentile_ns(99),
+        most_in_flight_msgs=worker.most_in_flight_msgs,
     )

@@ -332,6 +332,8 @@ def _end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd
         last_received_ns=0 if done is None else done.last_received_ns,
         cpu_ratio=member.steady_cpu_s / member.steady_s if member.steady_s > 0.05 else None,
         ended=_how(member),
+        latencies=member.latencies.total(),
+        most_in_flight_msgs=member.most_in_flight_msgs,
     )
 
 

@@ -14,8 +14,7 @@ from natstui.bench.run.knee import Knee
 from natstui.bench.run.worker_processes import WorkerPool, WorkerProcess
 from natstui.errors import NatstuiError
 from natstui.feed import Sink
-from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
-from natstui.model.bench.latency import from_counts
+from natstui.model.bench.counts import Counts, Latencies, merge_latencies
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.records.benchmark import (
     BenchmarkLog,
@@ -61,7 +60,6 @@ class RunState:
         """The sum of the reports that were handed on."""
         self._held: deque[tuple[float, WorkerProcess, Report]] = deque()
         """Reports of receivers that wait for those of the senders, and since when."""
-        self._latencies: dict[str, dict[int, int]] = {name: {} for name in LATENCY_FIELDS}
         self._changed = asyncio.Event()
 
     @property
@@ -91,7 +89,7 @@ class RunState:
 
     def latencies(self) -> Latencies:
         """Return all latencies so far."""
-        return Latencies(**{name: from_counts(one) for name, one in self._latencies.items()})
+        return merge_latencies(one.latencies.total() for one in self.pool.members)
 
     def elapsed_s(self) -> float:
         """Return the time since GO."""
@@ -152,10 +150,6 @@ class RunState:
             member.steady_cpu_s += report.cpu_s
             member.steady_s += report.interval_s
         self.knee.add(self.elapsed_s(), report.latencies)
-        for name, total in self._latencies.items():
-            delta = getattr(report.latencies, name)
-            for bucket, count in zip(delta.buckets, delta.counts, strict=True):
-                total[bucket] = total.get(bucket, 0) + count
         if member.orders.role.traits.sends:
             self._note_joined(member, report)
         if member.orders.role.traits.has_queue:

@@ -9,7 +9,9 @@ from dataclasses import dataclass, field
 from natstui.bench.job import protocol
 from natstui.bench.job.protocol import Die, Done, Down, Failed, Go, Orders, Ready, Report, Up
 from natstui.bench.run.channels import Channel, Pipes
+from natstui.bench.run.latency_sums import LatencySums
 from natstui.model.bench.counts import Counts
+from natstui.model.bench.in_flight import in_flight_msgs
 
 _END_S = 4.0
 
@@ -32,6 +34,10 @@ class WorkerProcess:
     """For an ordered receiver: how many messages the stream had dropped before it came."""
     counts: Counts = field(default_factory=Counts)
     """The sum of its reports."""
+    latencies: LatencySums = field(default_factory=LatencySums)
+    """Those of all its reports."""
+    most_in_flight_msgs: int | None = None
+    """The most of its messages that were under way at the end of a report."""
     steady_cpu_s: float = 0.0
     steady_s: float = 0.0
     done: Done | None = None
@@ -156,6 +162,10 @@ def _remember(member: WorkerProcess, said: Up) -> None:
             member.ready_ns = said.at_ns
         case Report():
             member.counts = member.counts.plus(said.counts)
+            member.latencies.add(said.latencies)
+            under_way = in_flight_msgs(member.orders.role, member.counts)
+            if under_way is not None:
+                member.most_in_flight_msgs = max(member.most_in_flight_msgs or 0, under_way)
             member.reported_ns = said.at_ns
         case Done():
             member.done = said

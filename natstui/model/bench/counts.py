@@ -96,6 +96,17 @@ LATENCY_WORDS = {
 }
 """From when to when each is, in words: they are of different messages, and do not add up."""
 LATENCY_FIELDS = tuple(part.name for part in fields(Latencies))
+TELLING_LATENCIES = ("e2e", "rtt", "ack", "store", "late")
+"""The most telling first."""
+
+
+def main_latency(latencies: Latencies) -> tuple[str, LatencyCounts] | None:
+    """Return the latency that matters most of those that were measured, and its name."""
+    for name in TELLING_LATENCIES:
+        histogram: LatencyCounts = getattr(latencies, name)
+        if histogram.buckets:
+            return name, histogram
+    return None
 
 
 def merge_latencies(many: Iterable[Latencies]) -> Latencies:

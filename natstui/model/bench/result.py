@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from natstui.model.bench.counts import Counts, Latencies
+from natstui.model.bench.patterns import Pattern
 from natstui.values import dataclass
 
 ONE_MACHINE = "CLOCK_MONOTONIC of one machine"
@@ -19,7 +20,7 @@ class WorkerResult:
 
     role: str
     worker_id: int
-    pattern: str
+    pattern: Pattern
     client: str
     counts: Counts
     cpu_ratio: float | None
@@ -27,6 +28,12 @@ class WorkerResult:
     rate_per_s: float | None
     """Its own rate in the measured part: sent or received."""
     ended: EndedHow
+    latency: str | None = None
+    """Which of its latencies the next two are of: the most telling one it measured."""
+    p50_ns: int | None = None
+    p99_ns: int | None = None
+    most_in_flight_msgs: int | None = None
+    """The most that waited for an answer, or to be acknowledged by it, as it reported."""
 
 
 @dataclass(frozen=True, slots=True)

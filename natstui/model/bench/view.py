@@ -5,7 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import field, replace
 
-from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies, merge_latencies
+from natstui.model.bench.counts import (
+    LATENCY_FIELDS,
+    TELLING_LATENCIES,
+    Counts,
+    Latencies,
+    main_latency,
+    merge_latencies,
+)
+from natstui.model.bench.latency import LatencyCounts, merge
 from natstui.model.records.benchmark import (
     BenchmarkFinished,
     BenchmarkLog,
@@ -41,6 +49,29 @@ class WorkerPoint:
 
 
 @dataclass(frozen=True, slots=True)
+class WorkerLatency:
+    """One latency of one worker since the start."""
+
+    name: str
+    """Of the latency."""
+    parts: tuple[LatencyCounts, ...]
+    """Its histogram, and the newest reports, which are merged when there are enough of them."""
+
+    @property
+    def whole(self) -> LatencyCounts:
+        """Return the histogram of all of it."""
+        return merge(self.parts)
+
+    def after(self, latencies: Latencies) -> WorkerLatency:
+        """Return it with one more report."""
+        more: LatencyCounts = getattr(latencies, self.name)
+        if not more.buckets:
+            return self
+        parts = (*self.parts, more)
+        return replace(self, parts=parts if len(parts) < _MERGED_AT_ONCE else (merge(parts),))
+
+
+@dataclass(frozen=True, slots=True)
 class LatencyPoint:
     """Percentiles of what was measured in about one second, by the name of the latency."""
 
@@ -60,6 +91,8 @@ class BenchmarkView:
     series: Mapping[WorkerKey, tuple[WorkerPoint, ...]] = field(default_factory=dict)
     """By role and number of the worker, oldest first, bounded."""
     totals: Mapping[WorkerKey, Counts] = field(default_factory=dict)
+    measured: Mapping[WorkerKey, WorkerLatency] = field(default_factory=dict)
+    """The most telling latency of each worker that has measured one."""
     merged: Latencies = field(default_factory=Latencies)
     """Of all workers since the start, but for the newest reports,"""
     unmerged: tuple[Latencies, ...] = ()
@@ -123,9 +156,26 @@ def _after_report(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView
         view,
         series={**view.series, key: points},
         totals={**view.totals, key: view.totals.get(key, Counts()).plus(counts)},
+        measured=_measured(view.measured, key, report.latencies),
         merged=merged,
         unmerged=unmerged,
     )
+
+
+def _measured(
+    before: Mapping[WorkerKey, WorkerLatency], key: WorkerKey, latencies: Latencies
+) -> Mapping[WorkerKey, WorkerLatency]:
+    """Return the latencies of all workers after a report of one."""
+    known, main = before.get(key), main_latency(latencies)
+    if main is None:
+        return before
+    if known is None or _is_more_telling(main[0], known.name):
+        return {**before, key: WorkerLatency(main[0], (main[1],))}
+    return {**before, key: known.after(latencies)}
+
+
+def _is_more_telling(name: str, other: str) -> bool:
+    return TELLING_LATENCIES.index(name) < TELLING_LATENCIES.index(other)
 
 
 def _after_latencies(view: BenchmarkView, report: BenchmarkReport) -> BenchmarkView:
@@ -154,6 +204,8 @@ class WorkerSoFar:
     worker_id: int
     points: tuple[WorkerPoint, ...]
     totals: Counts
+    measured: WorkerLatency | None = None
+    """The most telling latency it has measured."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +235,7 @@ class BenchmarkSoFar:
         return BenchmarkView(
             series={(w.role, w.worker_id): w.points for w in self.workers},
             totals={(w.role, w.worker_id): w.totals for w in self.workers},
+            measured={(w.role, w.worker_id): w.measured for w in self.workers if w.measured},
             **{name: getattr(self, name) for name in _SAME},
         )
 
@@ -196,8 +249,8 @@ _SAME = (
 def so_far(view: BenchmarkView, at_us: int) -> BenchmarkSoFar:
     """Return a benchmark as a keyframe keeps it."""
     workers = tuple(
-        WorkerSoFar(role, worker_id, points, view.totals[role, worker_id])
-        for (role, worker_id), points in view.series.items()
+        WorkerSoFar(*key, points, view.totals[key], view.measured.get(key))
+        for key, points in view.series.items()
     )
     return BenchmarkSoFar(
         at_us=at_us, workers=workers, **{name: getattr(view, name) for name in _SAME}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-from natstui.model.bench.latency import LatencyCounts
+from natstui.model.bench.counts import main_latency
 from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
 from natstui.tui.kit.chart.frame import ChartData, Series
 
@@ -127,18 +127,9 @@ def cumulative_chart(view: BenchmarkView) -> ChartData | None:
     )
 
 
-def main_latency(view: BenchmarkView) -> tuple[str, LatencyCounts] | None:
-    """Return the latency that matters most of those that were measured."""
-    for name in ("e2e", "rtt", "ack", "store"):
-        histogram: LatencyCounts = getattr(view.latencies, name)
-        if histogram.total_count:
-            return name, histogram
-    return None
-
-
 def latency_chart(view: BenchmarkView) -> ChartData | None:
     """Return p50 and p99 over time of the latency that matters most, corrected."""
-    main = main_latency(view)
+    main = main_latency(view.latencies)
     if main is None or len(view.seconds) < 2:
         return None
     name, newest_us = main[0], _span_us(view)[1]

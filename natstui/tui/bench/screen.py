@@ -30,6 +30,7 @@ from natstui.model.records.benchmark import (
 from natstui.tui.bench import text
 from natstui.tui.bench.charts import cumulative_chart, latency_chart, throughput_chart
 from natstui.tui.bench.text import hanging, steered_role
+from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
 from natstui.tui.frame.live import LiveScreen
@@ -267,7 +268,9 @@ class BenchmarkScreen(LiveScreen):
             for texts in (self.workers_text, self.figures, self.flow, self.log_text):
                 texts.show([])
             return
-        self.workers_text.show(text.worker_sections(view, self.workers_text.content_size.width))
+        room = self.query_one("#bench-workers").size.height
+        width = self.workers_text.content_size.width
+        self.workers_text.show(worker_sections(view, width, room))
         flow = text.flow_section(view)
         # The summary has the latencies, in more figures.
         figures = [] if view.finished else [text.latency_section(view)]

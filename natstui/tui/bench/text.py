@@ -7,18 +7,19 @@ import textwrap
 from collections.abc import Sequence
 
 from natstui.clean import clean_line
-from natstui.model.bench.counts import LATENCY_FIELDS, LATENCY_WORDS, total_counts
+from natstui.model.bench.counts import (
+    LATENCY_FIELDS,
+    LATENCY_WORDS,
+    main_latency,
+    total_counts,
+)
 from natstui.model.bench.latency import PERCENTILES, SHOWN_PERCENTILES, bucket_low_ns
 from natstui.model.bench.plan import BenchmarkPlan
-from natstui.model.bench.view import BenchmarkView, WorkerKey, WorkerPoint
-from natstui.tui.bench.charts import main_latency, summed_workers
+from natstui.model.bench.view import BenchmarkView
+from natstui.tui.bench.charts import summed_workers
 from natstui.tui.kit.sections import Section, line
-from natstui.tui.kit.sparkline import sparkline
-from natstui.units import UNKNOWN, count_text, duration_text, local_text, rate_text
+from natstui.units import UNKNOWN, count_text, duration_text, local_text
 
-NOW_S = 1.0
-"""A rate of now is the mean of the last second."""
-SPARK_WIDTH = 20
 _NARROW = 100
 _SUMMARY_LABEL = 13
 """Where values of a summary begin."""
@@ -49,129 +50,6 @@ def bar(ratio: float, width: int = 20) -> str:
     return "█" * full + "░" * (width - full)
 
 
-def _rates(points: Sequence[WorkerPoint], name: str) -> list[float]:
-    return [getattr(p, name) / p.interval_s if p.interval_s > 0 else 0.0 for p in points]
-
-
-def _now_per_s(points: Sequence[WorkerPoint], name: str) -> float | None:
-    """Return the mean rate of the last second of reports."""
-    msgs, elapsed_s = 0, 0.0
-    for point in reversed(points):
-        msgs += getattr(point, name)
-        elapsed_s += point.interval_s
-        if elapsed_s >= NOW_S:
-            break
-    return msgs / elapsed_s if elapsed_s > 0 else None
-
-
-_ACTS = (
-    ("sent", "sent_msgs"),
-    ("acked", "acked_msgs"),
-    ("received", "received_msgs"),
-    ("acks", "acks_sent_msgs"),
-)
-_RATE_CELLS = 11
-"""Cells of an act of a worker: its name with `/s` stands above it."""
-_BETWEEN = 3
-_BUSY_RATIO = 0.9
-"""Of a core; a worker above it measures itself."""
-
-
-def worker_sections(view: BenchmarkView, width: int) -> list[Section]:
-    """Return a panel per role: its workers in as many columns as `width` has room for.
-
-    Of each: what it does a second now, after a picture of the last seconds, and how much of a
-    core it takes; where there is room, its share of all that the role did, and what came again.
-    In panels of little width the pictures are shorter.
-    """
-    roles: dict[str, list[WorkerKey]] = {}
-    for key in view.series:
-        roles.setdefault(key[0], []).append(key)
-    return [_role(view, role, sorted(keys), width) for role, keys in roles.items()]
-
-
-def _role(view: BenchmarkView, role: str, keys: list[WorkerKey], width: int) -> Section:
-    acts = [
-        (act, name) for act, name in _ACTS if any(getattr(view.totals[key], name) for key in keys)
-    ]
-    beside = len(str(keys[-1][1])) + 5 + _RATE_CELLS * len(acts)
-    columns = max(1, min(len(keys), (width + _BETWEEN) // (beside + SPARK_WIDTH // 2 + _BETWEEN)))
-    room = (width + _BETWEEN) // columns - _BETWEEN
-    sums = _sums(view, keys, acts) if room >= beside + SPARK_WIDTH // 2 + _SUMS_CELLS else {}
-    sums_cells = sum(len(head) for head in next(iter(sums.values()), {}))
-    spark_cells = max(0, min(SPARK_WIDTH, room - beside - sums_cells - 1))
-    heads = "".join(f"{act}/s".rjust(_RATE_CELLS) for act, _ in acts)
-    head = " " * (beside + spark_cells - len(heads) - 4) + " CPU" + heads
-    head += "".join(next(iter(sums.values()), {}))
-    title = f"{clean_line(role).upper()} ({len(keys)})"
-    texts = [
-        _worker(view, key, acts, spark_cells, len(str(keys[-1][1])))
-        + "".join(text.rjust(len(head)) for head, text in sums.get(key, {}).items())
-        for key in keys
-    ]
-    rows = -(-len(texts) // columns)
-    lines = [line("", (" " * _BETWEEN).join([head] * columns), "dim")]
-    for row in range(rows):
-        busy = any(_is_busy(view, key) for key in keys[row::rows])
-        lines.append(line("", (" " * _BETWEEN).join(texts[row::rows]), "warn" if busy else ""))
-    return Section(title, tuple(lines))
-
-
-def _sums(
-    view: BenchmarkView, keys: list[WorkerKey], acts: Sequence[tuple[str, str]]
-) -> dict[WorkerKey, dict[str, str]]:
-    """Return by worker, under their heads, its share of the role's work and its redeliveries."""
-    if len(keys) < 2 or not acts:
-        return {}
-    does = acts[0][1]
-    whole = sum(getattr(view.totals[key], does) for key in keys)
-    sums = {key: {_SHARE: f"{getattr(view.totals[key], does) / whole:.0%}"} for key in keys}
-    if any(view.totals[key].redelivered_msgs for key in keys):
-        for key, texts in sums.items():
-            texts[_AGAIN] = count_text(view.totals[key].redelivered_msgs)
-    return sums
-
-
-_SHARE, _AGAIN = "  share", "   again"
-_SUMS_CELLS = len(_SHARE) + len(_AGAIN)
-_SILENT_US = 2_000_000
-"""Who has not reported for so long when others have does nothing any more."""
-
-
-def _is_over(view: BenchmarkView, key: WorkerKey) -> bool:
-    """Tell whether a worker is done or dead while others go on: it is `off`."""
-    newest_us = max((points[-1].at_us for points in view.series.values() if points), default=0)
-    points = view.series[key]
-    return bool(points) and newest_us - points[-1].at_us > _SILENT_US
-
-
-def _is_busy(view: BenchmarkView, key: WorkerKey) -> bool:
-    points = view.series[key]
-    return bool(points) and points[-1].cpu_ratio > _BUSY_RATIO and not _is_over(view, key)
-
-
-def _worker(
-    view: BenchmarkView,
-    key: WorkerKey,
-    acts: Sequence[tuple[str, str]],
-    spark_cells: int,
-    number_cells: int,
-) -> str:
-    """Return one worker: number, picture of the first act, share of a core, rates of now."""
-    points = view.series[key]
-    rates = "".join(rate_text(_now_per_s(points, name)).rjust(_RATE_CELLS) for _, name in acts)
-    is_over = _is_over(view, key)
-    if is_over:
-        # Its last rates would be taken for those of now.
-        rates = "–".rjust(_RATE_CELLS) * len(acts)
-    spark = ""
-    if acts and spark_cells:
-        spark = sparkline(_rates(points[-10 * SPARK_WIDTH :], acts[0][1]), spark_cells)
-    cpu = f"{points[-1].cpu_ratio:.0%}" if points else UNKNOWN
-    cpu = "off" if is_over else cpu
-    return f"{key[1]:>{number_cells}} {spark.rjust(spark_cells)}{cpu:>4}{rates}"
-
-
 def hanging(text: str, width: int) -> str:
     """Return a summary with lines too long for `width` cells continued below their value."""
     indent = " " * min(_SUMMARY_LABEL, width // 3)
@@ -200,7 +78,7 @@ def latency_section(view: BenchmarkView) -> Section:
         histogram = getattr(latencies, name)
         if histogram.total_count:
             values = [histogram.percentile_ns(percent) for percent in _PERCENTS]
-            texts = [_ms(value) for value in (*values, histogram.max_ns)]
+            texts = [ms_text(value) for value in (*values, histogram.max_ns)]
             look = "dim" if name.endswith("_uncorrected") else ""
             lines.append(line(name.replace("_uncorrected", " unc."), _columns(texts), look))
     if not lines:
@@ -219,7 +97,7 @@ def _columns(texts: Sequence[str]) -> str:
     return " ".join(text.rjust(_FIGURE_WIDTH) for text in texts)
 
 
-def _ms(latency_ns: int | None) -> str:
+def ms_text(latency_ns: int | None) -> str:
     """Return milliseconds in at most five cells, never as a power of ten."""
     if latency_ns is None:
         return UNKNOWN
@@ -236,7 +114,7 @@ def distribution_section(view: BenchmarkView, width: int, most_rows: int = 64) -
 
     Bars go by powers of ten: a tail of one in ten thousand is seen beside the many.
     """
-    main = main_latency(view)
+    main = main_latency(view.latencies)
     if main is None:
         return Section("", ())
     name, histogram = main
@@ -265,7 +143,9 @@ def distribution_section(view: BenchmarkView, width: int, most_rows: int = 64) -
         count = groups.get(power, 0)
         bar_text = "█" * round(room * math.log10(count + 1) / most)
         told = f"{bar_text.ljust(room)} {count_text(count):>5}"
-        lines.append(line(f"< {_ms(1 << power)}", f"{told}  {_together(marks.get(power, []))}"))
+        lines.append(
+            line(f"< {ms_text(1 << power)}", f"{told}  {_together(marks.get(power, []))}")
+        )
     return Section(f"DISTRIBUTION {name}, ms; log bars", tuple(lines))
 
 

@@ -11,8 +11,9 @@ from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
-from natstui.analysis.silver.bronze import read_lines, read_segments
-from natstui.analysis.silver.sources import doubled_segments, find_sources
+from natstui.analysis.silver.bronze import read_lines
+from natstui.analysis.silver.files import as_rows, doubled_segments, segment_files
+from natstui.analysis.silver.sources import find_sources
 from natstui.session.files.segment import read_content
 
 NO_CUTS = (
@@ -29,17 +30,19 @@ def small(folder: Path, name: str = NAME, ticks: int = 40) -> Path:
 
 def segments(spark: SparkSession, folder: Path) -> dict[str, dict[str, object]]:
     """Return the rows of the table `segment` by file."""
-    found = [source.folder for source in find_sources(spark, [str(folder)])]
-    files = read_segments(spark, found)
-    index = silver_index.index_lines(read_lines(spark, found, doubled_segments(files)))
-    rows = silver_index.segments(index, files, silver_index.kinds(index)).collect()
+    sources = find_sources(spark, [str(folder)])
+    files = segment_files(spark, sources)
+    lines = read_lines(spark, [source.folder for source in sources], doubled_segments(files))
+    index = silver_index.index_lines(lines)
+    rows = silver_index.segments(index, as_rows(spark, files), silver_index.kinds(index)).collect()
     return {row["segment"]: row.asDict() for row in rows}
 
 
 def consumer_rows(spark: SparkSession, folder: Path) -> int:
     """Return how many consumer samples are read."""
-    found = [source.folder for source in find_sources(spark, [str(folder)])]
-    lines = read_lines(spark, found, doubled_segments(read_segments(spark, found)))
+    sources = find_sources(spark, [str(folder)])
+    doubled = doubled_segments(segment_files(spark, sources))
+    lines = read_lines(spark, [source.folder for source in sources], doubled)
     nothing = spark.createDataFrame([], NO_CUTS)
     # Not count(): it would read no column but the one it needs.
     return len(silver_samples.consumer_samples(lines, nothing).collect())

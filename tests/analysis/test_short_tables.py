@@ -103,11 +103,26 @@ def test_what_is_dropped_is_held_no_more(spark: SparkSession, tmp_path: Path) ->
     assert store.silver(_ALL, _SESSIONS).collect() == []
 
 
-def test_lists_are_written_by_spark(spark: SparkSession, tmp_path: Path) -> None:
+def test_lists_are_written_from_here(spark: SparkSession, tmp_path: Path) -> None:
+    table = Table(
+        "t", "Lists.", columns(("one", "array<string>", ""), ("two", "array<array<string>>", ""))
+    )
+    kinds: list[Any] = [None, [], ["a"], ["b", None, "", "größe"], [None]]
+    lists: list[Any] = [None, [], [[]], [None, ["a"]], [["a", "b"], [], ["c", None]], kinds]
+    rows = [(one, two) for two in lists for one in kinds]
+    write_table(tmp_path, table.stored_columns(), rows, {})
+    read = spark.read.parquet(str(tmp_path))
+    assert [(field.name, field.dataType.simpleString()) for field in read.schema] == [
+        (column.name, column.type) for column in table.columns
+    ]
+    assert [tuple(row) for row in read.collect()] == rows
+
+
+def test_a_poll_is_written_from_here(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path), "run")
-    store.write_silver(POLL, local_rows(spark, POLL, ()))
     store.write_gold(POLL, local_rows(spark, POLL, ()))
-    assert store.gold(POLL).collect() == [] and (tmp_path / "gold.run" / "poll").is_dir()
+    assert store.gold(POLL).collect() == []
+    assert (tmp_path / "gold.run" / "poll" / "part-00000.parquet").is_file()
 
 
 def test_what_is_held_is_joined_and_sorted_where_it_lies(

@@ -13,6 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from natstui.analysis.defaults import Thresholds
+from natstui.analysis.folders import glob_escaped
 from natstui.analysis.gold import answers as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
@@ -64,6 +65,20 @@ def test_new_sessions_are_added_and_the_others_left_alone(
 def plan(rows: DataFrame) -> str:
     """Return the physical plan as text."""
     return str(rows._jdf.queryExecution().executedPlan().toString())
+
+
+@pytest.mark.parametrize("name", ["a b", "50%20 %", "größe + &#", "{x}[2]*"])
+def test_a_session_may_have_any_name_and_lie_anywhere(
+    spark: SparkSession, tmp_path: Path, name: str
+) -> None:
+    folder = small(tmp_path / name, name, ticks=5)
+    store = Store(spark, str(tmp_path / "out"), "one")
+    sources = find_sources(spark, [glob_escaped(str(folder))])
+    assert silver.build_silver(spark, store, sources, str) == 1
+    rows = read_silver(store, [name]).consumer_sample
+    assert {
+        (row["session"], row["count"]) for row in rows.groupBy("session").count().collect()
+    } == {(name, 30)}
 
 
 @pytest.mark.usefixtures("much")

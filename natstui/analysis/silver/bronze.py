@@ -94,7 +94,8 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     """
     # Otherwise a stray carriage return would end a line too.
     reader = spark.read.option("ignoreCorruptFiles", value=True).option("lineSep", "\n")
-    where = F.col("_metadata.file_path")
+    # It is a URL: what is no letter in a folder's name stands there as a number.
+    where = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
     head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
     text = reader.text([f"{folder}/records-*.jsonl*" for folder in folders])
@@ -122,26 +123,6 @@ def _bytes_of(text: Column, start: int, length: int) -> Column:
 def _number(tail: Column, group: int, name: str) -> Column:
     digits = F.regexp_extract(tail, _PLACE, group)
     return F.when(digits != "", digits.cast("int")).alias(name)
-
-
-def read_segments(spark: SparkSession, folders: list[str]) -> DataFrame:
-    """Return one row per segment: session, segment, size_bytes, promised_bytes.
-
-    `promised_bytes` is the uncompressed length (modulo 2³²) with which the last member of a gzip
-    file ends; null for the open segment. In a file cut off it is noise, rarely a small number.
-    """
-    tail = F.hex(F.substring(F.col("content"), -4, 4))
-    little_endian = F.concat(*(F.substring(tail, start, 2) for start in (7, 5, 3, 1)))
-    sealed = F.col("path").endswith(".gz")
-    files = spark.read.format("binaryFile").load([f"{f}/records-*.jsonl*" for f in folders])
-    return one_piece(files).select(
-        F.regexp_extract("path", r"([^/]+)/[^/]+$", 1).alias("session"),
-        F.regexp_extract("path", r"([^/]+)$", 1).alias("segment"),
-        F.col("length").alias("size_bytes"),
-        F.when(sealed & (F.col("length") < 18), F.lit(2**33))
-        .when(sealed, F.conv(little_endian, 16, 10).cast("bigint"))
-        .alias("promised_bytes"),
-    )
 
 
 def parse(lines: DataFrame, ddl: str) -> DataFrame:

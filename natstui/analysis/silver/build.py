@@ -17,8 +17,14 @@ from natstui.analysis.silver import events as silver_events
 from natstui.analysis.silver import findings as silver_findings
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
-from natstui.analysis.silver.bronze import read_lines, read_segments
-from natstui.analysis.silver.sources import Source, doubled_segments, fingerprints
+from natstui.analysis.silver.bronze import read_lines
+from natstui.analysis.silver.files import (
+    as_rows,
+    doubled_segments,
+    fingerprints,
+    segment_files,
+)
+from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import (
     ACK_SAMPLE,
     ACK_TIME,
@@ -70,7 +76,7 @@ _EVENTS = (
 
 def build_silver(spark: SparkSession, store: Store, sources: list[Source], step: Step) -> int:
     """Bring the silver tables up to date; return how many sessions were read."""
-    files = held_here(read_segments(spark, [source.folder for source in sources]))
+    files = segment_files(spark, sources)
     step("looking at the segments")
     marks = fingerprints(files)
     sources = [s for s in sources if s.session in marks]
@@ -79,14 +85,14 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     if not new:
         return 0
     folders, names = [source.folder for source in new], [source.session for source in new]
-    if len(new) < len(sources):
-        files = held_here(read_segments(spark, folders))
+    files = [file for file in files if file.session in set(names)]
     lines = read_lines(spark, folders, doubled_segments(files))
-    if not _written_quickly(store, new, lines, files, step):
+    segments = as_rows(spark, files)
+    if not _written_quickly(store, new, lines, segments, step):
         # To know which lines are bad costs as much as reading them: only where there are any.
         _begin(store, names)
         step("reading again, because some lines cannot be read")
-        _write_tables(store, new, lines, files, step, leave_out=True)
+        _write_tables(store, new, lines, segments, step, leave_out=True)
     rows = [(s.session, marks[s.session], s.folder) for s in new]
     store.write_silver(MANIFEST, local_rows(spark, MANIFEST, rows))
     store.is_fresh(names)

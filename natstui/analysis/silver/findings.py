@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -58,13 +55,12 @@ def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
 
     Here and not beside the JVM: executors have no Python of ours. Raises SessionError.
     """
-    folder = _local(source.folder)
     # What is submitted to a cluster has no reader of recordings.
-    if folder is None or importlib.util.find_spec("natstui.session") is None:
+    if source.path is None or importlib.util.find_spec("natstui.session") is None:
         return
     from natstui.session.read.judged import changes_of
 
-    for change in changes_of(Path(folder)):
+    for change in changes_of(source.path):
         for one in change.findings:
             yield (
                 source.session,
@@ -80,12 +76,3 @@ def judged_rows(source: Source) -> Iterator[tuple[Any, ...]]:
                 " ".join(map(str, one.sequences)),
                 json.dumps(one.numbers) if one.numbers else None,
             )
-
-
-def _local(folder: str) -> str | None:
-    """Return the path of a folder as Spark names it; None where it is not on this machine."""
-    parts = urlsplit(folder)
-    if parts.scheme not in ("", "file"):
-        return None
-    path = unquote(parts.path) if parts.scheme else folder
-    return re.sub(r"\\([*?\[\]{}\\])", r"\1", path)

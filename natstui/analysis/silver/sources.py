@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import glob
 import json
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import unquote
 
 from pyspark.errors import AnalysisException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
+from natstui.analysis.folders import glob_escaped, unescaped
 from natstui.analysis.silver.schema import SCHEMA_VERSIONS
 from natstui.errors import AnalysisError
 
-PIPELINE_VERSION = 5
-"""Raised when silver tables of older runs must be made again."""
-
 _HEADER_LIMIT = 10_000
+_HERE = re.compile(r"file:(?://)?(/.*)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +29,15 @@ class Source:
     session: str
     """Name of its folder: the key of every table."""
     folder: str
-    """Path or URL, glob characters escaped."""
+    """URL, glob characters escaped."""
     server: str
     """The cluster that was recorded, or the server without one; empty when it is not known."""
+
+    @property
+    def path(self) -> Path | None:
+        """Where it is on this machine; None where it is not."""
+        here = _HERE.fullmatch(self.folder)
+        return Path(unescaped(here[1])) if here else None
 
 
 def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
@@ -36,18 +45,8 @@ def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
 
     A pattern is a session folder or a glob of them, as a path or a URL Hadoop can read.
     """
-    headers = [f"{pattern.rstrip('/')}/session.json" for pattern in patterns]
-    found = []
-    for header in headers:
-        try:
-            rows = spark.read.text(header, wholetext=True)
-            found += rows.select("value", F.col("_metadata.file_path").alias("path")).take(
-                _HEADER_LIMIT
-            )
-        except AnalysisException as error:
-            if "PATH_NOT_FOUND" not in str(error):
-                raise
-    sources = {_source(row["path"], row["value"]) for row in found}
+    found = (header for pattern in patterns for header in _headers(spark, pattern.rstrip("/")))
+    sources = {_source(folder, text) for folder, text in found}
     if not sources:
         raise AnalysisError(f"no recorded session matches {', '.join(patterns)}")
     by_name: dict[str, Source] = {}
@@ -61,35 +60,45 @@ def find_sources(spark: SparkSession, patterns: list[str]) -> list[Source]:
     return list(by_name.values())
 
 
-def _source(path: str, header_text: str) -> Source:
-    folder, _, _ = path.rpartition("/")
+def _headers(spark: SparkSession, pattern: str) -> Iterator[tuple[str, str]]:
+    """Yield the folders that a pattern names, as URLs, each with the text of its header."""
+    if pattern.startswith("/") and reads_here(spark):
+        # A query of Spark takes longer than to read all of them.
+        for path in map(Path, glob.glob(f"{_as_glob(pattern)}/session.json")):
+            yield f"file:{path.parent}", path.read_text("utf-8", "replace")
+        return
+    try:
+        text = spark.read.text(f"{pattern}/session.json", wholetext=True)
+        rows = text.select("value", F.col("_metadata.file_path").alias("path")).take(_HEADER_LIMIT)
+    except AnalysisException as error:
+        if "PATH_NOT_FOUND" not in str(error):
+            raise
+        return
+    for row in rows:
+        yield unquote(row["path"]).rpartition("/")[0], row["value"]
+
+
+def reads_here(spark: SparkSession) -> bool:
+    """Return whether Spark's own program sees the files of this one: a Connect server may not."""
+    return getattr(spark, "_jsc", None) is not None
+
+
+def _as_glob(pattern: str) -> str:
+    """Return a glob of Hadoop's as one of Python's, where no braces are chosen from."""
+    return re.sub(r"\\(.)", lambda found: glob.escape(found[1]), pattern)
+
+
+def _source(folder: str, header_text: str) -> Source:
     session = folder.rpartition("/")[2]
     try:
         header = json.loads(header_text)
         version = header["schema_version"]
     except (ValueError, KeyError, TypeError) as error:
-        raise AnalysisError(f"{path} is not the header of a session") from error
+        raise AnalysisError(f"{folder}/session.json is not the header of a session") from error
     if version not in SCHEMA_VERSIONS:
         known = ", ".join(map(str, SCHEMA_VERSIONS))
         raise AnalysisError(
             f"session {session} has schema version {version}; this natstui reads {known}"
         )
     server = header.get("cluster") or header.get("server_name")
-    escaped = re.sub(r"([*?\[\]{}\\])", r"\\\1", folder)
-    return Source(session, escaped, server if isinstance(server, str) else "")
-
-
-def fingerprints(segments: DataFrame) -> dict[str, str]:
-    """Return, per session, a text that changes whenever a segment is added or grows."""
-    parts = F.array_sort(F.collect_list(F.concat_ws(":", "segment", "size_bytes")))
-    rows = segments.groupBy("session").agg(F.sha2(F.concat_ws("|", parts), 256).alias("mark"))
-    return {
-        row["session"]: f"{PIPELINE_VERSION}:{row['mark']}" for row in rows.take(_HEADER_LIMIT)
-    }
-
-
-def doubled_segments(segments: DataFrame) -> list[str]:
-    """Return plain segments that are sealed too, as `session/file`: a crash came in between."""
-    number = F.regexp_replace("segment", r"\.gz$", "")
-    rows = segments.groupBy("session", number.alias("plain")).count().where(F.col("count") > 1)
-    return [f"{row['session']}/{row['plain']}" for row in rows.take(_HEADER_LIMIT)]
+    return Source(session, glob_escaped(folder), server if isinstance(server, str) else "")

@@ -11,7 +11,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, Row
 
 from natstui.analysis.spark.little import held, one_piece
-from natstui.analysis.spark.parquet import PHYSICAL, write_table
+from natstui.analysis.spark.parquet import write_table
 from natstui.analysis.spark.places import place_of
 from natstui.analysis.tables import Table
 
@@ -55,12 +55,11 @@ class ShortTables:
 
     def can_write(self, table: Table) -> bool:
         """Return whether the rows that are held can be written from here."""
-        return self._counts[table.name] <= _MOST_ROWS_COUNT and self.can_write_nothing(table)
+        return self._folder is not None and self._counts[table.name] <= _MOST_ROWS_COUNT
 
-    def can_write_nothing(self, table: Table) -> bool:
-        """Return whether the table can be written from here when it has no rows."""
-        flat = all(column.type in PHYSICAL for column in table.columns)
-        return self._folder is not None and flat
+    def can_write_nothing(self) -> bool:
+        """Return whether a table can be written from here when it has no rows."""
+        return self._folder is not None
 
     def write(self, table: Table, rows: list[Row], servers: Mapping[str, str]) -> None:
         """Write a table whole; `servers` are those of the sessions."""

@@ -208,7 +208,7 @@ class Store:
     def write_no_gold(self, table: Table) -> None:
         """Write a table without rows, of which nothing has to be read again."""
         held = self._held_gold
-        if held is not None and held.can_write_nothing(table):
+        if held is not None and held.can_write_nothing():
             self._forget_gold(table)
             held.write(table, [], {})
         else:

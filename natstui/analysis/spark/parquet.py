@@ -82,7 +82,7 @@ def write_table(
         if rows:
             inner, depth = _inside(type_text)
             values = [row[place] for row in rows]
-            entries = [(0, value is not None, value) for value in values]
+            entries: list[_Entry] = [(0, value is not None, value) for value in values]
             if depth:
                 entries = [entry for value in values for entry in _entries(value, depth)]
             page = _page(inner, depth, entries)
@@ -101,7 +101,7 @@ def _inside(type_text: str) -> tuple[str, int]:
 
 
 _Entry = tuple[int, int, Any]
-"""How deep the list is that goes on with it, how much of the path to it is there, and the value."""
+"""How deep the list is that goes on, how much of the path to the value is there, and it."""
 
 
 def _entries(value: Any, depth: int, begun: int = 0, there: int = 0) -> Iterator[_Entry]:
@@ -155,7 +155,9 @@ def _bits(numbers: Sequence[int], width: int = 1) -> bytes:
     """Return numbers of so many bits each, in groups of eight, the first in the lowest bits."""
     groups = (numbers[start : start + 8] for start in range(0, len(numbers), 8))
     return b"".join(
-        sum(number << place * width for place, number in enumerate(group)).to_bytes(width, "little")
+        sum(number << place * width for place, number in enumerate(group)).to_bytes(
+            width, "little"
+        )
         for group in groups
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -10,7 +10,7 @@ from natstui.analysis.defaults import Thresholds
 from natstui.analysis.gold.answer import Answer, Given
 from natstui.analysis.gold.answers import ANSWERS
 from natstui.analysis.silver.layer import Silver
-from natstui.analysis.spark.parallel import in_parallel
+from natstui.analysis.spark.parallel import in_parallel_after
 from natstui.analysis.spark.store import Store
 from natstui.analysis.tables import Table
 
@@ -46,17 +46,6 @@ def build_gold(
         else:
             store.write_no_gold(answer.table)
 
-    for ready in rounds(ANSWERS):
-        in_parallel(write, ready)
-
-
-def rounds(answers: Sequence[Answer]) -> Iterator[list[Answer]]:
-    """Yield the answers in rounds: each needs only tables of the rounds before."""
-    finished: set[str] = set()
-    left = list(answers)
-    while left:
-        ready = [answer for answer in left if finished.issuperset(answer.needs)]
-        assert ready, f"these answers need each other: {[a.table.name for a in left]}"
-        yield ready
-        finished.update(answer.table.name for answer in ready)
-        left = [answer for answer in left if answer not in ready]
+    in_parallel_after(
+        write, ANSWERS, lambda answer: answer.table.name, lambda answer: answer.needs
+    )

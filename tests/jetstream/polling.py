@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
@@ -56,17 +56,33 @@ class Polled:
 
 
 @asynccontextmanager
-async def polling(*urls: str, **words: Any) -> AsyncIterator[Polled]:
-    """Connect and poll; `words` are those of Connection."""
-    client = await connect(Connection(servers=urls, **words))
+async def polled_by(
+    begin: Callable[[Polled], Coroutine[Any, Any, None]], connection: Connection
+) -> AsyncIterator[Polled]:
+    """Connect, and poll in one way; what ended that by itself is raised."""
+    client = await connect(connection)
     polled = Polled(client)
-    task = asyncio.create_task(poll(client, polled.control, polled))
+    task = asyncio.create_task(begin(polled))
     try:
         yield polled
     finally:
         task.cancel()
         await ended(task)
         await client.close()
+        if not task.cancelled():
+            task.result()
+
+
+def as_usual(polled: Polled) -> Coroutine[Any, Any, None]:
+    """Poll with lists."""
+    return poll(polled.client, polled.control, polled)
+
+
+@asynccontextmanager
+async def polling(*urls: str, **words: Any) -> AsyncIterator[Polled]:
+    """Connect and poll; `words` are those of Connection."""
+    async with polled_by(as_usual, Connection(servers=urls, **words)) as polled:
+        yield polled
 
 
 def rows(columns: Any) -> list[dict[str, Any]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,6 @@ from natstui.clock import steady_us
 from natstui.config import Connection
 from natstui.config.connection import Secret
 from natstui.errors import RequestFailed
-from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.bulk.asking import BulkAsking
 from natstui.jetstream.polling.bulk.view import KnownConfigurations, read_view
 from natstui.jetstream.polling.poller import poll
@@ -26,9 +25,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Unavailable
-from tests.ending import ended
 from tests.jetstream.flushing import flushed
-from tests.jetstream.polling import Polled, rows
+from tests.jetstream.polling import Polled, as_usual, polled_by, rows
 from tests.jetstream.test_connections import as_user
 
 ACCOUNTS = """
@@ -58,22 +56,21 @@ def of(url: str, source: str, monitoring: tuple[str, ...], **words: Any) -> Conn
     )
 
 
-@asynccontextmanager
-async def polling(connection: Connection) -> AsyncIterator[Polled]:
-    """Poll with bulk answers."""
-    client = await connect(connection)
-    polled = Polled(client)
+def in_bulk(polled: Polled) -> Coroutine[Any, Any, None]:
+    """Poll with bulk answers, every second."""
     polled.control.set_interval(1.0)
-    bulk = BulkAnswers(client)
-    task = asyncio.create_task(poll(client, polled.control, polled, None, bulk))
-    try:
-        yield polled
-    finally:
-        task.cancel()
-        await ended(task)
-        await client.close()
-        if not task.cancelled():
-            task.result()
+    return poll(polled.client, polled.control, polled, None, BulkAnswers(polled.client))
+
+
+def in_lists(polled: Polled) -> Coroutine[Any, Any, None]:
+    """Poll as usual, every second."""
+    polled.control.set_interval(1.0)
+    return as_usual(polled)
+
+
+def polling(connection: Connection) -> AbstractAsyncContextManager[Polled]:
+    """Poll with bulk answers."""
+    return polled_by(in_bulk, connection)
 
 
 async def asked(nc: NatsClient, verb: str, body: dict[str, Any] | None = None) -> dict[str, Any]:
@@ -160,19 +157,8 @@ def same(row: dict[str, Any]) -> dict[str, Any]:
 @asynccontextmanager
 async def both(connection: Connection) -> AsyncIterator[tuple[Polled, Polled]]:
     """Poll as usual, and with bulk answers."""
-    client = await connect(connection)
-    usual = Polled(client)
-    usual.control.set_interval(1.0)
-    task = asyncio.create_task(poll(client, usual.control, usual))
-    try:
-        async with polling(connection) as bulk:
-            yield usual, bulk
-    finally:
-        task.cancel()
-        await ended(task)
-        await client.close()
-        if not task.cancelled():
-            task.result()
+    async with polled_by(in_lists, connection) as usual, polling(connection) as bulk:
+        yield usual, bulk
 
 
 async def compare(connection: Connection, streams: int, consumers: int) -> None:

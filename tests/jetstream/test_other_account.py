@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -19,9 +19,7 @@ from natstui.config.connection import Secret
 from natstui.config.target import of_account
 from natstui.engine.live import refuse_for_other_account
 from natstui.errors import Refused
-from natstui.jetstream.connection.client import connect
 from natstui.jetstream.polling.bulk.account import poll_account
-from natstui.jetstream.polling.poller import poll
 from natstui.jetstream.system.bulk import BulkAnswers
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
@@ -30,9 +28,8 @@ from natstui.model.records.managing import Change
 from natstui.model.records.messages import BrowseMessages
 from natstui.model.records.record import Configured, Describe, Unavailable
 from natstui.model.records.system import ReadConnections, ReadServers
-from tests.ending import ended
 from tests.jetstream.operator_jwts import Operator, write_creds
-from tests.jetstream.polling import Polled
+from tests.jetstream.polling import Polled, as_usual, polled_by
 from tests.jetstream.test_bulk import ACCOUNTS, asked, fill, newest, same, until_seen
 from tests.jetstream.test_connections import as_user
 
@@ -52,34 +49,19 @@ def telling(server: Broker, source: str) -> Connection:
     return user(server.url, "app", system=user(server.url, "sys"))
 
 
-@asynccontextmanager
-async def watching(connection: Connection, account: str) -> AsyncIterator[Polled]:
+def watching(connection: Connection, account: str) -> AbstractAsyncContextManager[Polled]:
     """Poll another account."""
-    client = await connect(of_account(connection, account))
-    polled = Polled(client)
-    task = asyncio.create_task(poll_account(client, polled.control, polled, BulkAnswers(client)))
-    try:
-        yield polled
-    finally:
-        task.cancel()
-        await ended(task)
-        await client.close()
-        if not task.cancelled():
-            task.result()
+    return polled_by(account_alone, of_account(connection, account))
 
 
-@asynccontextmanager
-async def as_its_own(connection: Connection) -> AsyncIterator[Polled]:
+def account_alone(polled: Polled) -> Coroutine[Any, Any, None]:
+    """Poll what is told of an account that is not one's own."""
+    return poll_account(polled.client, polled.control, polled, BulkAnswers(polled.client))
+
+
+def as_its_own(connection: Connection) -> AbstractAsyncContextManager[Polled]:
     """Poll an account as one of its users."""
-    client = await connect(connection)
-    polled = Polled(client)
-    task = asyncio.create_task(poll(client, polled.control, polled))
-    try:
-        yield polled
-    finally:
-        task.cancel()
-        await ended(task)
-        await client.close()
+    return polled_by(as_usual, connection)
 
 
 def without_lag(row: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pytest
+from textual.strip import Strip
 
 from natstui.cli.demo import running_shop
 from natstui.model.bench.view import BenchmarkView
@@ -60,15 +61,15 @@ class Look:
 
 async def rest(viewer: Viewer, height: int) -> Picture:
     """Wait until nothing moves any more."""
-    before: Picture = []
+    before: list[Strip] = []
     for _ in range(300):
         await viewer.pilot.pause(0.1)
-        now = picture(viewer.app, height - 1)
         screen = viewer.app.screen
+        now = screen._compositor.render_strips()
         drawing = any(chart._drawing or chart._timer for chart in screen.query(Chart))
         later = isinstance(screen, BenchmarkScreen) and screen._later
         if now == before and not drawing and not later:
-            return now
+            return picture(viewer.app, height - 1)
         before = now
     raise AssertionError("the picture never comes to rest")
 

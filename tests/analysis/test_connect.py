@@ -17,7 +17,7 @@ from benchmarks._sessions import write_session
 from natstui.analysis.launch import AnalysisRequest, command
 from natstui.errors import MissingExtra
 from tests.analysis.alike import assert_alike
-from tests.analysis.cluster import SPARK_HOME, environment, said
+from tests.analysis.cluster import QUICK, SPARK_HOME, environment, said
 from tests.analysis.damaged import NAME
 from tests.analysis.jobs import natstui
 from tests.analysis.locally import Locally
@@ -35,6 +35,7 @@ def connect_server(folder: Path) -> Iterator[str]:
         "spark.connect.grpc.binding.address": "127.0.0.1",
         "spark.connect.grpc.binding.port": "0",
         "spark.sql.warehouse.dir": str(folder / "warehouse"),
+        **QUICK,
     }
     options = [word for pair in settings.items() for word in ("--conf", "=".join(pair))]
     log = folder / "connect.log"

@@ -23,6 +23,7 @@ from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkCommand,
     BenchmarkSummed,
+    ChangePayload,
     ChangeRate,
     CompareRuns,
     HoldWorkers,
@@ -60,6 +61,8 @@ class Benchmarking:
                     factor=command.factor_ratio, per_s=command.rate_per_s, role=command.role
                 )
                 return sentence, None
+            case ChangePayload():
+                return self._current().change_payload(command.payload, command.role), None
             case KillWorker():
                 return self._current().kill_worker(command.role, command.worker_id), None
             case AddWorker():

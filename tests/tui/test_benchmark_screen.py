@@ -212,7 +212,7 @@ async def finished(viewer: Viewer) -> None:
 async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
         await viewer.press("b")
-        for key in ("s", "plus", "minus", "a", "k"):
+        for key in ("s", "plus", "minus", "a", "k", "P"):
             viewer.app._toasts = {}  # The same sentence again within seconds is not shown.
             await viewer.press(key)
             told = [str(toast.message) for toast in viewer.app._notifications]
@@ -266,9 +266,21 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.until(lambda: "2500" in viewer.text, "another rate")
         await viewer.press("minus")
         await viewer.until(lambda: viewer.text.count("2000") > 0, "the old rate")
+        await viewer.press("P")
+        await viewer.until(lambda: "Payload from now on" in viewer.text, "the question")
+        await viewer.press(*["backspace"] * 3, "x", "enter")
+        await viewer.until(lambda: "is not a size" in viewer.text, "why not")
+        await viewer.press("backspace", "4", "k", "b", "enter")
+        await viewer.until(lambda: "publishers sends 4.00 KiB a message" in viewer.words, "told")
+        await viewer.type_command("payload 24..64")
+        await viewer.until(lambda: "sends 24 B to 64 B a message" in viewer.words, "told again")
+        await viewer.type_command("payload 3")
+        told = viewer.app._notifications
+        await viewer.until(lambda: any("need 24 bytes" in str(one.message) for one in told), "no")
         await viewer.press("s")
         await finished(viewer)
         await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")
+        assert "instead of 128 B" in viewer.words, "the result tells of it"
 
 
 async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and_in_the_library(

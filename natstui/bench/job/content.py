@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import msgspec
 import numpy as np
 
 from natstui.bench.job.digits import Int64s
@@ -27,11 +28,15 @@ _JSON_HEAD = b'{"stamp":"'
 
 def stamp_place(orders: Orders) -> StampPlace:
     """Return where messages of a role carry their stamp, and how it is read with our clock."""
-    payload = orders.role.payload
-    place = place_for(payload.size_bytes)
-    if payload.kind == "json":
-        place = StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
+    place = payload_place(orders.role.payload)
     return replace(place, shift_ns=orders.clock_shift_ns) if place.length else place
+
+
+def payload_place(payload: Payload) -> StampPlace:
+    """Return where a payload has room for a stamp."""
+    if payload.kind == "json":
+        return StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
+    return place_for(payload.size_bytes)
 
 
 def payload_texts(payload: Payload) -> list[bytes]:
@@ -90,24 +95,42 @@ def _order_json(size_bytes: int) -> bytes:
     return head + rest + "".join(letters[:room]).encode() + b'"}'
 
 
+class Sending:
+    """What a sender sends now; it may change while a run goes."""
+
+    def __init__(self, orders: Orders) -> None:
+        self.orders = orders
+        """Another object after every change."""
+        self.place = stamp_place(orders)
+        """Where receivers look for the stamp: the same during the whole run."""
+
+    def change(self, payload: Payload) -> None:
+        """Send another payload from now on."""
+        role = replace(self.orders.role, payload=payload)
+        self.orders = msgspec.structs.replace(self.orders, role=role)
+
+
 class Content:
     """The frames of one sender."""
 
     def __init__(
         self,
-        orders: Orders,
+        sending: Sending,
         most: int,
         reply: tuple[Part, ...] = (),
         headers: tuple[tuple[Part, ...], ...] = (),
     ) -> None:
-        role = orders.role
-        place = stamp_place(orders)
-        texts = payload_texts(role.payload)
-        frames = [
-            Frame(subject_parts(orders), text, place, reply, (*headers, *header_parts(orders)))
-            for text in texts
+        self._sending, self._most = sending, most
+        self._reply, self._headers = reply, headers
+        self._make(sending.orders)
+
+    def _make(self, orders: Orders) -> None:
+        self._orders, role, place = orders, orders.role, self._sending.place
+        headers = (*self._headers, *header_parts(orders))
+        self.templates = [
+            Template(Frame(subject_parts(orders), text, place, self._reply, headers), self._most)
+            for text in payload_texts(role.payload)
         ]
-        self.templates = [Template(frame, most) for frame in frames]
         self.logical = repeats(role.payload.duplicate_ratio)
         """Number sent → number of the message: less where one is sent twice on purpose."""
         self._publisher = orders.publisher_id
@@ -118,6 +141,8 @@ class Content:
         self, first: int, due_ns: Int64s, now_ns: int, numbers: dict[str, Int64s] | None = None
     ) -> tuple[bytes, int]:
         """Return the frames of messages `first` …, ready to write, and their payload bytes."""
+        if self._sending.orders is not self._orders:
+            self._make(self._sending.orders)
         seqs = self.logical(np.arange(first, first + len(due_ns)))
         values = {"id": seqs, **(numbers or {})}
         if self._subjects > 1:
@@ -136,11 +161,11 @@ class Content:
     def _alike(self, number: int, end: int) -> tuple[int, Template]:
         """Return how far messages from this one on have its size, and their template."""
         if len(self.templates) == 1:
-            return end, self.templates[0]
+            template = self.templates[0]
+            return min(end, number + template.most), template
         group = number // ALIKE_MSGS
-        return min(end, (group + 1) * ALIKE_MSGS), self.templates[
-            which_size(group, self.templates)
-        ]
+        template = self.templates[which_size(group, self.templates)]
+        return min(end, (group + 1) * ALIKE_MSGS, number + template.most), template
 
     def _spread(self, seqs: Int64s) -> Int64s:
         if self._random is None:

@@ -6,7 +6,7 @@ import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.model.bench.counts import Counts, Latencies
-from natstui.model.bench.plan import Role
+from natstui.model.bench.plan import Payload, Role
 
 
 class _Line(msgspec.Struct, frozen=True, kw_only=True, tag_field="say"):
@@ -65,6 +65,12 @@ class Rate(_Line, frozen=True, tag="rate"):
     """Send at this rate from now on; the worker's own share of it."""
 
     per_s: float
+
+
+class NewPayload(_Line, frozen=True, tag="payload"):
+    """Send this from now on; the stamp stays where it was."""
+
+    payload: Payload
 
 
 class Pause(_Line, frozen=True, tag="pause"):
@@ -126,7 +132,7 @@ class Failed(_Line, frozen=True, tag="failed"):
     exit_code: int
 
 
-Down = Orders | Go | Rate | Pause | Resume | Stop | Die
+Down = Orders | Go | Rate | NewPayload | Pause | Resume | Stop | Die
 Up = Ready | Report | Log | Done | Failed
 
 _encoder = msgspec.json.Encoder()

@@ -11,6 +11,7 @@ from natstui.bench.job.digits import Bytes2D, Int64s, write_digits
 from natstui.bench.job.stamps import StampPlace, write_stamps
 
 SEQ_DIGITS = 12
+_MOST_BYTES = 4 << 20
 
 Part = bytes | tuple[str, int]
 """Fixed bytes, or a number: its name and how many digits it has."""
@@ -40,7 +41,9 @@ class Template:
         row = np.frombuffer(head + frame.payload + b"\r\n", np.uint8)
         self.payload = slice(start, start + len(frame.payload))
         self._place = frame.place
-        self._rows: Bytes2D = np.tile(row, (most, 1))
+        self.most = max(min(most, _MOST_BYTES // len(row)), 1)
+        """Frames at once: less than was wanted where they are large."""
+        self._rows: Bytes2D = np.tile(row, (self.most, 1))
 
     @property
     def frame_bytes(self) -> int:

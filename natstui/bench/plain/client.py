@@ -14,8 +14,9 @@ import nats.js.errors
 import numpy as np
 from nats.js import JetStreamContext
 
-from natstui.bench.job.content import payload_texts, repeats, stamp_place, which_size
+from natstui.bench.job.content import payload_texts, repeats, which_size
 from natstui.bench.job.job import Job, RetryPolicy
+from natstui.bench.job.protocol import Orders
 from natstui.bench.job.stamps import StampPlace
 from natstui.bench.job.template import SEQ_DIGITS
 from natstui.bench.wire.link import WireLink
@@ -82,16 +83,20 @@ class PlainMessages:
     """Messages one by one: subject, payload, headers."""
 
     def __init__(self, job: Job) -> None:
-        self._orders = job.orders
-        role = job.orders.role
-        self._place = stamp_place(job.orders)
+        self._sending, self._place = job.sending, job.sending.place
+        self._random = np.random.default_rng(job.orders.publisher_id)
+        self._make(job.sending.orders)
+
+    def _make(self, orders: Orders) -> None:
+        self._orders, role = orders, orders.role
         self._texts = [bytearray(text) for text in payload_texts(role.payload)]
         self._logical = repeats(role.payload.duplicate_ratio)
         self._width = len(str(role.subjects_count - 1))
-        self._random = np.random.default_rng(job.orders.publisher_id)
 
     def make(self, number: int, due_ns: int, now_ns: int) -> PlainMessage:
         """Return the message with this number."""
+        if self._sending.orders is not self._orders:
+            self._make(self._sending.orders)
         seq = int(self._logical(np.array([number]))[0])
         text = self._texts[which_size(number, self._texts)]
         identity = seq + (self._orders.publisher_id << 48)

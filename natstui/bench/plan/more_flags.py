@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from natstui.bench.plan.payload import sized
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, StreamPlan
 from natstui.units import parse_bytes, parse_count, parse_duration_ns
 
@@ -85,7 +86,7 @@ def _headers(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
 
 
 def _file(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    return _payload(plan, lambda one: replace(one, kind="file", file=value))
+    return _payload(plan, lambda one: sized(replace(one, kind="file", file=value)))
 
 
 def _spread(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:

@@ -4,7 +4,6 @@ Anything but the words of a scenario file is refused, in the words of the file."
 
 from __future__ import annotations
 
-import os
 import re
 import tomllib
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import msgspec
 
 from natstui.bench.plan.check import check
+from natstui.bench.plan.payload import sized
 from natstui.errors import UsageError
 from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import (
@@ -303,18 +303,16 @@ def _shaped(rate: RateTable) -> tuple[RateSegment, ...]:
 
 
 def _payload(table: PayloadTable) -> Payload:
-    size_bytes = _bytes(table.size) or 0
-    if table.kind == "file" and table.file and os.path.isfile(table.file):
-        size_bytes = os.path.getsize(table.file)
-    return Payload(
+    payload = Payload(
         kind=table.kind,
-        size_bytes=size_bytes,
+        size_bytes=_bytes(table.size) or 0,
         size_max_bytes=_bytes(table.size_max),
         file=table.file,
         headers=tuple(table.headers.items()),
         msg_ids=table.msg_ids,
         duplicate_ratio=table.duplicates,
     )
+    return sized(payload)
 
 
 def _stream(table: StreamTable, roles: list[RoleTable]) -> StreamPlan:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from natstui.bench.job.content import check_fits
-from natstui.bench.job.protocol import Go, Pause, Rate, Resume, Stop
+from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
 from natstui.bench.job.schedule import segment_at
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
@@ -16,6 +16,7 @@ from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, new_run_id
 from natstui.bench.run.joined import Joined, machines
 from natstui.bench.run.knee import Knee
+from natstui.bench.run.new_payload import changed_payload
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.bench.run.progress import Watcher
 from natstui.bench.run.state import RunState, now_us
@@ -24,7 +25,8 @@ from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound, Refused
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import Client, connect
-from natstui.model.bench.plan import BenchmarkPlan, Fault, RateSegment
+from natstui.model.bench.payload_words import payload_words
+from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
 from natstui.model.records.record import LinkChanged
@@ -56,6 +58,9 @@ class Benchmark:
         self._held: set[str] = set()
         """Names of the workers that do nothing until told to go on."""
         self._rates = {role.name: role.schedule for role in plan.roles}
+        self._payloads: dict[str, Payload] = {}
+        """By role, what its senders were told to send instead of what was planned."""
+        self._max_payload_bytes: int | None = None
 
     @property
     def failure(self) -> NatstuiError | None:
@@ -78,7 +83,8 @@ class Benchmark:
         state.sink.add(BenchmarkPlanned(now_us(), self.run_id, self.plan))
         state.enter("starting")
         try:
-            check_fits(self.plan, client.nc.max_payload)
+            self._max_payload_bytes = client.nc.max_payload
+            check_fits(self.plan, self._max_payload_bytes)
             if self._machines_count:
                 await self._join(client)
             await assets.build()
@@ -228,8 +234,43 @@ class Benchmark:
             sentences.append(f"{one.name} sends {rate_per_s:g} messages per second now")
         # From here on the rate has no planned steps, so there is no knee to look for.
         self._state.knee = Knee(replace(self.plan, roles=()))
-        self._state.log(", ".join(sentences))
-        return ", ".join(sentences)
+        return self._changed(sentences)
+
+    def change_payload(self, text: str, role: str | None = None) -> str:
+        """Let the senders send something else from now on; return a sentence.
+
+        `text` is as in `model.bench.payload_words`. Raises NotFound, Refused and UsageError.
+        """
+        state = self._state
+        if not state.go_ns or self._max_payload_bytes is None:
+            raise Refused("the workers are starting: nobody does anything yet")
+        found = [one for one in self._sending() if role in (None, one.name)]
+        if not found:
+            raise NotFound("no role that sends runs now")
+        changed = [changed_payload(self.plan, one, text) for one in found]
+        check_fits(replace(self.plan, roles=tuple(changed)), self._max_payload_bytes)
+        if self._joined is not None and any(one.payload.kind == "file" for one in changed):
+            raise Refused("the payload file is on another machine than the workers")
+        sentences = []
+        for one, new in zip(found, changed, strict=True):
+            self._payloads[one.name] = new.payload
+            for member in self._of(one.name):
+                member.send(NewPayload(payload=new.payload))
+            before, after = payload_words(one.payload), payload_words(new.payload)
+            sentences.append(f"{one.name} sends {after} a message instead of {before} now")
+        return self._changed(sentences)
+
+    def _sending(self) -> Iterator[Role]:
+        """Yield the roles that send, with what they send now."""
+        for one in self.plan.roles:
+            if one.traits.sends:
+                yield replace(one, payload=self._payloads.get(one.name, one.payload))
+
+    def _changed(self, sentences: list[str]) -> str:
+        """Let the result say that what ran was not what was planned, and since when."""
+        text = ", ".join(sentences)
+        self._state.remark(f"after {self._state.elapsed_s():.1f} s: {text}")
+        return text
 
     def kill_worker(self, role: str, worker_id: int | None = None) -> str:
         """Let a worker die as in a crash; return a sentence. Raises NotFound."""
@@ -285,6 +326,8 @@ class Benchmark:
         await state.until(lambda: member.ready or member.over, _START_S)
         if one.traits.is_ordered:
             member.gone_before_msgs = await state.assets.dropped_msgs()
+        if role in self._payloads:
+            member.send(NewPayload(payload=self._payloads[role]))
         member.let_go(self._go_at(time.monotonic_ns()))
         state.log("is added", member)
         return f"worker {member.name} is added"

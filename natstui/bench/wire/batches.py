@@ -11,10 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.content import Content
+from natstui.bench.job.content import Content, Sending
 from natstui.bench.job.digits import Int64s, read_digits
 from natstui.bench.job.job import Job, Pace, RetryPolicy
-from natstui.bench.job.protocol import Orders
 from natstui.bench.job.template import SEQ_DIGITS, Part
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink
@@ -80,8 +79,8 @@ class AtomicPublisher(Batching):
         number: tuple[Part, ...] = (b"Nats-Batch-Sequence: ", ("in_batch", _SEQ_IN_BATCH))
         commit: tuple[Part, ...] = (b"Nats-Batch-Commit: 1",)
         reply: tuple[Part, ...] = (self.inbox.encode() + b".", ("reply", SEQ_DIGITS))
-        self._body = Content(job.orders, self._most, headers=(batch, number))
-        self._last = Content(job.orders, 1, reply, (batch, number, commit))
+        self._body = Content(job.sending, self._most, headers=(batch, number))
+        self._last = Content(job.sending, 1, reply, (batch, number, commit))
         self._sizes: dict[int, int] = {}
         """By the number of its last message, the size of each open batch."""
         self._again: list[int] = []
@@ -184,7 +183,7 @@ _NONE = 1 << 62
 class _FastBatch:
     """One batch: its id, the number of its first message, and what the server said of it."""
 
-    def __init__(self, orders: Orders, inbox: str, name: str, flow: int, first: int) -> None:
+    def __init__(self, sending: Sending, inbox: str, name: str, flow: int, first: int) -> None:
         self.name, self.first = name.encode(), first
         self.acked = 0
         """Messages of the batch that the server acknowledged."""
@@ -195,9 +194,10 @@ class _FastBatch:
         self.is_over = False
         """The server has closed or forgotten it."""
         self._head = f"{inbox}.{name}.{flow}.fail."
-        self._subject = orders.role.subject + (".0" if orders.role.subjects_count > 1 else "")
-        self.start = Content(orders, 1, self._reply(_START))
-        self.append = Content(orders, flow, self._reply(_APPEND))
+        role = sending.orders.role
+        self._subject = role.subject + (".0" if role.subjects_count > 1 else "")
+        self.start = Content(sending, 1, self._reply(_START))
+        self.append = Content(sending, flow, self._reply(_APPEND))
 
     def _reply(self, operation: int) -> tuple[Part, ...]:
         return (self._head.encode(), ("reply", SEQ_DIGITS), b".%d.$FI" % operation)
@@ -241,7 +241,7 @@ class FastPublisher(Batching):
         name = f"{orders.run_id}{orders.publisher_id:05}-{self._batches}"
         self._batches += 1
         self._is_broken, self._refused_from = False, _NONE
-        return _FastBatch(orders, self.inbox, name, self._flow, first)
+        return _FastBatch(self.job.sending, self.inbox, name, self._flow, first)
 
     async def begin(self) -> None:
         """Listen for the acknowledgements."""

@@ -12,10 +12,10 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from natstui.bench.job.content import (
+    Sending,
     header_parts,
     payload_texts,
     repeats,
-    stamp_place,
     subject_parts,
     which_size,
 )
@@ -34,10 +34,13 @@ _STAMP = struct.Struct("<qqq")
 class SingleFrame:
     """The frames of a sender with one message in flight."""
 
-    def __init__(self, orders: Orders, inbox: bytes) -> None:
-        role = orders.role
-        self._place = stamp_place(orders)
-        reply = (inbox + b".", ("reply", SEQ_DIGITS))
+    def __init__(self, sending: Sending, inbox: bytes) -> None:
+        self._sending, self._inbox, self._place = sending, inbox, sending.place
+        self._make(sending.orders)
+
+    def _make(self, orders: Orders) -> None:
+        self._orders, role = orders, orders.role
+        reply = (self._inbox + b".", ("reply", SEQ_DIGITS))
         frames = [
             Template(
                 Frame(subject_parts(orders), text, self._place, reply, header_parts(orders)), 1
@@ -66,6 +69,8 @@ class SingleFrame:
 
     def make(self, number: int, due_ns: int, now_ns: int) -> tuple[bytearray, int]:
         """Return the frame of a message, valid until the next call, and its payload's size."""
+        if self._sending.orders is not self._orders:
+            self._make(self._sending.orders)
         several = len(self._frames) > 1
         which = which_size(number, self._frames) if several else 0
         frame, fields, payload = self._frames[which]
@@ -296,7 +301,7 @@ class SyncPublisher(RoundTripper):
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
-        self._frames = SingleFrame(job.orders, self.inbox)
+        self._frames = SingleFrame(job.sending, self.inbox)
 
     def frame(self, number: int, due_ns: int, sent_ns: int) -> bytearray:
         """Return the next message."""

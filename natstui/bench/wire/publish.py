@@ -54,9 +54,8 @@ class CorePublisher:
     async def run(self) -> None:
         """Send blocks as they fall due."""
         job, link = self._job, self._link
-        most = block_msgs(job)
-        content, pace = Content(job.orders, most), Pace(job)
-        while (due := await pace.take(most)) is not None:
+        content, pace = Content(job.sending, job.orders.role.batch_msgs), Pace(job)
+        while (due := await pace.take(block_msgs(job))) is not None:
             data, payload_bytes = content.frames(due.first, due.due_ns, due.now_ns)
             link.write(data)
             job.tally.sent(due.count, payload_bytes, due.now_ns)
@@ -71,7 +70,8 @@ class CorePublisher:
 
 def block_msgs(job: Job) -> int:
     """Return how many messages to write at once."""
-    size_bytes = job.orders.role.payload.size_max_bytes or job.orders.role.payload.size_bytes
+    payload = job.sending.orders.role.payload
+    size_bytes = payload.size_max_bytes or payload.size_bytes
     return max(min(job.orders.role.batch_msgs, _BLOCK_BYTES // (size_bytes + 40)), 1)
 
 
@@ -85,7 +85,7 @@ class AsyncPublisher:
         self._inbox = link.nc.new_inbox().encode()
         self._window = Window(job.tally, role.window_msgs)
         reply = (self._inbox + b".", ("reply", SEQ_DIGITS))
-        self._content = Content(job.orders, self._most, reply)
+        self._content = Content(job.sending, self._most, reply)
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
         self._again: dict[int, None] = {}

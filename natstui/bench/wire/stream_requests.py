@@ -108,16 +108,14 @@ class Responder(Puller):
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         self._stored_inbox = link.nc.new_inbox().encode()
-        self._requests: dict[bytes, tuple[int, int, int]] = {}
-        """Where a request is acknowledged → its stamp."""
+        self._requests: dict[bytes, tuple[tuple[int, int, int], int]] = {}
+        """Where a request is acknowledged → its stamp and size."""
         self._open: dict[int, bytes] = {}
         """Number of a response in flight → where its request is acknowledged."""
         self._all_stored = asyncio.Event()
         """Set when no response is in flight any more."""
         self._next_number = 0
         self._subject = (job.orders.response_subject or "").encode()
-        # A response is as long as its request.
-        self._filler = bytes(max(self.role.payload.size_bytes - _RESPONSE.size, 0))
         self._refusals = RetryPolicy(job)
 
     async def begin(self) -> None:
@@ -134,18 +132,21 @@ class Responder(Puller):
         columns = (stamps.due_ns, (stamps.publisher << 48) + stamps.seq, stamps.sent_ns)
         rows = zip(*(column.tolist() for column in columns), strict=True)
         for reply, row in zip(replies, rows, strict=True):
-            self._requests[reply.tobytes()] = row
+            self._requests[reply.tobytes()] = (row, run.payloads.shape[1])
         return super().take(run, now_ns)
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
         """Store the responses; the acknowledgements of their requests follow."""
         now_ns, frames, shift_ns = time.monotonic_ns(), [], self._place.shift_ns
+        sent_bytes = 0
         for row in deliveries.replies:
             reply = row.tobytes()
-            stamp = self._requests.pop(reply)
+            stamp, size_bytes = self._requests.pop(reply)
             due_ns, identity, sent_ns = stamp
             times = (due_ns + shift_ns, identity, sent_ns + shift_ns, now_ns + shift_ns)
-            payload = _RESPONSE.pack(*times) + self._filler
+            # A response is as long as its request.
+            payload = _RESPONSE.pack(*times).ljust(size_bytes, b"\0")
+            sent_bytes += len(payload)
             asker = b"%s.%0*d" % (self._subject, _ASKER_DIGITS, stamp[1] >> 48)
             number = self._next_number
             self._next_number += 1
@@ -153,8 +154,7 @@ class Responder(Puller):
             inbox = b"%s.%0*d" % (self._stored_inbox, SEQ_DIGITS, number)
             frames.append(b"PUB %s %s %d\r\n%s\r\n" % (asker, inbox, len(payload), payload))
         self.link.write(b"".join(frames))
-        size_bytes = _RESPONSE.size + len(self._filler)
-        self.job.tally.sent(len(frames), len(frames) * size_bytes, now_ns)
+        self.job.tally.sent(len(frames), sent_bytes, now_ns)
 
     def _on_stored(self, run: Run, _now_ns: int) -> None:
         """Acknowledge the requests whose responses are stored."""

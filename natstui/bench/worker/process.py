@@ -24,6 +24,7 @@ from natstui.bench.job.protocol import (
     Down,
     Failed,
     Go,
+    NewPayload,
     Orders,
     Pause,
     Rate,
@@ -207,6 +208,8 @@ class Worker:
                 self._going.set()
             case Rate():
                 job.change_rate(said.per_s)
+            case NewPayload():
+                job.sending.change(said.payload)
             case Pause():
                 job.running.clear()
                 # What comes unasked stays in the socket; senders still need their answers.

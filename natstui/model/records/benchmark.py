@@ -140,6 +140,17 @@ class ChangeRate:
 
 
 @dataclass(frozen=True, slots=True)
+class ChangePayload:
+    """Let the senders send something else from now on."""
+
+    command_id: int
+    payload: str
+    """As `model.bench.payload_words` reads it."""
+    role: str | None = None
+    """None: every role that sends."""
+
+
+@dataclass(frozen=True, slots=True)
 class KillWorker:
     """Kill a worker: its connection breaks as in a crash."""
 
@@ -195,6 +206,7 @@ BenchmarkCommand = (
     StartBenchmark
     | StopBenchmark
     | ChangeRate
+    | ChangePayload
     | KillWorker
     | AddWorker
     | HoldWorkers

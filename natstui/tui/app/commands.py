@@ -11,13 +11,15 @@ from textual.app import App
 from natstui.errors import UsageError
 from natstui.model.assets.buckets import KV, OBJECTS
 from natstui.model.assets.subjects import is_subject
+from natstui.model.bench.payload_words import HOW
 from natstui.model.live.state import State
+from natstui.model.records.benchmark import ChangePayload
 from natstui.model.records.record import WriteNote
 from natstui.tui.app.parts import Parts
 from natstui.tui.app.screens import go_to
 from natstui.tui.frame.action_keys import Target
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Manage, Open, RunScenario
+from natstui.tui.frame.messages import Announced, Manage, Open, RunScenario, next_command_id
 from natstui.units import parse_duration_ns
 from natstui.values import dataclass
 
@@ -83,6 +85,13 @@ def _bench(app: App[int], parts: Parts, words: list[str]) -> None:
         app.post_message(RunScenario(words[0]))
     else:
         app.call_later(go_to, app, "benchmark")
+
+
+def _payload(app: App[int], _parts: Parts, words: list[str]) -> None:
+    if not words:
+        raise UsageError(f"write :payload and {HOW}")
+    command = ChangePayload(next_command_id(), " ".join(words))
+    app.post_message(Announced(command, "payload"))
 
 
 def _runs(app: App[int], parts: Parts, _words: list[str]) -> None:
@@ -228,6 +237,13 @@ COMMANDS: tuple[Word, ...] = (
     Word(("connections", "conn"), "", "who is connected, on every server", _mode("connections")),
     Word(("buckets", "kv"), "[BUCKET]", "key-value buckets and object stores", _buckets),
     Word(("bench", "be"), "[SCENARIO]", "benchmarks: run one, watch it", _bench),
+    Word(
+        ("payload",),
+        "SIZE",
+        f"what the senders of a running benchmark send from now on: {HOW}",
+        _payload,
+        "server",
+    ),
     Word(("runs",), "", "saved benchmark runs, compared", _runs),
     Word(("stream",), "STREAM", "describe one stream", _stream),
     Word(("consumer",), "STREAM CONSUMER", "describe one consumer", _consumer),

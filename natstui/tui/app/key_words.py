@@ -29,6 +29,7 @@ _WORDS: Mapping[str, str] = {
     "bench.freeze": "let the last worker do nothing, and again: let it go on",
     "bench.hold": "let every worker do nothing, and again: let them go on",
     "bench.kill": "kill a worker, to see what becomes of its messages",
+    "bench.payload": "let the senders send another size, range or file",
     "bench.pick": "fill in what to run, or choose a scenario",
     "bench.slower": "send a fifth less a second",
     "bench.stop": "end the run; what was measured is kept",

@@ -15,12 +15,15 @@ from textual.timer import Timer
 from textual.widget import Widget
 from textual.widgets import Static
 
+from natstui.model.bench.payload_words import HOW, payload_of, payload_text, payload_words
+from natstui.model.bench.plan import Payload
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import (
     AddWorker,
     BenchmarkLog,
     BenchmarkSummed,
+    ChangePayload,
     ChangeRate,
     HoldWorkers,
     KillWorker,
@@ -34,12 +37,13 @@ from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.detail.charts import plotter_of
 from natstui.tui.frame.detail.reading import LOG_KEY, ChartReading
 from natstui.tui.frame.live import LiveScreen
-from natstui.tui.frame.messages import Asked, Open, next_command_id
+from natstui.tui.frame.messages import Announced, Asked, Open, next_command_id
 from natstui.tui.frame.screen_part import ScreenPart
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.keys import key_of
+from natstui.tui.kit.prompt import Prompt
 from natstui.tui.kit.sections import SectionText
-from natstui.tui.kit.text import safe, safe_lines
+from natstui.tui.kit.text import safe, safe_copy, safe_lines
 
 FASTER, SLOWER = 1.25, 0.8
 
@@ -64,6 +68,7 @@ class Steering(ScreenPart):
         _key("kill", "k", "'kill'", "Kill"),
         _key("freeze", "f", "'freeze'", "Freeze"),
         _key("hold", "h", "'hold'", "Hold"),
+        _key("payload", "P", "'payload'", "Payload"),
     ]
 
     def __init__(self, screen: LiveScreen) -> None:
@@ -116,17 +121,63 @@ class Steering(ScreenPart):
         """Let every worker do nothing, or go on; what a schedule owes is sent then."""
         self._steer(HoldWorkers(next_command_id()))
 
+    def action_payload(self) -> None:
+        """Ask what the senders shall send from now on."""
+        planned = self._view.planned
+        if self._is_idle or planned is None:
+            self._say_idle()
+            return
+        payload = next((one.payload for one in planned.plan.roles if one.traits.sends), Payload())
+
+        def change(text: str | None) -> None:
+            if text is not None:
+                self._steer(ChangePayload(next_command_id(), text))
+
+        prompt = Prompt(
+            f"Payload from now on: {HOW}",
+            payload_text(payload),
+            refusal=lambda text: _payload_understood(text, payload)[1],
+            meaning=lambda text: _payload_understood(text, payload)[0],
+        )
+        self._screen.app.push_screen(prompt, change)
+
+    @property
+    def _view(self) -> BenchmarkView:
+        return self._screen.state.benchmark or BenchmarkView()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether there is nothing to steer; of a replay the app says that it is one."""
+        view = self._view
+        is_over = view.planned is None or view.finished is not None
+        return self._screen.state.replay is None and is_over
+
+    def _say_idle(self) -> None:
+        text = f"no benchmark runs{_pick_hint(self._screen)}"
+        self._screen.notify(text, severity="warning")
+
     def _steer(
-        self, command: StopBenchmark | ChangeRate | AddWorker | KillWorker | HoldWorkers
+        self,
+        command: StopBenchmark | ChangeRate | ChangePayload | AddWorker | KillWorker | HoldWorkers,
     ) -> None:
-        """Ask for it, or say that there is nothing to steer; of a replay the app says it."""
-        state = self._screen.state
-        view = state.benchmark or BenchmarkView()
-        if state.replay is None and (view.planned is None or view.finished is not None):
-            text = f"no benchmark runs{_pick_hint(self._screen)}"
-            self._screen.notify(text, severity="warning")
+        """Ask for it, or say that there is nothing to steer."""
+        if self._is_idle:
+            self._say_idle()
         else:
-            self._screen.app.post_message(Asked(command))
+            # What is done stands in the log; what cannot be done would be seen nowhere.
+            self._screen.app.post_message(Announced(command, None, self._say_refused))
+
+    def _say_refused(self, reason: str) -> None:
+        self._screen.app.notify(safe_copy(reason), severity="warning")
+
+
+def _payload_understood(text: str, now: Payload) -> tuple[str, str]:
+    """Return what a payload means, and why it is none."""
+    try:
+        new = payload_of(text, now)
+    except ValueError as error:
+        return "", str(error)
+    return f"file {new.file}" if new.kind == "file" else payload_words(new), ""
 
 
 def _pick_hint(screen: LiveScreen) -> str:

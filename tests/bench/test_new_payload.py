@@ -1,0 +1,164 @@
+"""Another payload while a run goes: sent by every pattern, counted right, told in the result."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from natstui.bench.job.content import Content, Sending
+from natstui.bench.plan.flags import core_plan, overridden
+from natstui.bench.run.controller import Benchmark
+from natstui.config.connection import Connection
+from natstui.errors import NatstuiError, NotFound, Refused, UsageError
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.counts import Counts, total_counts
+from natstui.model.bench.patterns import patterns_that, traits
+from natstui.model.bench.payload_words import payload_of, payload_text
+from natstui.model.bench.plan import ClientKind, Payload, RateSegment, Role, StreamPlan
+from natstui.model.bench.result import BenchmarkResult
+from natstui.model.records.benchmark import BenchmarkReport
+from natstui.model.records.record import Record
+from tests.bench.running import Records, check_sums, plan
+from tests.bench.test_content import orders, sizes_of
+
+BEFORE, AFTER = 128, 3000
+EACH, CHANGE_AT_MSGS = 600, 150
+RATE = (RateSegment(None, 400, 400),)
+STREAM = StreamPlan("CHANGED", subjects=("s.>",), allow_batches=True)
+SENDERS = sorted(patterns_that(lambda row: row.sends and not row.awaits_responses))
+
+
+async def steered(
+    connection: Connection, what: object, steer: Callable[[Benchmark], None]
+) -> BenchmarkResult:
+    """Run a plan, and steer it once a part of its messages is sent."""
+    records, sent, done = Records(), [Counts()], list[bool]()
+    benchmark = Benchmark(what, connection, records)  # type: ignore[arg-type]
+
+    def look(record: Record) -> None:
+        if isinstance(record, BenchmarkReport):
+            sent.append(sent.pop().plus(record.counts))
+        if sent[0].sent_msgs > CHANGE_AT_MSGS and not done:
+            done.append(True)
+            steer(benchmark)
+
+    records.on_add = look
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    check_sums(result, records)
+    assert done
+    return result
+
+
+def changes(size_bytes: int, counts: Counts) -> int:
+    """How many of the messages sent were of the second size."""
+    more, rest = divmod(counts.sent_bytes - counts.sent_msgs * BEFORE, size_bytes - BEFORE)
+    assert rest == 0, "every message has one of the two sizes"
+    return more
+
+
+@pytest.mark.parametrize("client", ["wire", "nats-py"])
+async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
+    broker: Broker, client: ClientKind, tmp_path: Path
+) -> None:
+    file = tmp_path / "payload"
+    file.write_bytes(bytes(range(250)) * (AFTER // 250))
+
+    def role(name: str, pattern: str, subject: str, **others: object) -> Role:
+        return Role(name, pattern, 1, client, subject, **others)  # type: ignore[arg-type]
+
+    core = {"publish": "core", "request": "ask"}
+    senders = [
+        role(one, one, core.get(one, f"s.{one}"), total_msgs=EACH, schedule=RATE)
+        for one in SENDERS
+        if one != "kv-put" and (client == "wire" or not traits(one).is_wire_only)
+    ]
+    beside = [
+        role("subs", "subscribe", "core"),
+        role("serve", "serve", "ask"),
+        role("eat", "js-consume", "s"),
+    ]
+    said = list[str]()
+    what = plan(*beside, *senders, stream=STREAM)
+    result = await steered(
+        Connection(servers=(broker.url,)),
+        what,
+        lambda one: said.append(one.change_payload(f"file {file}")),
+    )
+    assert result.verdict == "ok", result.notes
+    (sentence,) = said
+    assert f"publish sends the file {file} (2.93 KiB) a message instead of 128 B now" in sentence
+    (note,) = (one for one in result.notes if "after" in one)
+    assert note.endswith(sentence)
+    by_role = {one.role: one.counts for one in result.workers}
+    for one in senders:
+        assert 0 < changes(AFTER, by_role[one.name]) < EACH, one.name
+    # Receivers count what the server says of each message.
+    assert by_role["subs"].received_bytes == by_role["publish"].sent_bytes
+    assert by_role["serve"].received_bytes == by_role["request"].sent_bytes
+    stored = total_counts(by_role[one.name] for one in senders if one.traits.is_stored)
+    assert by_role["eat"].received_bytes == stored.sent_bytes
+    assert result.accounting.lost_msgs == 0
+
+
+REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
+    ("16", Refused, "need 24 bytes"),
+    ("16..64", Refused, "need 24 bytes"),
+    ("json 200", Refused, "stamp of JSON or of bytes"),
+    ("2MB", UsageError, "more than the"),
+    ("file /nowhere/at/all", UsageError, "does not exist"),
+    ("many", UsageError, "is not a size"),
+    ("9..3", UsageError, "ends below its beginning"),
+)
+
+
+async def test_what_receivers_could_not_read_or_the_server_not_take_is_refused(
+    broker: Broker,
+) -> None:
+    told = dict[str, tuple[type, str]]()
+
+    def steer(benchmark: Benchmark) -> None:
+        for text, _, _ in REFUSED:
+            with pytest.raises(NatstuiError) as caught:
+                benchmark.change_payload(text)
+            told[text] = (caught.type, str(caught.value))
+        with pytest.raises(NotFound):
+            benchmark.change_payload("1KB", "nobody")
+
+    what = plan(Role("subs", "subscribe"), Role("pubs", "publish", total_msgs=EACH, schedule=RATE))
+    result = await steered(Connection(servers=(broker.url,)), what, steer)
+    for text, kind, words in REFUSED:
+        assert told[text][0] is kind and words in told[text][1], (text, told[text])
+    assert (result.verdict, result.notes) == ("ok", ())
+    assert result.counts.sent_bytes == EACH * BEFORE
+
+
+def test_what_is_sent_changes_with_the_next_block_and_keeps_its_stamp() -> None:
+    sending = Sending(orders(Role("p", "publish")))
+    content = Content(sending, 500)
+    assert set(sizes_of(content, [500])) == {BEFORE}
+    sending.change(Payload(size_bytes=AFTER))
+    assert set(sizes_of(content, [500])) == {AFTER}
+    # Of large messages fewer are made at once, whatever was asked for.
+    sending.change(Payload(size_bytes=1 << 20))
+    assert sizes_of(content, [11]) == [1 << 20] * 11
+    assert sending.place.width == 24
+
+
+@pytest.mark.parametrize("text", ["64", "16..4096", "json 512", "file some where"])
+def test_a_payload_is_typed_as_it_is_shown(text: str) -> None:
+    headers = (("Kind", "test"),)
+    new = payload_of(text, Payload(headers=headers, msg_ids=True))
+    assert payload_text(new) == text
+    assert (new.headers, new.msg_ids) == (headers, True)
+    assert payload_of(payload_text(new), new) == new
+
+
+def test_a_payload_file_brings_its_own_size(tmp_path: Path) -> None:
+    small = tmp_path / "small"
+    small.write_bytes(b"0123456789")
+    found = overridden(core_plan("t", pubs=1), {"payload": str(small)})
+    assert found.roles[0].payload.size_bytes == 10
+    assert set(sizes_of(Content(Sending(orders(found.roles[0])), 5), [5])) == {10}

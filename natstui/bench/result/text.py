@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
 from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
+from natstui.bench.result.worker_rows import worker_rows
 from natstui.clean import clean_line
-from natstui.model.bench.counts import LATENCY_WORDS, Counts
+from natstui.model.bench.counts import LATENCY_WORDS
 from natstui.model.bench.latency import SHOWN_PERCENTILES
-from natstui.model.bench.result import ONE_MACHINE, BenchmarkResult, WorkerResult
-from natstui.units import UNKNOWN, count_text, duration_text, rate_text
+from natstui.model.bench.result import ONE_MACHINE, BenchmarkResult
+from natstui.units import UNKNOWN, duration_text, rate_text
 
 _PARTS = (*SHOWN_PERCENTILES, "max")
 LABEL_CELLS = 13
@@ -42,8 +43,8 @@ def _summary(run: SavedRun) -> Iterator[str]:
     yield f"  server     {_server(last)}"
     if last.clock != ONE_MACHINE:
         yield f"  clock      {clean_line(last.clock)}"
-    for worker in last.workers:
-        yield f"  worker     {_worker(worker, last.workers)}"
+    for number, row in enumerate(worker_rows(last.workers, _ms)):
+        yield f"  {'' if number else 'workers':<{LABEL_CELLS - 2}}{row}"
     for note in dict.fromkeys(note for result in run.results for note in result.notes):
         yield f"  note       {clean_line(note)}"
 
@@ -120,45 +121,6 @@ def _server(result: BenchmarkResult) -> str:
     if result.server_cpu_ratio is None:
         return f"CPU unknown: {result.server_cpu_unknown or 'it was not measured'}"
     return f"CPU {result.server_cpu_ratio:.0%} of one core"
-
-
-def _worker(worker: WorkerResult, everybody: Sequence[WorkerResult]) -> str:
-    cpu = UNKNOWN if worker.cpu_ratio is None else f"{worker.cpu_ratio:.0%}"
-    ended = "" if worker.ended == "done" else f", {worker.ended}"
-    name = f"{worker.role}/{worker.worker_id} ({worker.pattern})"
-    amounts = ", ".join(_amounts(worker.counts)) or "nothing sent or received"
-    parts = [amounts + _share(worker, everybody), f"{rate_text(worker.rate_per_s)}/s"]
-    if worker.latency is not None:
-        parts.append(f"{worker.latency} p50 {_ms(worker.p50_ns)} p99 {_ms(worker.p99_ns)} ms")
-    if worker.most_in_flight_msgs is not None:
-        parts.append(f"in flight up to {count_text(worker.most_in_flight_msgs)}")
-    return f"{name}: {', '.join(parts)}, CPU {cpu}{ended}"
-
-
-_AMOUNTS = (
-    ("sent", "sent_msgs"),
-    ("acked", "acked_msgs"),
-    ("received", "received_msgs"),
-    ("acks", "acks_sent_msgs"),
-    ("redelivered", "redelivered_msgs"),
-)
-
-
-def _amounts(counts: Counts) -> Iterator[str]:
-    for word, name in _AMOUNTS:
-        if amount := getattr(counts, name):
-            yield f"{word} {count_text(amount)}"
-
-
-def _share(worker: WorkerResult, everybody: Sequence[WorkerResult]) -> str:
-    """Return its share of what its role did; empty where it was alone."""
-    done = [_done_msgs(one) for one in everybody if one.role == worker.role]
-    whole = sum(done)
-    return f" ({_done_msgs(worker) / whole:.0%})" if len(done) > 1 and whole else ""
-
-
-def _done_msgs(worker: WorkerResult) -> int:
-    return worker.counts.sent_msgs or worker.counts.received_msgs
 
 
 def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:

@@ -200,13 +200,17 @@ class RunSummary(Static):
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id, markup=False)
         self._shown: tuple[BenchmarkSummed | None, str, int] = (None, "", 0)
+        self.rows_count = 0
+        """How many rows its text takes."""
 
     def show(self, summed: BenchmarkSummed | None, instead: str = "") -> None:
         """Show what came of the run, or `instead` while nothing has."""
         shown = (summed, instead, self.content_size.width)
         if shown != self._shown:
             self._shown = shown
-            self.update(_drawn(*shown))
+            drawn = _drawn(*shown)
+            self.rows_count = drawn.plain.count("\n") + 1
+            self.update(drawn)
 
     def on_resize(self) -> None:
         """Wrap for the new width, which is another as soon as the run is over."""
@@ -331,9 +335,21 @@ class BenchmarkScreen(LiveScreen):
         room = self.query_one("#bench-figures").size.height - beside - 1
         width = self.figures.content_size.width
         figures.append(text.distribution_section(view, width, max(_LEAST_ROWS, room)))
+        log = text.log_section(view)
+        # Beside the summary there is more room for the log than below it.
+        figures += [log] if view.finished and self.has_class("-wide") else []
         self.figures.show([section for section in figures if section.lines])
         self.flow.show([flow])
-        self.log_text.show([text.log_section(view)])
+        self.log_text.show([log])
+        self._share_rows(sum(len(section.lines) + 2 for section in figures))
+
+    def _share_rows(self, beside: int) -> None:
+        """Give the charts of a run that is over what its summary does not need."""
+        below = self.query_one("#bench-below").styles
+        if self.has_class("-finished") and self.has_class("-wide"):
+            below.height = max(self.summary.rows_count, beside) + 1
+        else:
+            below.clear_rule("height")
 
     @on(FittedText.Fitted)
     def _fit(self) -> None:

@@ -82,12 +82,24 @@ async def test_a_file_is_put_got_linked_and_the_store_sealed(
     await nc.close()
 
 
+async def nothing_moves(viewer: Viewer) -> None:
+    """Wait until another file may be moved."""
+    await viewer.until(
+        lambda: (
+            isinstance(viewer.app.screen, ObjectsScreen)
+            and not viewer.app.screen.files.progress_text
+        ),
+        "the end",
+    )
+
+
 async def overwritten_only_when_asked(
     viewer: Viewer, store: ObjectStore, file: Path, target: Path
 ) -> None:
     """Leave it, then overwrite: what lies on the disk, and what is in the store."""
     (target / "a file.bin").write_bytes(b"mine")
     for keys, expected in ((("down", "enter"), b"mine"), (("enter",), CONTENT)):
+        await nothing_moves(viewer)
         await viewer.press("ctrl+s")
         await answer(viewer, "to which file?", str(target))
         await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
@@ -95,6 +107,7 @@ async def overwritten_only_when_asked(
         await viewer.press(*keys)
         await viewer.until(lambda: (target / "a file.bin").read_bytes() == expected)  # noqa: B023
     file.write_bytes(b"second")
+    await nothing_moves(viewer)
     await viewer.press("a")
     await answer(viewer, "Which file", str(file))
     await answer(viewer, "stored under which name?", None)

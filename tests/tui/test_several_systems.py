@@ -142,6 +142,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.press("ctrl+s")
         await viewer.until(lambda: viewer.app.focused is not None and "SAME" in viewer.text)
         await viewer.press(*"SAME", "enter")
+        await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "it is done")
         await viewer.until(lambda: ("west", "SAME") not in rows(viewer), "SAME of west is gone")
         assert await streams_of(brokers["west"]) == {"OTHER"}
         assert await streams_of(brokers["east"]) == {"OTHER", "SAME"}
@@ -196,7 +197,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
             await viewer.press("X")
             await viewer.until(partial(shows, viewer, then), then)
         await viewer.press("5")
-        await viewer.until(lambda: "4 systems, totals" in viewer.text, "findings of all")
+        await viewer.until(lambda: "4 systems, totals" in viewer.words, "findings of all")
         await viewer.press("1")
         left = viewer.app.parts.engines.systems["east"].follower.link
         await viewer.type_command("ctx -east")
@@ -205,7 +206,7 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         )
         await viewer.until(lambda: left._process.poll() is not None, "its engine has ended")
         await viewer.type_command("ctx")
-        await viewer.until(lambda: "add it" in viewer.text and "watched" in viewer.text, "list")
+        await viewer.until(lambda: "add it" in viewer.words and "watched" in viewer.text, "list")
 
 
 async def test_one_that_hangs_and_one_that_dies_disturb_no_other(
@@ -295,8 +296,8 @@ async def test_a_frozen_server_and_a_killed_one_change_neither_rhythm_nor_keys_o
         before = await rhythm_s(viewer, "north"), await key_s(viewer)
         brokers["east"].freeze()
         brokers["west"].kill()
-        await viewer.until(lambda: "✖ west" in viewer.text, "west is lost")
-        await viewer.until(lambda: "✖ east" in viewer.text, "east is late")
+        await viewer.until(lambda: "✖ west" in viewer.words, "west is lost")
+        await viewer.until(lambda: "✖ east" in viewer.words, "east is late")
         during = await rhythm_s(viewer, "north"), await key_s(viewer)
         brokers["west"].restart()
         brokers["east"].thaw()

@@ -35,6 +35,17 @@ async def at_keys(viewer: Viewer, name: str = "CONF") -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen))
 
 
+async def edited(viewer: Viewer, value: str) -> None:
+    """Wait until a value can be edited; a toast tells its revision sooner."""
+    await viewer.until(
+        lambda: (
+            isinstance(viewer.app.screen, PutScreen)
+            and viewer.app.screen.query_one(TextArea).text == value
+        ),
+        "its value",
+    )
+
+
 async def do_it(viewer: Viewer) -> None:
     await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
     await viewer.press("enter")
@@ -162,7 +173,7 @@ async def test_a_key_is_put_edited_deleted_and_taken_back(nats_server: Broker) -
         await viewer.until(lambda: any("new" in name for name in viewer.rows()), "the key")
         assert (await kv.get("new")).value == b"one\ntwo"
         await viewer.press("home", "e")
-        await viewer.until(lambda: "revision 1" in viewer.words, "its value")
+        await edited(viewer, "one\ntwo")
         await viewer.press("down", "end", "space", *"three", "ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "that it closed")
         assert (await kv.get("new")).value == b"one\ntwo three"
@@ -190,7 +201,7 @@ async def test_what_changed_meanwhile_is_not_overwritten(nats_server: Broker) ->
         await at_keys(viewer)
         await viewer.becomes("key", value="first")
         await viewer.press("home", "e")
-        await viewer.until(lambda: "revision 1" in viewer.words, "its value")
+        await edited(viewer, "first")
         await kv.put("key", b"of another")
         await viewer.press(*"mine", "ctrl+s")
         await viewer.until(lambda: "is at revision 2, not 1" in viewer.words, "the conflict")

@@ -20,6 +20,7 @@ from natstui.tui.app.link import Link
 from natstui.tui.bench.form import new_draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.frame.table_screen import TableScreen
+from tests.tui import idle as idle
 
 PATIENCE_S = 20.0
 NATSTUI = (sys.executable, "-P", "-m", "natstui")

@@ -171,7 +171,7 @@ async def _meta_leader(url: str, folder: Path) -> str:
 async def _remove_on_the_screen(viewer: Viewer, lost: str) -> None:
     """Remove the server that was killed: only such a one is offered."""
     await viewer.press("4")
-    await viewer.until(lambda: "META GROUP" in viewer.text, "the servers")
+    await viewer.until(lambda: "META GROUP" in viewer.words, "the servers")
 
     async def is_offered() -> bool:
         await viewer.press("ctrl+d")

@@ -98,7 +98,7 @@ async def test_rows_of_accounts_stand_together_and_are_only_read(
         await viewer.press("escape", "6")
         await viewer.until(lambda: "is only watched" in viewer.words, "no connections")
         await viewer.press("4")
-        await viewer.until(lambda: ":account NAME" in viewer.text, "the servers are told")
+        await viewer.until(lambda: ":account NAME" in viewer.words, "the servers are told")
         assert "streams 2 of a limit that is not told" in viewer.words
         assert "JetStream is not enabled" not in viewer.words
         # One that changes its mind is gone to, or left, as every other system.

@@ -130,7 +130,7 @@ async def test_a_recording_is_analysed_from_the_command_line(
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
         screen = viewer.app.screen
         assert isinstance(screen, AnalysisScreen)
-        await viewer.until(lambda: "s stops it" in viewer.text, "no progress")
+        await viewer.until(lambda: "s stops it" in viewer.words, "no progress")
         # Left alone it goes on, and says when it is done.
         await viewer.press("escape")
         await viewer.until(lambda: ":analyze shows it" in viewer.words, "no word", s=300)
@@ -139,13 +139,13 @@ async def test_a_recording_is_analysed_from_the_command_line(
         run_id, screen = screen.run_id, viewer.app.screen
         assert isinstance(screen, AnalysisScreen) and screen.run_id == run_id
         await viewer.until(lambda: screen.has_class("-answered"), "no answers", s=300)
-        await viewer.until(lambda: "Worth looking at" in viewer.text, "drawn")
-        await viewer.until(lambda: "s Stop" not in viewer.text, "a key for what has ended")
+        await viewer.until(lambda: "Worth looking at" in viewer.words, "drawn")
+        await viewer.until(lambda: "s Stop" not in viewer.words, "a key for what has ended")
         assert "20260921T141320Z-small" in viewer.text
         names = [option.id for option in screen.tables.options]
         assert names[:2] == ["verdict", "picture"]
         await viewer.press("j")
-        await viewer.until(lambda: "Load, all streams and consumers" in viewer.text, "no chart")
+        await viewer.until(lambda: "Load, all streams and consumers" in viewer.words, "no chart")
         await viewer.press("k")
         await viewer.press(*["j"] * names.index("consumer_rate"))
         await viewer.until(lambda: "CONSUMER" in viewer.text, "no table")
@@ -166,19 +166,21 @@ async def test_escape_leaves_an_analysis_running_and_s_stops_it(
         await viewer.until(lambda: "paused" in viewer.text)
         await viewer.type_command("analyze")
         await viewer.until(lambda: isinstance(viewer.app.screen, AnalysisScreen))
-        await viewer.until(lambda: "starting Spark" in viewer.text and "s stops it" in viewer.text)
+        await viewer.until(
+            lambda: "starting Spark" in viewer.words and "s stops it" in viewer.words
+        )
         assert "escape leaves, and it goes on" in viewer.words
         begun = viewer.app.state.analysis
         assert begun is not None and begun.running is not None
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))
         await viewer.type_command("analyze")
-        await viewer.until(lambda: "s stops it" in viewer.text)
+        await viewer.until(lambda: "s stops it" in viewer.words)
         again = viewer.app.state.analysis
         assert again is not None and again.running is not None
         assert (again.run_id, again.began_at_us) == (begun.run_id, begun.began_at_us)
         await viewer.press("s")
-        await viewer.until(lambda: "escape leaves" in viewer.text and "cancelled" in viewer.text)
+        await viewer.until(lambda: "escape leaves" in viewer.words and "cancelled" in viewer.text)
         assert not viewer.app._notifications
 
 
@@ -188,6 +190,6 @@ async def test_what_cannot_be_analysed_is_said_on_the_screen(
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
     async with viewing("nats://127.0.0.1:1", polled=False, size=(120, 30)) as viewer:
         await viewer.type_command("analyze")
-        await viewer.until(lambda: "there is no session in" in viewer.text)
+        await viewer.until(lambda: "there is no session in" in viewer.words)
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, AnalysisScreen))

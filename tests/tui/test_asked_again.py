@@ -81,9 +81,9 @@ async def test_what_cannot_be_done_to_a_recording_is_asked_again(
         await viewer.until(lambda: "complete" in viewer.text, "the list")
         await answer(viewer, "taken", "e")
         await comes_back(viewer, "taken", "there is already a session")
-        assert "New name of" in viewer.text
+        assert "New name of" in viewer.words
         await viewer.press("escape")
-        assert "Escape again drops it" in viewer.text
+        assert "Escape again drops it" in viewer.words
         await viewer.press("escape")
         await closed(viewer)
         # Two names: the same toast again within two seconds is not shown.
@@ -138,18 +138,18 @@ async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
         await nc.request("s", b"found by its time", timeout=20)
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "found by its time" in viewer.text, "the messages")
+        await viewer.until(lambda: "found by its time" in viewer.words, "the messages")
         await answer(viewer, "yesterday", "t")
         await comes_back(viewer, "yesterday", "yesterday")
         await answer(viewer, "2026-01-31T12:00:00Z")
         await closed(viewer)
-        await viewer.until(lambda: "found by its time" in viewer.text, "from that time on")
+        await viewer.until(lambda: "found by its time" in viewer.words, "from that time on")
         await answer(viewer, "last year", "t")
         await comes_back(viewer, "last year", "last year")
         await viewer.press("escape", "escape")
         await closed(viewer)
         await nc.request("s", b"of the page there is", timeout=20)
-        await viewer.until(lambda: "of the page there is" in viewer.text, "kept up with")
+        await viewer.until(lambda: "of the page there is" in viewer.words, "kept up with")
         await answer(viewer, "nowhere", "f")
         await comes_back(viewer, "nowhere", "'nowhere' is not in the messages shown")
         await answer(viewer, "found")
@@ -182,7 +182,7 @@ async def test_the_reason_of_a_refused_answer_is_asked_again(
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.app.push_screen(PullScreen("S", "A"))
         await viewer.press("enter")
-        await viewer.until(lambda: "not answered yet" in viewer.text, "the message")
+        await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
         for key, text in (("t", "a broken order"), ("D", "1m30s")):
             await answer(viewer, text, key)
             await comes_back(viewer, text, "permission")

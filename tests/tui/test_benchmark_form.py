@@ -42,18 +42,18 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
     async with viewing(nats_server.url, size=(80, 24)) as viewer:
         await viewer.press("b", "b")
         await on_form(viewer)
-        assert "natstui bench pubsub bench --pubs 1 --subs 3 --msgs 100k" in viewer.text
+        assert "natstui bench pubsub bench --pubs 1 --subs 3 --msgs 100k" in viewer.words
         # The kind of benchmark decides which fields there are.
         await viewer.press("s")
         assert "Publish " in viewer.text
-        assert "of memory" in viewer.text
+        assert "of memory" in viewer.words
         await go_to_field(viewer, "consumers")
         await viewer.press("2")
         await go_to_field(viewer, "rate")
         await viewer.press(*"1500", "plus")
         assert form(viewer).draft.texts["rate"] == "2000"
         await viewer.press("minus", "minus", "plus", "plus")
-        await viewer.until(lambda: "2000/s sent, 2000/s received" in viewer.text, "the preview")
+        await viewer.until(lambda: "2000/s sent, 2000/s received" in viewer.words, "the preview")
         # Where no rate is typed a minus is a letter: of a subject it may be part.
         await go_to_field(viewer, "subject")
         await viewer.press("a", "minus", "b")
@@ -63,7 +63,7 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         await go_to_field(viewer, "msgs")
         # An error is told, and takes nothing away.
         await viewer.press(*"lots", "ctrl+s")
-        await viewer.until(lambda: "'lots' is not a number" in viewer.text, "the mistake")
+        await viewer.until(lambda: "'lots' is not a number" in viewer.words, "the mistake")
         assert form(viewer).draft.texts["rate"] == "2000"
         await viewer.press("ctrl+u", *"1000")
         await go_to_field(viewer, "checks")
@@ -71,7 +71,7 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         assert "--assert 'lost == 0'" in re.sub(r"\s+", " ", viewer.text)
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen), "the run")
-        await viewer.until(lambda: "sent == 7: it is 1000" in viewer.text, "the assertion")
+        await viewer.until(lambda: "sent == 7: it is 1000" in viewer.words, "the assertion")
         await viewer.press("b")
         await on_form(viewer)
         assert form(viewer).draft.texts["checks"] == "lost == 0; sent == 7"
@@ -87,22 +87,22 @@ async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
         await viewer.until(lambda: "pattern = " in viewer.text, "the file of the form")
         assert 'title = "From the form"' in viewer.text
         await viewer.press("end")
-        await viewer.until(lambda: "Work queue with a slow consumer" in viewer.text)
+        await viewer.until(lambda: "Work queue with a slow consumer" in viewer.words)
         await viewer.press("enter")
         await on_form(viewer)
         texts = form(viewer).draft.texts
         assert (texts["shape"], texts["rate"], texts["duration"]) == ("stream", "500", "10s")
-        await viewer.until(lambda: "natstui bench work-queue" in viewer.text, "the command")
+        await viewer.until(lambda: "natstui bench work-queue" in viewer.words, "the command")
         await go_to_field(viewer, "rate")
         await viewer.press(*"900")
-        assert "natstui bench work-queue --rate 900" in viewer.text
+        assert "natstui bench work-queue --rate 900" in viewer.words
         # What the form has no field for stays in the file.
         await viewer.press("ctrl+o")
         await viewer.until(lambda: 'think = "2ms"' in viewer.text, "the file")
-        assert "rate = 900" in viewer.text
+        assert "rate = 900" in viewer.words
         await viewer.press("tab", *"= nonsense", "ctrl+o")
-        await viewer.until(lambda: "not taken:" in viewer.text, "the reason")
-        assert "= nonsense" in viewer.text
+        await viewer.until(lambda: "not taken:" in viewer.words, "the reason")
+        assert "= nonsense" in viewer.words
         await viewer.press("escape")
         await on_form(viewer)
         assert form(viewer).draft.texts["rate"] == "900"

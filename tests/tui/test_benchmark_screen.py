@@ -229,7 +229,7 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
     async with viewing(nats_server.url, size=(200, 50)) as viewer:
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkScreen)
-        assert "b opens the form of one" in viewer.text
+        assert "b opens the form of one" in viewer.words
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkForm)
         await viewer.press("ctrl+o")
@@ -237,9 +237,9 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
         viewer.app.screen.post_message(RunScenario(FAN_OUT))
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-        await viewer.until(lambda: "SUBSCRIBERS (2)" in viewer.text, "workers")
+        await viewer.until(lambda: "SUBSCRIBERS (2)" in viewer.words, "workers")
         await finished(viewer)
-        await viewer.until(lambda: "message accounted for" in viewer.text, "summary")
+        await viewer.until(lambda: "message accounted for" in viewer.words, "summary")
         assert "sent 3,000" in viewer.words
         await viewer.type_command("runs")
         await viewer.until(lambda: isinstance(viewer.app.screen, RunsScreen))
@@ -253,15 +253,15 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
     endless = 'duration = "60s"' + FAN_OUT.replace("msgs = 3000\n", "")
     async with viewing(nats_server.url, size=(160, 50)) as viewer:
         await viewer.type_command("bench nonsense")
-        await viewer.until(lambda: "no scenario" in viewer.text, "the sentence")
+        await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
         viewer.app.screen.post_message(RunScenario(endless))
         await viewer.until(
             lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.phase == "steady"
         )
         await viewer.press("k")
-        await viewer.until(lambda: "is killed" in viewer.text, "killed")
+        await viewer.until(lambda: "is killed" in viewer.words, "killed")
         await viewer.press("a")
-        await viewer.until(lambda: "is added" in viewer.text, "added")
+        await viewer.until(lambda: "is added" in viewer.words, "added")
         await viewer.press("plus")
         await viewer.until(lambda: "2500" in viewer.text, "another rate")
         await viewer.press("minus")
@@ -294,7 +294,7 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
             lambda: viewer.app.state.benchmark and viewer.app.state.benchmark.phase == "steady"
         )
         nats_server.kill()
-        await viewer.until(lambda: "the partial result is saved" in viewer.text, "sentence")
+        await viewer.until(lambda: "the partial result is saved" in viewer.words, "sentence")
         await viewer.until(lambda: "verdict    failed · PARTIAL" in viewer.text, "its figures")
         await viewer.type_command("runs")
         await viewer.until(lambda: "small-fan-out" in viewer.text, "the saved run")
@@ -322,9 +322,9 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
                 "begun",
             )
             await finished(viewer)
-            await viewer.until(lambda: "sent 2,000" in viewer.text, "summary")
+            await viewer.until(lambda: "sent 2,000" in viewer.words, "summary")
         await viewer.type_command("runs")
-        await viewer.until(lambda: "2 saved runs" in viewer.text, "both")
+        await viewer.until(lambda: "2 saved runs" in viewer.words, "both")
         await viewer.press("space", "down", "space", "equals_sign")
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
 
@@ -334,5 +334,5 @@ async def test_the_command_line_is_seen_above_the_footer(nats_server: Broker) ->
         for keys in ((), ("b",)):
             await viewer.press(*keys, "colon", "Z", "Z")
             await viewer.until(lambda: ":ZZ" in viewer.text, "what was typed")
-            assert "esc Cancel" in viewer.text
+            assert "esc Cancel" in viewer.words
             await viewer.press("escape")

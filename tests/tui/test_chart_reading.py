@@ -38,7 +38,7 @@ async def test_charts_have_one_time_axis_one_moment_and_one_scale() -> None:
         await viewer.press("L")
         await viewer.until(lambda: viewer.text.count("log scale)") == 4, "every chart")
         await viewer.press("L")
-        await viewer.until(lambda: "log scale)" not in viewer.text, "evenly again")
+        await viewer.until(lambda: "log scale)" not in viewer.words, "evenly again")
 
 
 async def test_keys_move_through_a_zoomed_chart_and_only_there() -> None:
@@ -48,7 +48,7 @@ async def test_keys_move_through_a_zoomed_chart_and_only_there() -> None:
         await viewer.press("left")
         assert "  at " not in viewer.text
         await viewer.press("z")
-        await viewer.until(lambda: "← Earlier" in viewer.text, "the keys in the footer")
+        await viewer.until(lambda: "← Earlier" in viewer.words, "the keys in the footer")
         await at_rest(viewer)
         await viewer.press("left")
         await viewer.until(lambda: "  at now" in viewer.text)

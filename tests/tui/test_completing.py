@@ -50,4 +50,4 @@ async def test_commands_and_names_are_offered_and_taken_with_tab(nats_server: Br
 async def test_what_is_missing_is_said_by_its_name(nats_server: Broker, line: str) -> None:
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
         await viewer.type_command(line)
-        await viewer.until(lambda: "write :" in viewer.text and "STREAM" in viewer.text)
+        await viewer.until(lambda: "write :" in viewer.words and "STREAM" in viewer.text)

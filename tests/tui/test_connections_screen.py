@@ -40,7 +40,7 @@ async def test_who_comes_is_shown_with_rates_and_who_goes_with_the_reason(
         await viewer.until(lambda: "busy" not in viewer.rows(), "that it went")
         await viewer.press("x")
         await viewer.becomes("busy", state="Client Closed")
-        assert "closed connection" in viewer.text
+        assert "closed connection" in viewer.words
         await viewer.press("x")
         await viewer.becomes("natstui", state="open")
     await evil.close()

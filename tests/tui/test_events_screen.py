@@ -45,11 +45,11 @@ async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_a
     async with viewing(nats_server.url, size=(80, 24)) as viewer:
         await viewer.press("3")
         await js.add_stream(name="PAYMENTS", subjects=["p"])
-        await viewer.until(lambda: "stream created" in viewer.text, "the stream")
+        await viewer.until(lambda: "stream created" in viewer.words, "the stream")
         await js.add_consumer("PAYMENTS", durable_name="settlement")
-        await viewer.until(lambda: "consumer created" in viewer.text, "the consumer")
+        await viewer.until(lambda: "consumer created" in viewer.words, "the consumer")
         await viewer.until(lambda: viewer.app.state.consumers.roster.keys, "the first poll of it")
-        assert "PAYMENTS › settlement" in viewer.text
+        assert "PAYMENTS › settlement" in viewer.words
         await viewer.press("slash", *"settlement", "enter", "enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
         await viewer.press(
@@ -76,7 +76,7 @@ async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest(
         await viewer.until(lambda: "are nak: /!nak shows the others" in viewer.words, "the hint")
         await viewer.press("slash", "exclamation_mark", *"nak", "enter")
         await viewer.until(
-            lambda: "stream created" in viewer.text and "at delivery" not in viewer.text
+            lambda: "stream created" in viewer.words and "at delivery" not in viewer.words
         )
         assert "shows the others" not in viewer.words
     await nc.close()

@@ -42,7 +42,7 @@ async def export_to(viewer: Viewer, target: Path, *format_keys: str) -> None:
     await viewer.press("E")
     await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats")
     await viewer.press(*format_keys, "enter")
-    await viewer.until(lambda: "new folder" in viewer.text, "the folder")
+    await viewer.until(lambda: "new folder" in viewer.words, "the folder")
     viewer.app.screen.query_one("Input").value = str(target)  # type: ignore[attr-defined]
     await viewer.press("enter")
     await viewer.until(lambda: target.name in viewer.text, "where it lies")
@@ -82,7 +82,7 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
     async with viewing(nats_server.url, size=(160, 40)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows(), "the stream")
         await viewer.press("E")
-        await viewer.until(lambda: "Export 1 stream as it is now" in viewer.text, "the formats")
+        await viewer.until(lambda: "Export 1 stream as it is now" in viewer.words, "the formats")
         await viewer.press("escape")
         await export_to(viewer, tmp_path / "now", "down")
         text = (tmp_path / "now" / "stream_sample.jsonl").read_text()
@@ -91,13 +91,13 @@ async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refus
         await viewer.press("E")
         await viewer.until(lambda: "spreadsheets" in viewer.text)
         await viewer.press("enter")
-        await viewer.until(lambda: "new folder" in viewer.text)
+        await viewer.until(lambda: "new folder" in viewer.words)
         viewer.app.screen.query_one("Input").value = str(tmp_path / "now")  # type: ignore[attr-defined]
         await viewer.press("enter")
         await viewer.until(lambda: "is not empty" in viewer.words, "refused")
         await viewer.press("escape", "escape", "3")
         await viewer.type_command("export")
-        await viewer.until(lambda: "streams and consumers are exported" in viewer.text, "told")
+        await viewer.until(lambda: "streams and consumers are exported" in viewer.words, "told")
 
 
 async def test_the_consumer_in_view_is_exported_and_elsewhere_it_is_told_what_can_be(
@@ -109,10 +109,10 @@ async def test_the_consumer_in_view_is_exported_and_elsewhere_it_is_told_what_ca
     async with replaying(folder, size=(120, 40)) as viewer:
         await viewer.type_command("seek +20s")
         await viewer.press("b")
-        await viewer.until(lambda: "no benchmark has run" in viewer.text)
+        await viewer.until(lambda: "no benchmark has run" in viewer.words)
         await viewer.press("E")
-        await viewer.until(lambda: "nothing to export here" in viewer.text)
-        assert "natstui export SESSION --to FOLDER" in viewer.text
+        await viewer.until(lambda: "nothing to export here" in viewer.words)
+        assert "natstui export SESSION --to FOLDER" in viewer.words
         await viewer.type_command(f"consumer {owner} {name}")
         await viewer.until(lambda: f"{owner}  ›  {name}" in viewer.text)
         await export_to(viewer, tmp_path / "one")

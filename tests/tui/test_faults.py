@@ -68,7 +68,7 @@ async def test_a_frozen_server_is_said_within_ten_seconds_and_recovers(
         nats_server.thaw()
         thawed = time.monotonic()
         await viewer.until(
-            lambda: not any(w in viewer.text for w in words) and "● connected" in viewer.text,
+            lambda: not any(w in viewer.text for w in words) and "● connected" in viewer.words,
             "recovered",
         )
         assert time.monotonic() - thawed < BACK_WITHIN_S * SLOW_MACHINE + 1
@@ -97,9 +97,9 @@ async def test_a_server_that_is_not_there_is_named_and_its_start_is_noticed(
 ) -> None:
     nats_server.kill()
     async with viewing(nats_server.url, size=(100, 30), polled=False) as viewer:
-        await viewer.until(lambda: "nothing listens" in viewer.text, "the reason")
+        await viewer.until(lambda: "nothing listens" in viewer.words, "the reason")
         nats_server.restart()
-        await viewer.until(lambda: "● connected" in viewer.text, "connected")
+        await viewer.until(lambda: "● connected" in viewer.words, "connected")
 
 
 async def test_an_engine_that_is_killed_is_replaced_and_the_screen_goes_on(

@@ -183,16 +183,16 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
     ):
         await viewer.press("5")
         await viewer.until(lambda: CALM in viewer.text, "that nothing is wrong")
-        assert "nothing is hidden" in viewer.text
+        assert "nothing is hidden" in viewer.words
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
         await raised(viewer, "NT-C07")
-        assert "S › C" in viewer.text
+        assert "S › C" in viewer.words
         assert "3 pending, nobody ever pulled" in viewer.words
         assert "start the client" in viewer.words
         await viewer.press("1")
-        await viewer.until(lambda: "✖1 below" in viewer.text, "that a consumer of it is stuck")
+        await viewer.until(lambda: "✖1 below" in viewer.words, "that a consumer of it is stuck")
         await viewer.press("4")
-        await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
+        await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         await viewer.press("2")
         await viewer.until(lambda: "C" in viewer.rows(), "the consumer's row")
         await viewer.press("enter")
@@ -212,7 +212,7 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.until(lambda: type(viewer.app.screen).__name__ == "PullScreen", "the pull")
         await viewer.press("escape", "escape")
         await js.delete_consumer("S", "C")
-        await viewer.until(lambda: "· over" in viewer.text, "that it is over")
+        await viewer.until(lambda: "· over" in viewer.words, "that it is over")
 
 
 async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -> None:
@@ -223,7 +223,7 @@ async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -
         assert "unlisted" not in viewer.text
         await js.add_stream(name="M", mirror=StreamSource(name="S"))
         await viewer.until(
-            lambda: "1 unlisted feed mirrors and sources" in viewer.text, "the other"
+            lambda: "1 unlisted feed mirrors and sources" in viewer.words, "the other"
         )
 
 
@@ -240,22 +240,22 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body, timeout=20)
         await viewer.press("5")
         await raised(viewer, "NT-C07")
-        await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
+        await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         await viewer.press("home", "z")
         await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the question")
         await viewer.press("enter")
         await viewer.until(lambda: "A reason is missing" in viewer.words, "why not")
         await viewer.press(*_keys("[/] mended"), "enter")
-        await viewer.until(lambda: "z silenced" in viewer.text, "that it is silenced")
+        await viewer.until(lambda: "z silenced" in viewer.words, "that it is silenced")
         await viewer.until(lambda: "critical" not in viewer.text.splitlines()[0], "no count")
-        assert "1 silenced" in viewer.text and "[/] mended" in viewer.words
+        assert "1 silenced" in viewer.words and "[/] mended" in viewer.words
         assert viewer.app.state.findings.worst(_entity(viewer)) is None
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
         assert "no pulls" not in viewer.rows()["[b]C"]["status"]
         await viewer.press("5", "home", "z")
-        await viewer.until(lambda: "z silenced" not in viewer.text, "that it is heard of")
-        await viewer.until(lambda: "✖ 1 critical" in viewer.text, "the count at the top")
+        await viewer.until(lambda: "z silenced" not in viewer.words, "that it is heard of")
+        await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
 
 
 def _keys(text: str) -> list[str]:
@@ -273,7 +273,7 @@ async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_f
     async with shop(nats_server) as js, viewing(nats_server.url) as viewer:
         await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_ack_pending=1)
         await viewer.press("5")
-        await viewer.until(lambda: "hints on settings" in viewer.text, "how many there are")
+        await viewer.until(lambda: "hints on settings" in viewer.words, "how many there are")
         assert "NT-K02" not in viewer.text
         await viewer.press("i", "slash", *"NT-K02", "enter")
         await viewer.until(lambda: len(viewer.rows()) == 1 and viewer.table.rows, "the hint")
@@ -319,7 +319,7 @@ async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_que
         await viewer.until(lambda: "C" in viewer.rows(), "the consumer's row")
         await viewer.press("home", "m")
         await viewer.until(lambda: "from 2 on: NT-C05" in viewer.words, "the same from there")
-        assert "S › C" not in viewer.text
+        assert "S › C" not in viewer.words
         await viewer.press("g")
         await viewer.until(lambda: "newest first" in viewer.words, "the newest page")
 

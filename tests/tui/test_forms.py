@@ -205,7 +205,7 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(nats_server: B
         config = (await asked(nc, "STREAM.INFO.S"))["config"]
         assert (config["description"], config["max_age"]) == ("edited", 3600 * S)
         await viewer.press("u")
-        await viewer.until(lambda: "Type S" in viewer.text, "the question")
+        await viewer.until(lambda: "Type S" in viewer.words, "the question")
         await viewer.press("S", "enter")
         await viewer.until(lambda: "stream S changed" in toasts(viewer), "the undo")
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["max_age"] == 0
@@ -213,14 +213,14 @@ async def test_a_stream_is_edited_undone_deleted_and_brought_back(nats_server: B
         await on_streams(viewer)
         await viewer.press("ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
-        await viewer.until(lambda: "press enter to do it" in viewer.text, "what goes is counted")
+        await viewer.until(lambda: "press enter to do it" in viewer.words, "what goes is counted")
         await viewer.press("X", "enter")
-        await viewer.until(lambda: "Type S to do it" in viewer.text)
+        await viewer.until(lambda: "Type S to do it" in viewer.words)
         await viewer.press("backspace", "S", "enter")
         await on_streams(viewer)
         await viewer.until(lambda: "S" not in viewer.rows())
         await viewer.type_command("undo")
-        await viewer.until(lambda: "make stream S again" in viewer.text, "the question")
+        await viewer.until(lambda: "make stream S again" in viewer.words, "the question")
         await viewer.press("S", "enter")
         await viewer.until(lambda: "stream S made" in toasts(viewer))
         assert isinstance(viewer.app.screen, JournalScreen)
@@ -237,8 +237,8 @@ async def test_a_change_made_meanwhile_is_shown_with_both_versions(nats_server: 
         await asked(nc, "STREAM.UPDATE.S", {**made["config"], "max_msgs": 77})
         await fill(viewer, description="mine")
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "changed by somebody else" in viewer.text, "the conflict")
-        assert "when you opened it: unlimited" in viewer.text
+        await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
+        assert "when you opened it: unlimited" in viewer.words
         assert "now:                77" in viewer.text
         await viewer.press("ctrl+s")
         await on_streams(viewer)
@@ -283,15 +283,15 @@ async def test_a_mistake_keeps_the_form_and_leads_to_its_field(nats_server: Brok
         await on_form(viewer)
         await fill(viewer, name="S", max_age="5ms")
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "a maximum age is at least 100ms" in viewer.text)
+        await viewer.until(lambda: "a maximum age is at least 100ms" in viewer.words)
         row = viewer.app.focused.parent if viewer.app.focused else None
         assert isinstance(row, FieldRow)
         assert row.field.path == "max_age"
         await viewer.press("ctrl+o")
-        await viewer.until(lambda: "What will be sent" in viewer.text, "the preview")
+        await viewer.until(lambda: "What will be sent" in viewer.words, "the preview")
         await viewer.press("escape")
         assert row.text == "5ms"
-        await viewer.until(lambda: "What will be sent" not in viewer.text, "the fields again")
+        await viewer.until(lambda: "What will be sent" not in viewer.words, "the fields again")
         await viewer.press("escape", "down", "enter")
         await on_streams(viewer)
 
@@ -328,7 +328,7 @@ async def test_only_fields_that_were_seen_are_made_and_the_others_begin_as_the_s
         await asked(nc, "STREAM.UPDATE.S", {**config, "max_msgs": 9})
         await fill(viewer, description="mine")
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "changed by somebody else" in viewer.text, "the conflict")
+        await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
         await viewer.press("escape")
         assert (await go_to(viewer, "max_msgs")).text == "9"
         assert form(viewer).entries.texts == {"description": "mine"}
@@ -364,7 +364,7 @@ async def test_several_consumers_are_deleted_with_one_confirmation(nats_server: 
         viewer.table.ordering.order = Order("name")
         await viewer.press("home", "space", "down", "space", "ctrl+d")
         await viewer.until(lambda: isinstance(viewer.app.screen, ActionScreen))
-        await viewer.until(lambda: "press enter to do it" in viewer.text, "what goes is counted")
+        await viewer.until(lambda: "press enter to do it" in viewer.words, "what goes is counted")
         await viewer.press(*"delete", "space", "2", "enter")
         await viewer.until(lambda: len(viewer.rows()) == 1, "one is left")
 
@@ -428,7 +428,7 @@ async def test_a_template_fills_the_form_and_a_clone_takes_everything_over(
         await viewer.press("a")
         await on_form(viewer)
         await viewer.press("ctrl+t")
-        await viewer.until(lambda: "last value per key" in viewer.text, "the templates")
+        await viewer.until(lambda: "last value per key" in viewer.words, "the templates")
         await viewer.press("down", "down", "down", "down", "enter")
         await viewer.until(lambda: "max_msgs_per_subject" in flat(viewer), "the template")
         await fill(viewer, name="TABLE", subjects="table.>")

@@ -89,10 +89,10 @@ async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None
         await at_step(viewer, 10, "? lists every key")
         await viewer.press("question_mark")
         await viewer.press("escape")
-        await viewer.until(lambda: "That was all" in viewer.text, "the last line")
+        await viewer.until(lambda: "That was all" in viewer.words, "the last line")
         assert "/10 " not in viewer.text
         await viewer.press("ctrl+g")
-        await viewer.until(lambda: "That was all" not in viewer.text, "the end of the guide")
+        await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
 
 
 async def test_the_last_line_goes_away_by_itself(
@@ -104,7 +104,7 @@ async def test_the_last_line_goes_away_by_itself(
         await at_step(viewer, 1, "consumers")
         await viewer.press(*["ctrl+g"] * len(STEPS))
         await viewer.until(lambda: not viewer.app.parts.guide.text(), "the end")
-        await viewer.until(lambda: "That was all" not in viewer.text)
+        await viewer.until(lambda: "That was all" not in viewer.words)
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
@@ -117,7 +117,7 @@ async def test_a_toast_leaves_the_guide_free(nats_server: Broker, size: tuple[in
                 break
             await viewer.press("ctrl+g")
         viewer.app.notify("three lines " * 15)
-        await viewer.until(lambda: "three lines" in viewer.text)
+        await viewer.until(lambda: "three lines" in viewer.words)
         toast, line = viewer.app.screen.query_one(Toast), viewer.app.screen.query_one(GuideLine)
         await viewer.until(lambda: not toast.region.overlaps(line.region), "beside each other")
 

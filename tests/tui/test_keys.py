@@ -47,13 +47,13 @@ async def test_filters_take_expressions_inverse_ones_too_and_escape_clears_them(
         await viewer.press("escape")
         await viewer.press("slash", *"^B", "enter")
         await viewer.until(lambda: shown(viewer) == ["BETA"])
-        await viewer.until(lambda: "1 of 3" in viewer.text)
+        await viewer.until(lambda: "1 of 3" in viewer.words)
         await viewer.press("escape")
         await viewer.press("slash", "exclamation_mark", *"^B", "enter")
         await viewer.until(lambda: shown(viewer) == ["ALPHA", "GAMMA"])
         await viewer.press("escape")
         await viewer.press("slash", "left_parenthesis", "enter")
-        await viewer.until(lambda: "is not a regular expression" in viewer.text)
+        await viewer.until(lambda: "is not a regular expression" in viewer.words)
         await viewer.press("slash", "escape")
         await viewer.until(lambda: len(shown(viewer)) == 3)
 
@@ -93,7 +93,7 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
         assert isinstance(viewer.app.screen, RawScreen)
         await viewer.until(lambda: '"durable_name": "one"' in viewer.text)
         await viewer.press("y")
-        await viewer.until(lambda: "durable_name: one" in viewer.text)
+        await viewer.until(lambda: "durable_name: one" in viewer.words)
         await viewer.press("escape", "escape", "escape", "d")
         assert isinstance(viewer.app.screen, StreamDetail)
         await viewer.until(lambda: "beta.>" in viewer.text)
@@ -117,7 +117,7 @@ async def test_help_uses_the_width_there_is(nats_server: Broker) -> None:
     for width in (80, 120, 200):
         async with viewing(nats_server.url, size=(width, 40)) as viewer:
             await viewer.press("question_mark")
-            await viewer.until(lambda: "↑ k" in viewer.text, "the keys")
+            await viewer.until(lambda: "↑ k" in viewer.words, "the keys")
             lines = viewer.text.splitlines()
             line = next(one for one in lines if "↑ k" in one)
             first[width] = line[line.index("↑") : line.rindex("│")]
@@ -135,7 +135,7 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(
         await viewer.type_command("consumers GAMMA")
         await viewer.until(lambda: shown(viewer) == ["two"])
         await viewer.type_command("stream BETTA")
-        await viewer.until(lambda: "there is no stream BETTA" in viewer.text)
+        await viewer.until(lambda: "there is no stream BETTA" in viewer.words)
         await viewer.type_command("consumer GAMMA two")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail))
         await viewer.type_command("note seen")
@@ -144,7 +144,7 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(
         await viewer.type_command("interval 5s")
         await viewer.until(lambda: viewer.app.state.costs[-1].cost.interval_us == 5_000_000)
         await viewer.type_command("nonsense")
-        await viewer.until(lambda: "no command :nonsense" in viewer.text)
+        await viewer.until(lambda: "no command :nonsense" in viewer.words)
         await viewer.press("colon", "up")
         assert "nonsense" in viewer.text
         await viewer.press("escape")
@@ -165,7 +165,7 @@ async def test_names_and_rows_are_copied(
 
 async def test_a_terminal_that_is_too_small_says_so_and_recovers(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(59, 19)) as viewer:
-        await viewer.until(lambda: "enlarge the terminal" in viewer.text)
+        await viewer.until(lambda: "enlarge the terminal" in viewer.words)
         await viewer.pilot.resize_terminal(60, 20)
         await viewer.pilot.pause()
         await viewer.until(lambda: "enlarge" not in viewer.text)
@@ -210,7 +210,7 @@ def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() 
 async def test_keys_are_remapped_by_the_settings(nats_server: Broker) -> None:
     keys = {"NATSTUI_VIEWER_KEYS": '{"pause": "Z", "nonsense": "x"}'}
     async with viewing(nats_server.url, size=(100, 30), environ=keys) as viewer:
-        await viewer.until(lambda: "no action 'nonsense'" in viewer.text, "the complaint")
+        await viewer.until(lambda: "no action 'nonsense'" in viewer.words, "the complaint")
         await viewer.press("Z")
         await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
 

@@ -50,10 +50,10 @@ async def test_a_recording_goes_on_in_the_next_engine_and_notes_the_gap(
         if not from_the_start:
             await viewer.press("R")
         await viewer.until(lambda: recording_now(viewer), "recording")
-        await viewer.until(lambda: "● REC" in viewer.text, "it is shown")
+        await viewer.until(lambda: "● REC" in viewer.words, "it is shown")
         await viewer.until(lambda: polls_in(sessions) > 1, "something is recorded")
         await killed(viewer)
-        await viewer.until(lambda: "● REC" not in viewer.text, "it is not shown any more")
+        await viewer.until(lambda: "● REC" not in viewer.words, "it is not shown any more")
         await viewer.until(lambda: recording_now(viewer), "it goes on")
         await viewer.until(lambda: polls_in(sessions) > 0, "something more is recorded")
         await viewer.press("R")
@@ -84,8 +84,8 @@ async def test_a_recording_that_cannot_go_on_is_said_and_another_can_be_started(
         await killed(viewer)
         shutil.rmtree(next(sessions.iterdir()))
         await viewer.until(lambda: not viewer.app.state.recording.on, "given up")  # type: ignore[union-attr]
-        await viewer.until(lambda: "cannot be continued" in viewer.text, "it is said")
-        assert "● REC" not in viewer.text
-        await viewer.until(lambda: "● connected" in viewer.text, "connected")
+        await viewer.until(lambda: "cannot be continued" in viewer.words, "it is said")
+        assert "● REC" not in viewer.words
+        await viewer.until(lambda: "● connected" in viewer.words, "connected")
         await viewer.press("R")
         await viewer.until(lambda: recording_now(viewer), "recording again")

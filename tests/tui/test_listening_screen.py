@@ -66,8 +66,8 @@ async def test_subjects_are_counted_in_a_tree_and_in_a_list(nats_server: Broker)
 
         await viewer.press("slash", "p", "a", "i", "d", "enter")
         await viewer.until(lambda: list(subjects(viewer)) == ["shop.eu.paid"])
-        await viewer.until(lambda: "3 msgs of others not shown" in viewer.text)
-        await viewer.until(lambda: "the newest 3, newest first" in viewer.text)
+        await viewer.until(lambda: "3 msgs of others not shown" in viewer.words)
+        await viewer.until(lambda: "the newest 3, newest first" in viewer.words)
         await viewer.press("escape")
         await viewer.until(lambda: subjects(viewer) == flat, "escape takes the filter away")
 
@@ -82,7 +82,7 @@ async def test_subjects_are_counted_in_a_tree_and_in_a_list(nats_server: Broker)
         await viewer.press("z")
         await viewer.until(lambda: came(viewer) == 0, "from zero")
         await viewer.press("s", "ctrl+u", *"other", "enter")
-        await viewer.until(lambda: "sub other" in viewer.text and came(viewer) == 0)
+        await viewer.until(lambda: "sub other" in viewer.words and came(viewer) == 0)
         await nc.publish("other", b"x")
         await viewer.until(lambda: subjects(viewer) == {"  other": "1"})
 
@@ -98,8 +98,8 @@ async def test_a_hostile_message_is_shown_harmless_and_whole(nats_server: Broker
         assert "\x1b" not in viewer.text
         await viewer.press("tab", "home", "enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessageScreen))
-        await viewer.until(lambda: "2,023 bytes" in viewer.text)
-        assert "00 ff 1b 5d 35 32" in viewer.text
+        await viewer.until(lambda: "2,023 bytes" in viewer.words)
+        assert "00 ff 1b 5d 35 32" in viewer.words
         assert "\x1b" not in viewer.text
         assert "\x07" not in viewer.text
         await viewer.press("v", "v")
@@ -134,7 +134,7 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(nats_server
         await viewer.until(lambda: known.state.consumer_configurations)  # type: ignore[attr-defined]
         await viewer.type_command("sub push.here")
         await viewer.until(lambda: isinstance(viewer.app.screen, Pick))
-        await viewer.until(lambda: "S > C delivers to us" in viewer.text)
+        await viewer.until(lambda: "S > C delivers to us" in viewer.words)
         await viewer.press("enter")
         await viewer.until(lambda: not isinstance(viewer.app.screen, Pick | ListenScreen))
         info = await asked(nc, "CONSUMER.INFO.S.C")
@@ -162,7 +162,7 @@ async def test_panes_and_the_other_table_have_the_keys(nats_server: Broker) -> N
         await viewer.until(lambda: screen.looking.look.by == "bytes_per_s")
         await viewer.press("slash")
         await typed(viewer, "(", "enter")
-        await viewer.until(lambda: "is not a regular expression" in viewer.text)
+        await viewer.until(lambda: "is not a regular expression" in viewer.words)
 
 
 async def test_two_screens_do_not_mix(nats_server: Broker) -> None:

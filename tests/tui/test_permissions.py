@@ -70,7 +70,7 @@ async def test_a_read_only_user_can_use_every_screen(
         await viewer.press("d")
         await viewer.until(lambda: "STATUS" in viewer.text)
         await viewer.press("escape", "4")
-        await viewer.until(lambda: "● connected" in viewer.text and "ACCOUNT" in viewer.text)
+        await viewer.until(lambda: "● connected" in viewer.words and "ACCOUNT" in viewer.text)
 
 
 async def test_what_the_user_may_not_read_is_named_with_its_subject(

@@ -35,7 +35,7 @@ async def test_who_leaves_while_a_recording_runs_is_asked(
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
         await viewer.press("R")
-        await viewer.until(lambda: "● REC" in viewer.text, "it records")
+        await viewer.until(lambda: "● REC" in viewer.words, "it records")
         for stays in ("escape", "enter"):
             await viewer.press("q")
             await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")

@@ -19,11 +19,11 @@ async def test_a_stream_is_shown_raw_searched_and_copied(nats_server: Broker) ->
         await viewer.press("y")
         await viewer.until(lambda: '"name": "ORDERS"' in viewer.text, "no JSON")
         await viewer.press("slash", *"subjects", "enter")
-        await viewer.until(lambda: "match 1 of" in viewer.text, "no match")
+        await viewer.until(lambda: "match 1 of" in viewer.words, "no match")
         await viewer.press("c")
         copied = json.loads(viewer.app.clipboard)
         assert copied["config"]["subjects"] == ["orders.>"]
         await viewer.press("y")
-        await viewer.until(lambda: "name: ORDERS" in viewer.text, "no YAML")
+        await viewer.until(lambda: "name: ORDERS" in viewer.words, "no YAML")
         await viewer.press("escape")
         await viewer.until(lambda: "STREAM" in viewer.text, "not back")

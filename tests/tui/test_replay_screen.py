@@ -37,7 +37,7 @@ def at_s(viewer: Viewer) -> float:
 
 async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) -> None:
     async with replaying(folder, size=(160, 40)) as viewer:
-        await viewer.until(lambda: "paused 1×" in viewer.text)
+        await viewer.until(lambda: "paused 1×" in viewer.words)
         await viewer.press("right_square_bracket")
         await viewer.until(lambda: 0 < at_s(viewer) < 1)
         await viewer.press(*["right_square_bracket"] * 3, "left_square_bracket")
@@ -53,12 +53,12 @@ async def test_keys_move_through_a_recording_and_ages_follow_it(folder: Path) ->
         assert "seek" in viewer.text
         await viewer.press("escape")
         await viewer.press("full_stop", "full_stop")
-        await viewer.until(lambda: "paused 4×" in viewer.text)
+        await viewer.until(lambda: "paused 4×" in viewer.words)
         before = at_s(viewer)
         await viewer.press("space")
         await viewer.until(lambda: at_s(viewer) > before + 2)
         await viewer.press("comma", "space")
-        await viewer.until(lambda: "paused 2×" in viewer.text)
+        await viewer.until(lambda: "paused 2×" in viewer.words)
         assert viewer.app.parts.engines.shown.late_us == 0
 
 
@@ -73,12 +73,12 @@ async def test_what_needs_a_server_is_neither_offered_nor_done(folder: Path) -> 
         # The app knows a moment before its screen does.
         await viewer.until(lambda: "replay.play" in offered() and not offered() & live)
         await viewer.type_command("interval 5s")
-        await viewer.until(lambda: "needs a live server" in viewer.text)
+        await viewer.until(lambda: "needs a live server" in viewer.words)
         await viewer.type_command("seek 25:00")
-        await viewer.until(lambda: "no time of day" in viewer.text)
+        await viewer.until(lambda: "no time of day" in viewer.words)
         happened = viewer.app.state.happenings
         await viewer.press("2", "1", "left_curly_bracket")
-        await viewer.until(lambda: "no earlier event" in viewer.text)
+        await viewer.until(lambda: "no earlier event" in viewer.words)
         assert viewer.app.state.happenings == happened
 
 
@@ -97,7 +97,7 @@ async def test_the_timeline_says_how_many_lines_are_left_out(tmp_path: Path) -> 
     file.path.with_suffix("").write_bytes(plain + b"noise\n" * 3)
     file.path.unlink()
     async with replaying(spoiled, size=(120, 40)) as viewer:
-        await viewer.until(lambda: "3 lines left out" in viewer.text)
+        await viewer.until(lambda: "3 lines left out" in viewer.words)
 
 
 async def test_keys_pressed_in_a_row_all_count(folder: Path) -> None:
@@ -119,7 +119,7 @@ async def test_two_moments_are_compared(folder: Path) -> None:
         await viewer.type_command("seek +30s")
         await viewer.until(lambda: at_s(viewer) == 40)
         await viewer.press("equals_sign")
-        await viewer.until(lambda: "last seq" in viewer.text)
+        await viewer.until(lambda: "last seq" in viewer.words)
         state, a = viewer.app.state, viewer.app.parts.replay.marked_a
         assert a is not None
         grown = state.streams.columns.last_seq[0] - a.streams.columns.last_seq[0]
@@ -131,12 +131,12 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
 ) -> None:
     async with viewing(nats_server.url, size=(160, 40)) as viewer:
         await viewer.press("R")
-        await viewer.until(lambda: "● REC" in viewer.text)
+        await viewer.until(lambda: "● REC" in viewer.words)
         await viewer.press("n", *"seen", "enter")
         polls = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls + 2)
         await viewer.press("R")
-        await viewer.until(lambda: "● REC" not in viewer.text)
+        await viewer.until(lambda: "● REC" not in viewer.words)
         await viewer.press("b")
         await viewer.type_command("sessions")
         await viewer.until(lambda: "complete" in viewer.text)
@@ -146,8 +146,8 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.until(lambda: engines.replaying and "paused" in viewer.text)
         assert isinstance(viewer.app.screen, StreamsScreen)
         await viewer.until(lambda: "loading" not in viewer.text)
-        await viewer.until(lambda: "○ was connected" in viewer.text)
-        assert "rtt" not in viewer.text and "● connected" not in viewer.text
+        await viewer.until(lambda: "○ was connected" in viewer.words)
+        assert "rtt" not in viewer.text and "● connected" not in viewer.words
         await viewer.press("3", "right_curly_bracket", "right_curly_bracket")
         await viewer.until(lambda: "seen" in viewer.text)
         await viewer.press("escape")
@@ -155,7 +155,7 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
             lambda: not viewer.app.parts.engines.replaying and "paused" not in viewer.text
         )
         await viewer.type_command("seek +1s")
-        await viewer.until(lambda: "needs a recording" in viewer.text)
+        await viewer.until(lambda: "needs a recording" in viewer.words)
 
 
 async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes_on(
@@ -176,12 +176,12 @@ async def test_a_folder_removed_while_recording_is_told_at_once_and_recording_re
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
         await viewer.press("R")
-        await viewer.until(lambda: "● REC" in viewer.text)
+        await viewer.until(lambda: "● REC" in viewer.words)
         recording = viewer.app.state.recording
         assert recording is not None and recording.folder is not None
         folder = Path(recording.folder)
         shutil.rmtree(folder)
-        await viewer.until(lambda: "the folder was removed" in viewer.text, "told")
+        await viewer.until(lambda: "the folder was removed" in viewer.words, "told")
         polls = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls + 1, "the app goes on")
         await viewer.until(
@@ -189,6 +189,6 @@ async def test_a_folder_removed_while_recording_is_told_at_once_and_recording_re
             "recording resumed",
         )
         await viewer.press("R")
-        await viewer.until(lambda: "● REC" not in viewer.text)
+        await viewer.until(lambda: "● REC" not in viewer.words)
     gaps = [r for r in Recording(folder).records() if isinstance(r, Gap)]
     assert len(gaps) == 1 and "removed" in gaps[0].reason

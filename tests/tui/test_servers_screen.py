@@ -108,17 +108,17 @@ async def test_every_column_is_what_the_ports_of_each_server_tell(
         rows = viewer.rows()
         assert {row["cluster"] for row in rows.values()} == {"LAB"}
         assert sum(int(row["streams_led"]) for row in rows.values()) == 4
-        assert "STREAMS LED, of" in viewer.text
+        assert "STREAMS LED, of" in viewer.words
         # What is ours stands beside it, as it always did.
-        assert "COST OF MONITORING" in viewer.text and "PERMISSIONS" in viewer.text
+        assert "COST OF MONITORING" in viewer.words and "PERMISSIONS" in viewer.text
         if source == "account":
             assert {row["cpu"] for row in rows.values()} == {"–"}
             assert "$SYS.REQ.SERVER.PING.VARZ" in viewer.text
             assert "http_port" in viewer.words
             return
         assert [row["meta"] for row in rows.values()].count("leader") == 1
-        assert "META GROUP" in viewer.text and "3 members" in viewer.words
-        assert "NOT TOLD" not in viewer.text
+        assert "META GROUP" in viewer.words and "3 members" in viewer.words
+        assert "NOT TOLD" not in viewer.words
         screen = viewer.table
         assert isinstance(screen, servers_screen.ServerScreen)
         with Beside(lab) as beside:

@@ -54,15 +54,15 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         await listed(viewer)
         await viewer.press("e")
         await answer(viewer, "incident 7")
-        await viewer.until(lambda: "renamed into" in viewer.text and "incident 7" in viewer.text)
+        await viewer.until(lambda: "renamed into" in viewer.words and "incident 7" in viewer.words)
         (folder,) = session_folders(library)
         assert read_info(folder).name == "incident 7"
         await viewer.until(lambda: viewer.table.table.cursor_key == (str(folder), folder.name))
         await viewer.press("n")
         await answer(viewer, "the disk was slow")
-        await viewer.until(lambda: "noted about" in viewer.text)
+        await viewer.until(lambda: "noted about" in viewer.words)
         assert read_info(folder).notes == ("the disk was slow",)
-        await viewer.until(lambda: "NOTES" in viewer.text and "the disk was" in viewer.text)
+        await viewer.until(lambda: "NOTES" in viewer.text and "the disk was" in viewer.words)
         for keys, file in (("enter",), "whole"), (("down", "enter"), "redacted"):
             await viewer.press("w")
             await viewer.until(lambda: "pseudonyms" in viewer.text, "how to pack")
@@ -77,7 +77,7 @@ async def test_keys_rename_note_pack_and_delete_a_recording(
         assert stream in names["whole"] and stream not in names["redacted"]
         await viewer.press("ctrl+d")
         await answer(viewer, "another")
-        await viewer.until(lambda: "nothing was done" in viewer.text)
+        await viewer.until(lambda: "nothing was done" in viewer.words)
         assert folder.exists()
         await answer(viewer, "incident 7")
         await viewer.until(lambda: not folder.exists(), "deleted")
@@ -92,7 +92,7 @@ async def test_a_key_analyses_the_recording_under_the_cursor(
         await listed(viewer)
         await viewer.press("A")
         await viewer.until(lambda: f"Analysis  ›  {folder.name}" in viewer.text, "its analysis")
-        await viewer.until(lambda: "s stops it" in viewer.text)
+        await viewer.until(lambda: "s stops it" in viewer.words)
         await viewer.press("s")
         await viewer.until(lambda: "cancelled" in viewer.text, "the end")
         await viewer.press("escape")
@@ -110,16 +110,16 @@ async def test_what_cannot_be_done_to_a_recording_is_one_sentence(
         await viewer.until(lambda: "pseudonyms" in viewer.text)
         await viewer.press("enter")
         await answer(viewer, str(tmp_path / "there"))
-        await viewer.until(lambda: "exists already" in viewer.text, "refused")
+        await viewer.until(lambda: "exists already" in viewer.words, "refused")
     async with replaying(folder, size=(160, 40)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+d")
         await answer(viewer, "test")
-        await viewer.until(lambda: "is shown now" in viewer.text, "refused")
+        await viewer.until(lambda: "is shown now" in viewer.words, "refused")
         assert folder.exists()
         await viewer.press("n")
         await answer(viewer, "seen again")
-        await viewer.until(lambda: "noted about" in viewer.text)
+        await viewer.until(lambda: "noted about" in viewer.words)
     assert read_info(folder).notes == ("seen again",)
 
 
@@ -129,11 +129,11 @@ async def test_the_palette_offers_the_keys_of_the_screen(
     async with viewing(nats_server.url, size=(160, 40)) as viewer:
         await listed(viewer)
         await viewer.press("ctrl+p")
-        await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.text)
+        await viewer.until(lambda: "Rename" in viewer.text and "key e" in viewer.words)
         await viewer.press(*"rename")
         await viewer.until(lambda: "give it another name  ·  key e" in viewer.text)
         await viewer.press("enter")
-        await viewer.until(lambda: "New name of test" in viewer.text, "the question")
+        await viewer.until(lambda: "New name of test" in viewer.words, "the question")
 
 
 async def test_every_list_says_that_it_loads_until_its_answer_comes(
@@ -167,7 +167,7 @@ async def test_every_list_says_that_it_loads_until_its_answer_comes(
             await says("reading the scenarios")
         await viewer.until(lambda: "core-request-reply" in viewer.text, "the scenarios")
         await viewer.press("escape", "escape", "1", "m")
-        await viewer.until(lambda: "no messages here" in viewer.text, "the messages")
+        await viewer.until(lambda: "no messages here" in viewer.words, "the messages")
         await listed(viewer)
 
 
@@ -233,14 +233,14 @@ async def test_sentences_name_the_key_that_the_settings_gave_an_action(
         await nc.jetstream().add_stream(name="ORDERS", subjects=["o"])
     async with viewing(nats_server.url, size=(120, 30), environ=environ) as viewer:
         await viewer.type_command("sessions")
-        await viewer.until(lambda: "no recordings: T records what you see" in viewer.text)
+        await viewer.until(lambda: "no recordings: T records what you see" in viewer.words)
         await viewer.press("escape")
         await viewer.until(lambda: "ORDERS" in viewer.text)
         await viewer.press("x")
-        await viewer.until(lambda: "step down" in viewer.text, "the actions")
+        await viewer.until(lambda: "step down" in viewer.words, "the actions")
         await viewer.press("down", "down", "enter")
-        await viewer.until(lambda: "f4 does it." in viewer.text, "the key that sends")
+        await viewer.until(lambda: "f4 does it." in viewer.words, "the key that sends")
         await viewer.press("escape")
-        await viewer.until(lambda: "does it." not in viewer.text, "the table again")
+        await viewer.until(lambda: "does it." not in viewer.words, "the table again")
         await viewer.press("a", "N", "down", "n")
-        await viewer.until(lambda: "ready: f6 sends it" in viewer.text, "the key of the form")
+        await viewer.until(lambda: "ready: f6 sends it" in viewer.words, "the key of the form")

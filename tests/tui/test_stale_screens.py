@@ -54,11 +54,11 @@ async def test_open_screens_say_that_their_stream_was_made_again_and_nothing_of_
         await viewer.press("enter")
         await viewer.until(lambda: "Stored:" in viewer.text, "the message")
         await asked(nc, "STREAM.DELETE.S")
-        await viewer.until(lambda: "stream S was deleted: this screen" in viewer.text, "gone")
+        await viewer.until(lambda: "stream S was deleted: this screen" in viewer.words, "gone")
         await asked(nc, "STREAM.CREATE.S", stream)
         for _ in range(5):
             await nc.request("s", b"of the new one", timeout=20)
-        await viewer.until(lambda: "S was deleted and made again at" in viewer.text, "another")
+        await viewer.until(lambda: "S was deleted and made again at" in viewer.words, "another")
         assert isinstance(viewer.app.screen, MessageScreen)
         await viewer.press("escape")
         await viewer.until(lambda: became(viewer), "the list knows it too")
@@ -89,7 +89,7 @@ async def test_a_closing_screen_still_knows_what_became_of_its_stream(shared: Sh
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.text, "the page")
+        await viewer.until(lambda: "no messages here" in viewer.words, "the page")
         screen = viewer.app.screen
         assert isinstance(screen, MessagesScreen)
         await viewer.press("escape")
@@ -107,7 +107,7 @@ async def test_the_message_list_shows_its_age_and_follows_the_stream(shared: Sha
         await asked(nc, "CONSUMER.CREATE.W.C", body)
         await viewer.until(lambda: "W" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
+        await viewer.until(lambda: "no messages here" in viewer.words, "the empty page")
         for number in range(4):
             await nc.request("w", b"%d" % number, timeout=20)
         # Where the first page took seconds to come, the next one waits nine times as long.
@@ -138,7 +138,7 @@ async def test_what_a_part_asks_for_while_its_screen_is_at_work_reaches_the_engi
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
+        await viewer.until(lambda: "no messages here" in viewer.words, "the empty page")
         screen = viewer.app.screen
         assert isinstance(screen, MessagesScreen)
         # Otherwise the page may ask when its own time has come, and not when the screen has news.
@@ -158,7 +158,7 @@ async def test_a_page_whose_answer_was_lost_with_the_engine_is_read_again(
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m")
-        await viewer.until(lambda: "no messages here" in viewer.text, "the empty page")
+        await viewer.until(lambda: "no messages here" in viewer.words, "the empty page")
         await nc.request("s", b"x", timeout=20)
         await viewer.until(lambda: 1 in viewer.app.state.streams.columns.stored_msgs, "the poll")
         with frozen(viewer) as engine:
@@ -227,7 +227,7 @@ async def test_a_plain_ack_that_the_server_refuses_is_not_called_acknowledged(
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.app.push_screen(PullScreen("S", "A"))
         await viewer.press("enter")
-        await viewer.until(lambda: "not answered yet" in viewer.text, "the message")
+        await viewer.until(lambda: "not answered yet" in viewer.words, "the message")
         for key in ("a", "r"):
             await viewer.press(key)
             await viewer.until(lambda: "permission" in viewer.text.lower(), "refused")

@@ -54,7 +54,7 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         for stays in ("escape", "enter"):
             await viewer.press("escape")
             await asks(viewer)
-            assert "the new stream HALF is not sent" in viewer.text
+            assert "the new stream HALF is not sent" in viewer.words
             await viewer.press(stays)
             assert form(viewer).entries.texts == {"name": "HALF", "description": "long to type"}
         await viewer.press("ctrl+q")
@@ -72,7 +72,7 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         await viewer.press("escape")
         await asks(viewer)
         await viewer.press("escape", "ctrl+s")
-        await viewer.until(lambda: "stored as 1" in viewer.text)
+        await viewer.until(lambda: "stored as 1" in viewer.words)
         await viewer.press("escape")
         assert not isinstance(viewer.app.screen, PublishScreen | Pick)
 
@@ -98,7 +98,7 @@ async def test_the_keys_come_back_to_their_field_and_a_limit_is_typed_over(
         theirs = {**made["config"], "max_msgs": 77, "max_bytes": 1 << 20}
         assert "error" not in await asked(nc, "STREAM.UPDATE.S", theirs)
         await viewer.press("ctrl+s")
-        await viewer.until(lambda: "changed by somebody else" in viewer.text, "the conflict")
+        await viewer.until(lambda: "changed by somebody else" in viewer.words, "the conflict")
         await viewer.until(lambda: "now:                77" in viewer.text, "what they made of it")
         await viewer.press("escape")
         assert [row(viewer, path).text for path in ("max_msgs", "max_bytes", "description")] == [
@@ -152,10 +152,10 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared)
         assert editor().text == edited
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
-        await viewer.until(lambda: "as written" in viewer.text, "the error")
+        await viewer.until(lambda: "as written" in viewer.words, "the error")
         await opened()
         assert editor().text == edited
-        assert "edited: ctrl+s runs your text" in viewer.text
+        assert "edited: ctrl+s runs your text" in viewer.words
     ScenariosScreen.drafts.clear()
 
 
@@ -196,7 +196,7 @@ async def test_text_typed_while_a_form_is_on_its_way_is_neither_sent_unseen_nor_
         await viewer.until(lambda: "typed meanwhile is not sent" in toasts(viewer), "it is said")
         assert form(viewer).entries.texts["description"] == "onet"
         assert (await asked(nc, "STREAM.INFO.S"))["config"]["description"] == "one"
-        await viewer.until(lambda: "Edit stream S" in viewer.text, "the form of an edit")
+        await viewer.until(lambda: "Edit stream S" in viewer.words, "the form of an edit")
         editor = (await jump_to(viewer, "max_msgs")).editor
         assert isinstance(editor, Input)
         editor.value = "7"
@@ -226,10 +226,10 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("m", "s", *"12x", "enter")
-        await viewer.until(lambda: "is not a sequence" in viewer.text, "the reason")
+        await viewer.until(lambda: "is not a sequence" in viewer.words, "the reason")
         assert line().value == "12x"
         await viewer.press("escape")
-        assert "Escape again drops it" in viewer.text
+        assert "Escape again drops it" in viewer.words
         assert line().value == "12x"
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, Prompt), "dropped")

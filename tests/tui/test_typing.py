@@ -42,7 +42,7 @@ async def test_keys_right_behind_a_colon_belong_to_the_command_line(shared: Shar
             burst(viewer, f":{line}\r")
             await viewer.until(lambda line=line: CommandLine.history[":"][-1:] == [line], line)
         assert isinstance(viewer.app.screen, SessionsScreen)
-        await viewer.until(lambda: "no command :nonsense" in viewer.text)
+        await viewer.until(lambda: "no command :nonsense" in viewer.words)
 
 
 @on_the_files_loop
@@ -93,7 +93,7 @@ async def test_a_burst_goes_through_several_screens_and_a_paste_keeps_its_place(
         assert viewer.app._driver is not None
         viewer.app._driver.send_message(paste)
         burst(viewer, ", typed words\x13")
-        await viewer.until(lambda: "stored as 1 in S" in viewer.text, "sent")
+        await viewer.until(lambda: "stored as 1 in S" in viewer.words, "sent")
         assert isinstance(viewer.app.screen, PublishScreen)
         burst(viewer, "\x1b")
         await viewer.until(lambda: isinstance(viewer.app.screen, MessagesScreen), "closed")

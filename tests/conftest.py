@@ -18,7 +18,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from tests.duration import SPARK, longest
+from tests.duration import SPARK, SPARK_PROCESSES, longest
 from tests.quick import has_quick_tests, is_quick
 
 # The client in Go is the NATS CLI.
@@ -65,12 +65,12 @@ ROOT = Path(__file__).parent.parent
 
 
 class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives a worker whole files, which share servers, and one worker all that start Spark."""
+    """Gives a worker whole files, which share servers; two of them get all that start Spark."""
 
     def _split_scope(self, nodeid: str) -> str:
         """Return what the test has to run together with."""
         path = nodeid.split("::", 1)[0]
-        return SPARK if _starts_spark(path) else path
+        return _spark_of(path) or path
 
     def _assign_work_unit(self, node: object) -> None:
         """Give a worker what takes longest: at the end nobody waits for a file begun late."""
@@ -79,12 +79,16 @@ class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
 
 
 @cache
-def _starts_spark(path: str) -> bool:
-    return "pytest.mark.spark" in (ROOT / path).read_text(encoding="utf-8")
+def _spark_of(path: str) -> str | None:
+    """Return where a file has Spark: in the session of the worker, or in processes of its own."""
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if "pytest.mark.spark" not in text:
+        return None
+    return SPARK if any(name in text for name in ("SparkSession", "Analysed")) else SPARK_PROCESSES
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling | None:
-    """Two sessions of Spark at once would take twice as long, and the room of the servers."""
+    """One session of Spark is shared by all that use it; more would need more memory."""
     return FileScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
 
 
@@ -102,12 +106,14 @@ settings.load_profile("any machine")
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 
-# Spark's jobs of tests are trivial: most of their time would go into compiling them well, and into
-# checking the bytecode of Spark and of what it generates.
+# Spark's jobs of tests are trivial: most of their time would go into compiling them well, into
+# checking the bytecode of Spark and of what it generates, and into the chmod of every small file,
+# for which the JVM starts two processes unless it is told to start one.
 os.environ.setdefault(
     "JAVA_TOOL_OPTIONS",
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
+    "-Djdk.lang.Process.launchMechanism=VFORK",
 )
 
 

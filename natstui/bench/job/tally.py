@@ -9,7 +9,7 @@ import numpy as np
 from natstui.bench.job.digits import Int64s
 from natstui.bench.job.seen import Seen
 from natstui.bench.job.stamps import StampPlace, read_stamps
-from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies, merge_latencies
+from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts
 
 _BUCKETS = 128 * 58
@@ -75,7 +75,6 @@ class Tally:
         self._totals = dict.fromkeys(_NAMES, 0)
         self._taken = dict(self._totals)
         self._recorders = {name: Recorder() for name in LATENCY_FIELDS}
-        self._latencies = Latencies()
 
     def add(self, name: str, count: int = 1) -> None:
         """Count something."""
@@ -198,9 +197,8 @@ class Tally:
         delta = Counts(*(self._totals[name] - self._taken[name] for name in _NAMES))
         self._taken = dict(self._totals)
         latencies = Latencies(**{name: one.take() for name, one in self._recorders.items()})
-        self._latencies = merge_latencies((self._latencies, latencies))
         return delta, latencies
 
-    def totals(self) -> tuple[Counts, Latencies]:
-        """Return everything up to the last `take`."""
-        return Counts(*(self._taken[name] for name in _NAMES)), self._latencies
+    def totals(self) -> Counts:
+        """Return everything that was counted up to the last `take`."""
+        return Counts(*(self._taken[name] for name in _NAMES))

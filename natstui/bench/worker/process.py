@@ -163,7 +163,7 @@ class Worker:
     def done(self, *, died: bool = False) -> Done:
         """Return the last word."""
         return Done(
-            counts=self._tally.totals()[0],
+            counts=self._tally.totals(),
             last_sent_ns=self._tally.last_sent_ns,
             last_received_ns=self._tally.last_received_ns,
             seen=self._tally.seen.dump(),

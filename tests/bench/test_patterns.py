@@ -2,8 +2,11 @@
 
 from dataclasses import replace
 
+import nats
 import pytest
+from nats.aio.msg import Msg
 
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     Acks,
     ClientKind,
@@ -163,3 +166,29 @@ async def test_how_late_a_sender_begins_is_in_the_result_for_each_message(run: R
     assert late.total_count == result.counts.steady_sent_msgs > 0
     # Half of what falls due in one breath is late by half of it, and none is early.
     assert (late.percentile_ns(50) or 0) > 0
+
+
+@pytest.mark.parametrize(("pattern", "most_bytes"), [("fast", 47), ("atomic", 70)])
+async def test_a_batch_adds_no_more_to_a_message_than_that_of_the_nats_cli(
+    run: Run, broker: Broker, pattern: str, most_bytes: int
+) -> None:
+    added = list[int]()
+
+    async def see(message: Msg) -> None:
+        headers = "".join(f"{name}: {text}\r\n" for name, text in (message.headers or {}).items())
+        extra = len(f"NATS/1.0\r\n{headers}\r\n") if headers else len(message.reply)
+        added.append(extra)
+
+    client = await nats.connect(broker.url)
+    try:
+        await client.subscribe("bench", cb=see)
+        await client.flush()
+        sender = Role("pubs", f"js-publish-{pattern}", 2, total_msgs=3000)  # type: ignore[arg-type]
+        result = await run(sender, stream=STREAM)
+        assert result.accounting.stored_msgs == 3000
+        await client.flush()
+        assert len(added) >= 3000
+        # Of an atomic batch the last message carries the commit, too.
+        assert sorted(added)[-10] <= most_bytes
+    finally:
+        await client.close()

@@ -21,13 +21,19 @@ from natstui.bench.wire.publish import error_code, no_stream, refusal
 from natstui.bench.wire.window import Window
 from natstui.model.bench.plan import Role
 
+_NAME_CHARS = 8
+
 
 class Batching(ABC):
     """What both kinds share: an inbox, what is sent again, a way to fail."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
-        self.inbox = link.nc.new_inbox()
+        # The server reads it with every message: as short as is surely ours alone.
+        prefix, _, name = link.nc.new_inbox().rpartition(".")
+        self.name = name[-_NAME_CHARS:]
+        """Nobody else's: a batch may have it."""
+        self.inbox = f"{prefix}.{self.name}"
         self.timeout_s = job.orders.role.timeout_s
         self._lost_count = link.lost_count
         self._retry = RetryPolicy(job)
@@ -57,7 +63,8 @@ class Batching(ABC):
 
 
 _ATOMIC_MOST_MSGS = 1000
-_SEQ_IN_BATCH = 4
+_BATCH_DIGITS = 3
+"""The ids of batches come again after so many: the server forgot those long ago."""
 _IN_FLIGHT = 2
 """Batches: one is on its way while the server stores the other, one after the other."""
 
@@ -73,10 +80,11 @@ class AtomicPublisher(Batching):
             job.tally, min(max(role.window_msgs, self._most), _IN_FLIGHT * self._most)
         )
         batch: tuple[Part, ...] = (
-            f"Nats-Batch-Id: {job.orders.run_id}-{job.orders.publisher_id}-".encode(),
-            ("batch", SEQ_DIGITS),
+            f"Nats-Batch-Id: {self.name}".encode(),
+            ("batch", _BATCH_DIGITS),
         )
-        number: tuple[Part, ...] = (b"Nats-Batch-Sequence: ", ("in_batch", _SEQ_IN_BATCH))
+        digits = len(str(self._most))
+        number: tuple[Part, ...] = (b"Nats-Batch-Sequence: ", ("in_batch", digits))
         commit: tuple[Part, ...] = (b"Nats-Batch-Commit: 1",)
         reply: tuple[Part, ...] = (self.inbox.encode() + b".", ("reply", SEQ_DIGITS))
         self._body = Content(job.sending, self._most, headers=(batch, number))
@@ -122,7 +130,7 @@ class AtomicPublisher(Batching):
         self._batches += 1
         count, due_ns = len(numbers), self._window.due_ns(numbers)
         values = {
-            "batch": np.full(count, self._batches),
+            "batch": np.full(count, self._batches % 10**_BATCH_DIGITS),
             "in_batch": np.arange(1, count + 1),
         }
         rest = {name: column[:-1] for name, column in values.items()}
@@ -180,11 +188,15 @@ _UNKNOWN_BATCH = 10208
 _NONE = 1 << 62
 
 
+_LEAST_DIGITS = 4
+
+
 class _FastBatch:
     """One batch: its id, the number of its first message, and what the server said of it."""
 
-    def __init__(self, sending: Sending, inbox: str, name: str, flow: int, first: int) -> None:
-        self.name, self.first = name.encode(), first
+    def __init__(self, sending: Sending, where: str, flow: int, first: int) -> None:
+        """`where` the server answers: the last token of it is the id of the batch."""
+        self.name, self.first = where.rpartition(".")[2].encode(), first
         self.acked = 0
         """Messages of the batch that the server acknowledged."""
         self.is_begun = False
@@ -193,19 +205,29 @@ class _FastBatch:
         """The server knows it."""
         self.is_over = False
         """The server has closed or forgotten it."""
-        self._head = f"{inbox}.{name}.{flow}.fail."
+        self._head = f"{where}.{flow}.fail."
         role = sending.orders.role
         self._subject = role.subject + (".0" if role.subjects_count > 1 else "")
+        self._sending, self._flow = sending, flow
+        self._digits = _LEAST_DIGITS
         self.start = Content(sending, 1, self._reply(_START))
-        self.append = Content(sending, flow, self._reply(_APPEND))
+        self._append = Content(sending, flow, self._reply(_APPEND))
+
+    def append(self, last: int) -> Content:
+        """Return what makes messages up to this number: places are no longer than they must be."""
+        digits = len(str(last - self.first + 1))
+        if digits > self._digits:
+            self._digits = digits
+            self._append = Content(self._sending, self._flow, self._reply(_APPEND))
+        return self._append
 
     def _reply(self, operation: int) -> tuple[Part, ...]:
-        return (self._head.encode(), ("reply", SEQ_DIGITS), b".%d.$FI" % operation)
+        return (self._head.encode(), ("reply", self._digits), b".%d.$FI" % operation)
 
     def end(self, next_number: int) -> bytes:
         """Return the frame that closes the batch without another message."""
         place = next_number - self.first + 1
-        reply = f"{self._head}{place:0{SEQ_DIGITS}}.{_END}.$FI"
+        reply = f"{self._head}{place}.{_END}.$FI"
         return f"PUB {self._subject} {reply} 0\r\n\r\n".encode()
 
 
@@ -237,11 +259,11 @@ class FastPublisher(Batching):
 
     def _new_batch(self, first: int) -> _FastBatch:
         """Return a batch that begins with this message."""
-        orders = self.job.orders
-        name = f"{orders.run_id}{orders.publisher_id:05}-{self._batches}"
+        # The last token is the id: of the first batch, nearly always the only one, the inbox.
+        where = f"{self.inbox}.{self.name}{self._batches}" if self._batches else self.inbox
         self._batches += 1
         self._is_broken, self._refused_from = False, _NONE
-        return _FastBatch(self.job.sending, self.inbox, name, self._flow, first)
+        return _FastBatch(self.job.sending, where, self._flow, first)
 
     async def begin(self) -> None:
         """Listen for the acknowledgements."""
@@ -284,7 +306,8 @@ class FastPublisher(Batching):
             rest = numbers[1:]
             await self._wait(lambda: batch.is_open or not self._window.open_count)
         for start in range(0, len(rest), self._flow):
-            self._put(batch.append, rest[start : start + self._flow], is_new=is_new)
+            part = rest[start : start + self._flow]
+            self._put(batch.append(int(part[-1])), part, is_new=is_new)
 
     def _put(self, content: Content, numbers: Int64s, *, is_new: bool) -> None:
         now_ns = time.monotonic_ns()
@@ -328,7 +351,7 @@ class FastPublisher(Batching):
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         for row in range(len(run)):
-            # Inbox, id, flow, "fail", place in the batch, operation, "$FI".
+            # Id, flow, "fail", place in the batch, operation, "$FI".
             tokens = run.text(row, run.layout.subject).split(b".")
             if tokens[-6] != self._batch.name:
                 continue

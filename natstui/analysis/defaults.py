@@ -15,8 +15,10 @@ ROWS_COUNT = 200
 """Rows of each table in a result."""
 SMALL_BYTES = 16 * 1024 * 1024
 """Up to so much recorded text, Spark starts and plans for little."""
-HELD_BYTES = 4 * 1024 * 1024
-"""Up to so much of it, the driver holds every table: some 35,000 samples, a few hundred MB."""
+LITTLE_SAMPLES_COUNT = 150_000
+"""Up to so many samples, each table is one piece."""
+HELD_SAMPLES_COUNT = 35_000
+"""Up to so many samples, the driver holds every table: a few hundred MB."""
 BUCKET_S = 60
 """Length of the buckets of rates and busiest moments."""
 

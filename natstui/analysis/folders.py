@@ -19,8 +19,6 @@ from natstui.paths import private_folder
 CONNECT_PORT = 15002
 CONNECT_WAIT_S = 10.0
 _ESCAPE = re.compile(r"\\(.)")
-_PACKED_TIMES = 12
-"""A sealed segment holds about so many times its size."""
 
 
 WRITTEN = ("_SUCCESS", "_delta_log")
@@ -73,18 +71,6 @@ def _check_readable(folder: str) -> None:
 def files_of(folder: str) -> list[str]:
     """Return the names of the files of a session that are read, its header first."""
     return ["session.json", *sorted(n for n in os.listdir(folder) if n.startswith("records-"))]
-
-
-def recorded_bytes(sessions: list[str]) -> int | None:
-    """Return about how much text is recorded in folders given as globs; None for URLs."""
-    if any(map(is_url, sessions)):
-        return None
-    paths = [
-        f"{folder}/{name}" for folder in map(unescaped, sessions) for name in files_of(folder)
-    ]
-    return sum(
-        os.path.getsize(path) * (_PACKED_TIMES if path.endswith(".gz") else 1) for path in paths
-    )
 
 
 def check_remote(address: str) -> None:

@@ -13,10 +13,17 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from natstui.analysis.amount import recorded_bytes, recorded_samples_count
 from natstui.analysis.conf import check_place, read_conf
-from natstui.analysis.defaults import HELD_BYTES, MASTER, SMALL_BYTES, Thresholds
+from natstui.analysis.defaults import (
+    HELD_SAMPLES_COUNT,
+    LITTLE_SAMPLES_COUNT,
+    MASTER,
+    SMALL_BYTES,
+    Thresholds,
+)
 from natstui.analysis.fingerprint import answers_fingerprint
-from natstui.analysis.folders import check_remote, locked, recorded_bytes
+from natstui.analysis.folders import check_remote, locked
 from natstui.analysis.gold.answers import TABLES
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.known import forget_result, keep_result
@@ -33,7 +40,7 @@ from natstui.analysis.spark.session import SparkSettings, open_session, submitte
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
-_SILVER_STEPS = 6
+_SILVER_STEPS = 5
 
 
 def run(
@@ -79,7 +86,8 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.ui,
         words.classes,
         small=is_small(words, sessions),
-        held=is_small(words, sessions, HELD_BYTES),
+        little=is_little_here(words, sessions),
+        held=is_little_here(words, sessions, HELD_SAMPLES_COUNT),
         alone=words.pipe,
         conf=read_conf(words.conf, words.packages, words.jars),
     )
@@ -90,14 +98,26 @@ def is_submitted(words: argparse.Namespace) -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ and not words.remote
 
 
-def is_small(
-    words: argparse.Namespace, sessions: list[str], most_bytes: int = SMALL_BYTES
-) -> bool:
+def is_small(words: argparse.Namespace, sessions: list[str]) -> bool:
     """Tell whether there is so little to read here that to start and to plan is most of a run."""
-    if words.remote or is_submitted(words) or not (words.master or MASTER).startswith("local"):
+    size_bytes = recorded_bytes(sessions) if _runs_here(words) else None
+    return size_bytes is not None and (
+        size_bytes <= SMALL_BYTES or is_little_here(words, sessions)
+    )
+
+
+def is_little_here(
+    words: argparse.Namespace, sessions: list[str], most_count: int = LITTLE_SAMPLES_COUNT
+) -> bool:
+    """Tell whether there are so few samples to read here that each table can be one piece."""
+    count = recorded_samples_count(sessions) if _runs_here(words) else None
+    return count is not None and count <= most_count
+
+
+def _runs_here(words: argparse.Namespace) -> bool:
+    if words.remote or is_submitted(words):
         return False
-    size_bytes = recorded_bytes(sessions)
-    return size_bytes is not None and size_bytes <= most_bytes
+    return (words.master or MASTER).startswith("local")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from natstui.analysis.gold.build import build_gold
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
-from natstui.analysis.spark.session import HELD_SETTINGS, SparkSettings, open_session
+from natstui.analysis.spark.session import LITTLE_SETTINGS, SparkSettings, open_session
 from natstui.analysis.spark.store import Store
 from tests.analysis.locally import Locally, analyse_locally
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
@@ -33,7 +33,9 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     kept, log = os.dup(2), os.open(scratch / "log", os.O_WRONLY | os.O_CREAT)
     os.dup2(log, 2)
     try:
-        session = open_session(SparkSettings(scratch, "local[2]", small=True, held=True))
+        session = open_session(
+            SparkSettings(scratch, "local[2]", small=True, little=True, held=True)
+        )
     finally:
         os.dup2(kept, 2)
         os.close(kept)
@@ -45,7 +47,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
 @pytest.fixture
 def much(spark: SparkSession) -> Iterator[None]:
     """The session is as one for more than the driver holds, and tells its plans whole."""
-    names = (*HELD_SETTINGS, "spark.sql.debug.maxToStringFields")
+    names = (*LITTLE_SETTINGS, "spark.sql.debug.maxToStringFields")
     kept = {name: spark.conf.get(name) for name in names}
     for name in kept:
         spark.conf.unset(name)

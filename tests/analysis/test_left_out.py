@@ -17,8 +17,7 @@ from pyspark.sql import functions as F
 from benchmarks._bench_run import bench_records
 from benchmarks._fleet import START_AT_US, Fault, Plan
 from benchmarks._sessions import write_session
-from natstui.analysis.defaults import HELD_BYTES, Thresholds
-from natstui.analysis.folders import recorded_bytes
+from natstui.analysis.defaults import Thresholds
 from natstui.analysis.pipeline import analyse
 from natstui.analysis.progress import Progress
 from natstui.analysis.silver import build as silver
@@ -151,7 +150,6 @@ def test_the_analysis_leaves_out_the_lines_that_verify_reports(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:
     folders = damaged_sessions(sessions)
-    assert (recorded_bytes([str(folder) for folder in folders.values()]) or 0) > HELD_BYTES
     store = Store(spark, str(tmp_path / "out"), "run")
     assert build(spark, store, sessions / "*") == len(folders)
     expected = {what: lines_count for what, (lines_count, _) in DAMAGE.items()}

@@ -12,11 +12,12 @@ from pyspark.sql import functions as F
 
 from natstui.analysis.gold.answer import Answer
 from natstui.analysis.report import result
-from natstui.analysis.silver.tables import EVENT, POLL
+from natstui.analysis.silver.tables import EVENT, POLL, TABLES
 from natstui.analysis.spark import short_tables
+from natstui.analysis.spark.little import HELD
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.parquet import write_table
-from natstui.analysis.spark.store import Store
+from natstui.analysis.spark.store import PART, Store
 from natstui.analysis.tables import Table, columns
 
 pytestmark = pytest.mark.spark
@@ -87,7 +88,7 @@ def test_silver_is_replaced_by_session_and_read_by_the_next_run(
     assert _plain(first.silver(_ALL, _SESSIONS)) == sorted(_rows(30), key=repr)
     again = Store(spark, str(tmp_path), "again")
     assert _plain(again.silver(_ALL, _SESSIONS)) == sorted(_rows(30), key=repr)
-    again.drop_silver(_ALL, _SESSIONS[:1])
+    again.drop_silver(_ALL, set(_SESSIONS[1:]), _SESSIONS[:1])
     new = [(_SESSIONS[0], 1, 2.0, True)]
     again.write_silver(_ALL, local_rows(spark, _ALL, new))
     kept = [row for row in _rows(30) if row[0] != _SESSIONS[0]]
@@ -95,11 +96,35 @@ def test_silver_is_replaced_by_session_and_read_by_the_next_run(
     assert not list(tmp_path.glob("silver/*/.spark-staging-*"))
 
 
+def test_many_samples_are_read_from_the_files(spark: SparkSession, tmp_path: Path) -> None:
+    store = Store(spark, str(tmp_path), "run")
+    spark.conf.set(HELD, "false")
+    try:
+        store.write_silver(_ALL, local_rows(spark, _ALL, _rows(30)), samples=True)
+    finally:
+        spark.conf.set(HELD, "true")
+    store.is_fresh(_SESSIONS)
+    rows = store.silver(_ALL, _SESSIONS)
+    assert "FileScan" in str(rows._jdf.queryExecution().executedPlan().toString())
+    assert _plain(rows) == sorted(_rows(30), key=repr)
+    store.write_silver(EVENT, local_rows(spark, EVENT, ()))
+    assert store.silver(EVENT, _SESSIONS).collect() == []
+
+
+def test_a_table_of_which_every_part_is_gone_is_empty(spark: SparkSession, tmp_path: Path) -> None:
+    first = Store(spark, str(tmp_path), "run")
+    first.write_silver(_ALL, local_rows(spark, _ALL, _rows(30)))
+    first.drop_silver(_ALL, set(), _SESSIONS)
+    again = Store(spark, str(tmp_path), "again")
+    again.know_parts({session: session for session in _SESSIONS}, ())
+    assert again.silver(_ALL, _SESSIONS).collect() == []
+
+
 def test_what_is_dropped_is_held_no_more(spark: SparkSession, tmp_path: Path) -> None:
     store = Store(spark, str(tmp_path), "run")
     store.write_silver(_ALL, local_rows(spark, _ALL, _rows(30)))
     store.is_fresh(_SESSIONS)
-    store.drop_silver(_ALL, _SESSIONS)
+    store.drop_silver(_ALL, set(), _SESSIONS)
     assert store.silver(_ALL, _SESSIONS).collect() == []
 
 
@@ -159,3 +184,7 @@ def test_a_table_without_rows_is_known_to_be_empty(spark: SparkSession, tmp_path
     store = Store(spark, str(tmp_path), "run")
     store.write_gold(EVENT, local_rows(spark, EVENT, ()))
     assert store.is_empty(EVENT)
+
+
+def test_no_table_has_a_column_called_like_the_folders_of_its_parts() -> None:
+    assert not [t.name for t in TABLES for column in t.columns if column.name == PART]

@@ -67,6 +67,41 @@ def plan(rows: DataFrame) -> str:
     return str(rows._jdf.queryExecution().executedPlan().toString())
 
 
+def test_sessions_that_lie_together_are_replaced_together(
+    spark: SparkSession, sessions: Path, tmp_path: Path
+) -> None:
+    names = [f"2026092{number}T141320Z-short" for number in range(1, 4)]
+    folders = [small(sessions, name, ticks=5) for name in names]
+
+    def build(run: str, *left_out: str) -> tuple[int, dict[str, int]]:
+        """Return how many sessions a run reads, and the rows of each that are there then."""
+        store = Store(spark, str(tmp_path / "out"), run)
+        wanted = [str(folder) for folder in folders if folder.name not in left_out]
+        count = silver.build_silver(spark, store, find_sources(spark, wanted), str)
+        rows = spark.read.parquet(f"{tmp_path}/out/silver/consumer_sample").groupBy("session")
+        found = {row["session"]: row["count"] for row in rows.count().collect()}
+        read = read_silver(store, [Path(one).name for one in wanted]).consumer_sample
+        assert read.count() == sum(found[Path(one).name] for one in wanted)
+        return count, found
+
+    assert build("1") == (3, dict.fromkeys(names, 30))
+    first = files(tmp_path / "out")
+    assert len(first) == 1
+    # A run that was killed has not written the mark that they are complete.
+    shutil.rmtree(tmp_path / "out" / "silver" / "session")
+    assert build("2") == (3, dict.fromkeys(names, 30))
+    second = files(tmp_path / "out")
+    assert len(second) == 1 and second.keys() != first.keys()
+    assert build("3", names[0]) == (0, dict.fromkeys(names, 30))
+    shutil.rmtree(folders[2])
+    folders[2] = small(sessions, names[2], ticks=6)
+    assert build("4") == (3, {**dict.fromkeys(names, 30), names[2]: 36})
+    assert len(files(tmp_path / "out")) == 2
+    shutil.rmtree(folders[2])
+    folders[2] = small(sessions, names[2], ticks=7)
+    assert build("5") == (1, {**dict.fromkeys(names, 30), names[2]: 42})
+
+
 @pytest.mark.parametrize("name", ["a b", "50%20 %", "größe + &#", "{x}[2]*"])
 def test_a_session_may_have_any_name_and_lie_anywhere(
     spark: SparkSession, tmp_path: Path, name: str

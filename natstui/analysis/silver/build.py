@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
+from typing import Any
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -21,9 +22,9 @@ from natstui.analysis.silver.bronze import read_lines
 from natstui.analysis.silver.files import (
     as_rows,
     doubled_segments,
-    fingerprints,
     segment_files,
 )
+from natstui.analysis.silver.parts import Kept, Plan, planned
 from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import (
     ACK_SAMPLE,
@@ -57,17 +58,17 @@ MANIFEST = Table(
         ("session", "string", "Folder name of the recording"),
         ("fingerprint", "string", "Version of the pipeline and hash of the segments' sizes"),
         ("folder", "string", "Where it was read from"),
+        ("lies_in", "string", "Part of each table in which its rows are"),
     ),
 )
 
 Step = Callable[[str], None]
-_Part = tuple[Table, Callable[[], DataFrame]]
+_Part = tuple[Table, Callable[[], DataFrame | None]]
 
 _EVENTS = (
     (ADVISORY, ("advisory",), silver_events.advisories),
     (ACK_SAMPLE, ("ack_sample",), silver_events.ack_samples),
     (ACK_TIME, ("ack_sample", "acks_counted"), silver_acks.ack_times),
-    (FINDING, ("findings_changed", "keyframe"), silver_findings.findings),
     (EVENT, tuple(map(kind_of, silver_events.EVENTS)), silver_events.events),
     (CONFIGURATION, ("configured", "keyframe"), silver_events.configurations),
 )
@@ -78,32 +79,35 @@ def build_silver(spark: SparkSession, store: Store, sources: list[Source], step:
     """Bring the silver tables up to date; return how many sessions were read."""
     files = segment_files(spark, sources)
     step("looking at the segments")
-    marks = fingerprints(files)
-    sources = [s for s in sources if s.session in marks]
-    done = marks_of(store, [source.session for source in sources])
-    new = [source for source in sources if done.get(source.session) != marks[source.session]]
+    plan = planned(files, kept_of(store), store.part_of_many if store.can_gather else None)
+    store.know_parts(plan.parts, plan.new.keys())
+    new = [source for source in sources if source.session in plan.new]
     if not new:
         return 0
-    folders, names = [source.folder for source in new], [source.session for source in new]
-    files = [file for file in files if file.session in set(names)]
-    lines = read_lines(spark, folders, doubled_segments(files))
+    files = [file for file in files if file.session in plan.new]
+    lines = read_lines(spark, [source.folder for source in new], doubled_segments(files))
     segments = as_rows(spark, files)
-    if not _written_quickly(store, new, lines, segments, step):
+    if not _written_quickly(store, plan, new, lines, segments, step):
         # To know which lines are bad costs as much as reading them: only where there are any.
-        _begin(store, names)
+        _begin(store, plan)
         step("reading again, because some lines cannot be read")
         _write_tables(store, new, lines, segments, step, leave_out=True)
-    rows = [(s.session, marks[s.session], s.folder) for s in new]
+    rows = [(s.session, plan.new[s.session], s.folder, plan.parts[s.session]) for s in new]
     store.write_silver(MANIFEST, local_rows(spark, MANIFEST, rows))
-    store.is_fresh(names)
+    store.is_fresh([*plan.new])
     return len(new)
 
 
 def _written_quickly(
-    store: Store, new: list[Source], lines: DataFrame, files: DataFrame, step: Step
+    store: Store,
+    plan: Plan,
+    new: list[Source],
+    lines: DataFrame,
+    files: DataFrame,
+    step: Step,
 ) -> bool:
     """Write the tables as if every line could be read; tell whether that is so."""
-    _begin(store, [source.session for source in new])
+    _begin(store, plan)
     try:
         return _write_tables(store, new, lines, files, step, leave_out=False)
     except (PySparkException, Py4JError) as error:
@@ -112,14 +116,13 @@ def _written_quickly(
         return False
 
 
-def _begin(store: Store, sessions: list[str]) -> None:
+def _begin(store: Store, plan: Plan) -> None:
     """Remove what there is of the sessions; the mark that they are complete goes first.
 
     A table for which they have no rows any more would keep its old ones.
     """
-    store.drop_silver(MANIFEST, sessions)
-    for table in TABLES:
-        store.drop_silver(table, sessions)
+    for table in (MANIFEST, *TABLES):
+        store.drop_silver(table, plan.stay, [*plan.new])
 
 
 def _write_tables(
@@ -151,15 +154,13 @@ def _write_tables(
         if torn_count:
             records = kept(silver_index.left_out(index, kinds))
             index, lines = (silver_index.without(rows, records) for rows in (index, lines))
-        _write_rows(store, index, lines, kinds, step, all_read=not torn_count)
-        step("findings")
-        for source in silver_findings.without_findings(index, sources):
-            _judge(lines.sparkSession, store, source, step)
+        _write_rows(store, sources, index, lines, kinds, step, all_read=not torn_count)
     return True
 
 
 def _write_rows(
     store: Store,
+    sources: list[Source],
     index: DataFrame,
     lines: DataFrame,
     kinds: set[str],
@@ -167,10 +168,13 @@ def _write_rows(
     *,
     all_read: bool,
 ) -> None:
-    """Write the tables of what can be read."""
+    """Write the tables of what can be read; each is written once, because that replaces parts."""
 
     def write(part: _Part) -> None:
-        store.write_silver(part[0], part[1]())
+        rows = part[1]()
+        if rows is not None:
+            samples = part[0] in (STREAM_SAMPLE, CONSUMER_SAMPLE)
+            store.write_silver(part[0], rows, samples=samples)
 
     poll = silver_index.polls(index, kinds, all_read=all_read)
     if "clock_stepped" in kinds:
@@ -178,23 +182,41 @@ def _write_rows(
     step("polls")
     poll = store.write_silver(POLL, poll)
     gap_ends = held_here(silver_index.gap_ends(poll))
-    parts: list[_Part] = [(STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends))]
-    step("stream samples and events")
-    in_parallel(write, parts + _of_kinds(index, kinds))
-    step("consumer samples")
-    write((CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)))
-
-
-def _judge(spark: SparkSession, store: Store, source: Source, step: Step) -> None:
-    """Write the findings of a session that does not hold them."""
-    try:
-        rows = list(silver_findings.judged_rows(source))
-    except SessionError as error:
-        # Spark has read it: another tool's recording, or a damaged one, is analysed all the same.
-        step(f"{source.session} cannot be judged: {error}")
+    parts: list[_Part] = [
+        (STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends)),
+        (FINDING, lambda: _findings(index, kinds, sources, step)),
+        *_of_kinds(index, kinds),
+    ]
+    large: _Part = (CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends))
+    if is_little(lines.sparkSession):
+        step("samples and events")
+        in_parallel(write, [large, *parts])
         return
-    if rows:
-        store.write_silver(FINDING, local_rows(spark, FINDING, rows))
+    step("stream samples and events")
+    in_parallel(write, parts)
+    # By itself, because of the memory that it takes.
+    step("consumer samples")
+    write(large)
+
+
+def _findings(
+    index: DataFrame, kinds: set[str], sources: list[Source], step: Step
+) -> DataFrame | None:
+    """Return the table `finding`: what the sessions hold, and what others are judged to have."""
+    held = None if kinds.isdisjoint(silver_findings.MADE_OF) else silver_findings.findings(index)
+    judged: list[tuple[Any, ...]] = []
+    if held is not None:
+        sources = silver_findings.without_findings(index, sources)
+    for source in sources:
+        try:
+            judged += silver_findings.judged_rows(source)
+        except SessionError as error:
+            # Spark has read it: a recording of another tool, or damaged, is analysed all the same.
+            step(f"{source.session} cannot be judged: {error}")
+    if not judged:
+        return held
+    rows = local_rows(index.sparkSession, FINDING, judged)
+    return rows if held is None else held.unionAll(rows)
 
 
 def _torn(segments: DataFrame) -> tuple[int, int]:
@@ -220,9 +242,15 @@ def _of_kinds(index: DataFrame, kinds: set[str]) -> list[_Part]:
     return parts
 
 
-def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:
-    """Return the fingerprints of the sessions whose silver tables are complete."""
+def kept_of(store: Store) -> dict[str, Kept]:
+    """Return the sessions whose silver tables are complete."""
     if not store.has_silver(MANIFEST):
         return {}
+    rows = store.silver(MANIFEST, None).where(F.col("lies_in").isNotNull()).collect()
+    return {row["session"]: Kept(row["fingerprint"], row["lies_in"]) for row in rows}
+
+
+def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:
+    """Return the fingerprints of those of the sessions whose silver tables are complete."""
     rows = store.silver(MANIFEST, sessions).select("session", "fingerprint")
-    return {row["session"]: row["fingerprint"] for row in rows.where(F.lit(True)).collect()}
+    return {row["session"]: row["fingerprint"] for row in rows.collect()}

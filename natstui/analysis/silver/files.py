@@ -20,7 +20,7 @@ from natstui.analysis.silver.sources import Source, reads_here
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.tables import SESSION, Table, columns
 
-PIPELINE_VERSION = 5
+PIPELINE_VERSION = 6
 """Raised when silver tables of older runs must be made again."""
 
 _NAMES = "records-*.jsonl*"

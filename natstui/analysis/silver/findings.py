@@ -14,6 +14,8 @@ from natstui.analysis.silver.index import of_kind
 from natstui.analysis.silver.sources import Source
 from natstui.analysis.silver.tables import FINDING
 
+MADE_OF = ("findings_changed", "keyframe")
+"""The kinds of lines that hold findings."""
 _HELD = '"findings":{"at_us":'
 """Is in a keyframe of a session that holds its findings; in a text its quotes are escaped."""
 

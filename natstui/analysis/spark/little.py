@@ -1,5 +1,7 @@
 """Little to read: each table is one piece, so that nothing is moved, and is held by the driver.
 
+Samples are held only where they are few: many are read sooner from the file.
+
 A session of a minute costs what Spark does around the rows, not the rows: every exchange between
 tasks, and every file that the next step reads again, takes longer than all of its numbers.
 """
@@ -10,11 +12,18 @@ from pyspark.sql import DataFrame, SparkSession
 
 LITTLE = "spark.natstui.little"
 """Setting of a session that was started for little."""
+HELD = "spark.natstui.held"
+"""Setting of one in which the driver holds the samples, too."""
 
 
 def is_little(spark: SparkSession) -> bool:
     """Return whether the session was started for little."""
     return bool(spark.conf.get(LITTLE, "false") == "true")
+
+
+def holds_samples(spark: SparkSession) -> bool:
+    """Return whether there is so little that the driver holds the samples, too."""
+    return bool(spark.conf.get(HELD, "false") == "true")
 
 
 def one_piece(rows: DataFrame) -> DataFrame:

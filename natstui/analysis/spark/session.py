@@ -12,7 +12,7 @@ from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
 from natstui.analysis.spark.class_path import first_on_the_class_path
-from natstui.analysis.spark.little import LITTLE
+from natstui.analysis.spark.little import HELD, LITTLE
 from natstui.analysis.spark.lookups import remember_lookups
 
 APP_NAME = "natstui-analysis"
@@ -39,14 +39,16 @@ _SMALL = {
     "spark.sql.shuffle.partitions": "1",
     # Looks for mistakes of the optimizer itself, after each of its steps.
     "spark.sql.lightweightPlanChangeValidation": "false",
+    # A job of its own lists the folders where there are more than 32 of them.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
-HELD_SETTINGS = {
+LITTLE_SETTINGS = {
     LITTLE: "true",
     # One partition is joined where it lies; to hand the smaller side around is a job of its own.
     "spark.sql.optimizer.disableHints": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
-"""What a session has beside that, in which the driver holds every table."""
+"""What a session has beside that, in which each table is one piece."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +67,10 @@ class SparkSettings:
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""
     small: bool = False
     """Start and plan for little to read: half the CPU time then, several times as much else."""
+    little: bool = False
+    """Each table is one piece, and the driver holds it; only where it is small."""
     held: bool = False
-    """Hold every table in the driver, as one piece each; only where it is small."""
+    """The driver holds the samples, too; only where there is little."""
     alone: bool = False
     """The process ends with this session: what it does not need any more may stay until then."""
     conf: Conf = NOTHING
@@ -143,12 +147,13 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         # adaptive execution fails when the values to prune by are not there in time.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
         **(_SMALL if settings.small else {}),
-        **(HELD_SETTINGS if settings.held else {}),
+        **(LITTLE_SETTINGS if settings.little else {}),
+        HELD: str(settings.held).lower(),
     }
     given = dict(settings.conf.settings)
     # A session started here has the others already; a server gets them only now.
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
-    remember_lookups(keep_objects=settings.held and settings.alone)
+    remember_lookups(keep_objects=settings.little and settings.alone)
     return spark

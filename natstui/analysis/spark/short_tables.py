@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pyspark.sql import DataFrame, Row
@@ -78,23 +76,20 @@ class ShortTables:
         (folder / "_SUCCESS").touch()
 
     def write_parts(
-        self, table: Table, rows: DataFrame, partition: Callable[[str], str], aside: str
+        self, table: Table, rows: DataFrame, part_of: Callable[[str], str], aside: str
     ) -> None:
-        """Write the rows of each session into the folder that `partition` names.
+        """Write the rows of each session into the folder that `part_of` names.
 
         They are written `aside` first, below a name that no reader looks at.
         """
         assert self._folder is not None
         folder = self._folder / table.name
+        columns = [(column.name, column.type) for column in table.columns]
         place = [column.name for column in table.columns].index("session")
-        columns = [(c.name, c.type) for c in table.columns if c.name != "session"]
-        in_order = sorted(rows.collect(), key=itemgetter(place))
-        for session, part in groupby(in_order, key=itemgetter(place)):
-            target = folder / partition(session)
-            write_table(folder / aside, columns, [_without(row, place) for row in part], {})
-            shutil.rmtree(target, ignore_errors=True)
-            (folder / aside).rename(target)
-
-
-def _without(row: Sequence[object], place: int) -> tuple[object, ...]:
-    return (*row[:place], *row[place + 1 :])
+        parts: dict[str, list[Row]] = {}
+        for row in rows.collect():
+            parts.setdefault(part_of(row[place]), []).append(row)
+        for part, its in parts.items():
+            write_table(folder / aside, columns, its, {})
+            shutil.rmtree(folder / part, ignore_errors=True)
+            (folder / aside).rename(folder / part)

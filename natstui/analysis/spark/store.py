@@ -6,6 +6,7 @@ On any file system that Hadoop knows.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,15 +14,19 @@ from pyspark.sql import DataFrame, DataFrameWriter, Row, SparkSession
 from pyspark.sql import functions as F
 
 from natstui.analysis.folders import WRITTEN, glob_escaped, is_url
-from natstui.analysis.spark.little import is_little, one_piece
+from natstui.analysis.spark.little import holds_samples, is_little, one_piece
 from natstui.analysis.spark.local_rows import local_rows
 from natstui.analysis.spark.places import part_folder, with_places
 from natstui.analysis.spark.short_tables import ShortTables
 from natstui.analysis.tables import DAY, SERVER, Table, dictionary
 
 
-def _partition(session: str) -> str:
-    return part_folder("session", session)
+PART = "piece"
+"""Names the folders of a table of silver: rows that are written, and dropped, together."""
+
+
+def _partition(part: str) -> str:
+    return part_folder(PART, part)
 
 
 class Files:
@@ -76,7 +81,8 @@ _LEFT = re.compile(r"/gold\.[0-9a-f]{8}(\.old)?$")
 class Store:
     """A folder or URL with `silver/` and `gold/`.
 
-    Silver partitions are replaced one session at a time by Spark itself (staged, then renamed).
+    Silver consists of parts, each of one session or of many small ones that were read together;
+    Spark itself replaces one at a time (staged, then renamed).
     Gold is written to a folder of the run, which `publish` renames, so that a run that fails
     leaves the old tables. Spark Connect has no file system API: there gold is overwritten table by
     table, without a dictionary, and a run that fails leaves new tables beside old ones.
@@ -92,6 +98,9 @@ class Store:
         self._empty: set[str] = set()
         self._read: dict[str, DataFrame] = {}
         self._fresh: set[str] = set()
+        self._parts: dict[str, str] = {}
+        self._new: dict[str, str] = {}
+        self._in_files: set[str] = set()
         self.format: str = spark.conf.get("spark.sql.sources.default", "parquet") or "parquet"
         """What gold is written as: Spark's own setting decides; silver is Parquet."""
         self.servers: dict[str, str] = {}
@@ -110,21 +119,47 @@ class Store:
             return bool(_readable(self._spark, f"{self.root}/silver/{table.name}"))
         return bool(self._files.exists(f"{self.root}/silver/{table.name}"))
 
-    def write_silver(self, table: Table, rows: DataFrame) -> DataFrame:
-        """Replace the partitions of the sessions in `rows`; return what to go on with."""
+    @property
+    def can_gather(self) -> bool:
+        """Return whether many sessions may be one part: their old parts have to be deleted."""
+        return self._files is not None
+
+    def part_of_many(self, count: int) -> str:
+        """Return the name of a part of this run that no session can have."""
+        return f"{self._run}/{count}"
+
+    def know_parts(self, parts: Mapping[str, str], new: Iterable[str]) -> None:
+        """Know in which part the rows of every session are, or go: those of the new ones."""
+        self._parts = dict(parts)
+        self._new = {session: parts[session] for session in new}
+
+    def write_silver(self, table: Table, rows: DataFrame, *, samples: bool = False) -> DataFrame:
+        """Write the parts of the sessions in `rows` anew; return what to go on with.
+
+        `samples`: they may be more rows than the driver holds.
+        """
         held = self._held_silver
-        if held is None:
-            self._write_partitions(table, table.contract(rows))
+        if held is None or (samples and not holds_samples(self._spark)):
+            self._in_files.add(table.name)
+            self._write_parts(table, table.contract(rows))
             return rows
+        self._in_files.discard(table.name)
         rows = held.hold(table, rows)
         if held.can_write(table):
-            held.write_parts(table, rows, _partition, f"{_STAGING}{self._run}")
+            held.write_parts(table, rows, self._folder_of, f"{_STAGING}{self._run}")
         else:
-            self._write_partitions(table, rows)
+            self._write_parts(table, rows)
         return one_piece(rows)
 
-    def _write_partitions(self, table: Table, rows: DataFrame) -> None:
-        writer = rows.write.mode("overwrite").partitionBy("session")
+    def _folder_of(self, session: str) -> str:
+        return _partition(self._new.get(session, session))
+
+    def _write_parts(self, table: Table, rows: DataFrame) -> None:
+        part = F.col("session")
+        for of_many in {name for session, name in self._new.items() if name != session}:
+            alone = [session for session, name in self._new.items() if name == session]
+            part = F.when(part.isin(alone), part).otherwise(of_many) if alone else F.lit(of_many)
+        writer = rows.withColumn(PART, part).write.mode("overwrite").partitionBy(PART)
         # Numbers as deltas: half the size, and less work than a dictionary given up half-way.
         writer = writer.option("parquet.writer.version", "v2")
         writer = writer.option("parquet.enable.dictionary", value=False)
@@ -135,8 +170,8 @@ class Store:
             f"{self.root}/silver/{table.name}"
         )
 
-    def drop_silver(self, table: Table, sessions: list[str]) -> None:
-        """Remove the partitions of sessions, if there are any."""
+    def drop_silver(self, table: Table, parts: set[str], sessions: list[str]) -> None:
+        """Remove all but these parts; no row of the sessions is left."""
         folder = f"{self.root}/silver/{table.name}"
         if self._held_silver is not None:
             self._held_silver.forget(table)
@@ -144,13 +179,13 @@ class Store:
             self._fresh.clear()
         if self._files is None:
             for session in self._written(table, sessions):
-                # Nothing can be deleted there: a partition without rows takes its place.
-                nothing = local_rows(self._spark, table, ()).drop("session")
+                # Nothing can be deleted there: a part without rows takes its place.
+                nothing = local_rows(self._spark, table, ())
                 nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(session)}")
             return
-        wanted = {_partition(session) for session in sessions}
-        for path in self._files.glob(f"{glob_escaped(folder)}/session=*"):
-            if path.rpartition("/")[2] in wanted:
+        kept = set(map(_partition, parts))
+        for path in self._files.glob(f"{glob_escaped(folder)}/*=*"):
+            if path.rpartition("/")[2] not in kept:
                 self._files.delete(path)
 
     def is_fresh(self, sessions: list[str]) -> None:
@@ -164,23 +199,30 @@ class Store:
         rows = self.silver(table, sessions).select("session").distinct()
         return [row["session"] for row in rows.collect()]
 
-    def silver(self, table: Table, sessions: list[str]) -> DataFrame:
-        """Return the rows of sessions, in the columns of the table.
+    def silver(self, table: Table, sessions: list[str] | None) -> DataFrame:
+        """Return the rows of sessions, or of all, in the columns of the table.
 
         A table no session ever had rows for is not there; Spark knows then that it is empty.
         """
-        if self._held_silver is not None and self._fresh.issuperset(sessions):
-            held = self._held_silver.frame(table)
+        holder = None if table.name in self._in_files else self._held_silver
+        if holder is not None and sessions and self._fresh.issuperset(sessions):
+            held = holder.frame(table)
             if held is None:
                 return local_rows(self._spark, table, ())
             every = self._fresh.issubset(sessions)
             return held if every else held.where(F.col("session").isin(sessions))
         if not self.has_silver(table):
             return local_rows(self._spark, table, ())
-        reader = self._spark.read.schema(table.ddl())
+        # Named here too: where all parts are gone, Spark would not know of any.
+        reader = self._spark.read.schema(f"{table.ddl()}, {PART} string")
         rows = one_piece(reader.parquet(f"{self.root}/silver/{table.name}"))
-        names = [column.name for column in table.columns]
-        return rows.where(F.col("session").isin(sessions)).select(names)
+        if sessions is not None:
+            parts = {self._parts[session] for session in sessions if session in self._parts}
+            if parts:
+                rows = rows.where(F.col(PART).isin(parts))
+            if {session for session, part in self._parts.items() if part in parts} != {*sessions}:
+                rows = rows.where(F.col("session").isin(sessions))
+        return rows.select([column.name for column in table.columns])
 
     def write_gold(self, table: Table, rows: DataFrame) -> None:
         """Write a table into the folder of this run."""

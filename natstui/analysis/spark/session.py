@@ -27,9 +27,12 @@ all CPU time."""
 _JVM_SMALL = (
     "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:Tier3InvocationThreshold=1000 "
     "-XX:Tier3MinInvocationThreshold=500 -XX:Tier3CompileThreshold=5000 "
-    "-XX:Tier3BackEdgeThreshold=100000"
+    "-XX:Tier3BackEdgeThreshold=100000 -XX:MetaspaceSize=256m "
+    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 )
-"""For little to read only the quick compiler, and only for what runs often."""
+"""For little to read only the quick compiler, and only for what runs often; room for all classes
+of Spark, for each growth of which the heap would be collected; and no proof that they are sound,
+which takes as long as to load them."""
 _SMALL = {
     # To compile a query takes longer than to run it as it is.
     "spark.sql.codegen.wholeStage": "false",
@@ -37,6 +40,8 @@ _SMALL = {
     # There is nothing to be learnt from the size of what one task has written.
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
+    # A part of a sum is the sum where all rows are in one place.
+    "spark.sql.execution.bypassPartialAggregation": "true",
     # Looks for mistakes of the optimizer itself, after each of its steps.
     "spark.sql.lightweightPlanChangeValidation": "false",
     # A job of its own lists the folders where there are more than 32 of them.
@@ -107,7 +112,9 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
     kept = archive_options(settings.classes) if settings.classes else ""
     given = settings.conf.start_settings()
-    java = (_JVM_SMALL if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
+    # The heap as large at first as at last: to grow it, it is collected again and again.
+    small = f"{_JVM_SMALL} -Xms{settings.memory}"
+    java = (small if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
     return {
         **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,

@@ -20,7 +20,6 @@ from natstui.analysis.spark.places import part_folder, with_places
 from natstui.analysis.spark.short_tables import ShortTables
 from natstui.analysis.tables import DAY, SERVER, Table, dictionary
 
-
 PART = "piece"
 """Names the folders of a table of silver: rows that are written, and dropped, together."""
 

@@ -120,7 +120,7 @@ class Due:
         return len(self.due_ns)
 
 
-_BREATH_NS = 400_000
+_BREATH_NS = 550_000
 """At a high rate, so much later the next messages are sent, all that fell due meanwhile together:
 one by one they cost several times the CPU. What the system takes to wake us comes on top, and of
 a hundred messages 99 shall not be a millisecond late."""

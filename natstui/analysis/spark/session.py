@@ -162,5 +162,5 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
     late = given if settings.remote else {name: given[name] for name in given.keys() & ours.keys()}
     for name, value in {**ours, **late}.items():
         spark.conf.set(name, value)
-    remember_lookups(keep_objects=settings.little and settings.alone)
+    remember_lookups(keep_objects=settings.held and settings.alone)
     return spark

@@ -18,6 +18,7 @@ from natstui.analysis.gold import answers as gold
 from natstui.analysis.gold.rates import consumer_rate
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver import events as silver_events
+from natstui.analysis.silver import files as silver_files
 from natstui.analysis.silver import index as silver_index
 from natstui.analysis.silver import samples as silver_samples
 from natstui.analysis.silver import tables as silver_tables
@@ -68,7 +69,7 @@ def plan(rows: DataFrame) -> str:
 
 
 def test_sessions_that_lie_together_are_replaced_together(
-    spark: SparkSession, sessions: Path, tmp_path: Path
+    spark: SparkSession, sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     names = [f"2026092{number}T141320Z-short" for number in range(1, 4)]
     folders = [small(sessions, name, ticks=5) for name in names]
@@ -100,6 +101,9 @@ def test_sessions_that_lie_together_are_replaced_together(
     shutil.rmtree(folders[2])
     folders[2] = small(sessions, names[2], ticks=7)
     assert build("5") == (1, {**dict.fromkeys(names, 30), names[2]: 42})
+    # Another version makes all of it anew.
+    monkeypatch.setattr(silver_files, "PIPELINE_VERSION", 1000)
+    assert build("6")[0] == 3 and len(files(tmp_path / "out")) == 1
 
 
 @pytest.mark.parametrize("name", ["a b", "50%20 %", "größe + &#", "{x}[2]*"])

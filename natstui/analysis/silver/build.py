@@ -22,6 +22,7 @@ from natstui.analysis.silver.bronze import read_lines
 from natstui.analysis.silver.files import (
     as_rows,
     doubled_segments,
+    is_of_now,
     segment_files,
 )
 from natstui.analysis.silver.parts import Kept, Plan, planned
@@ -246,8 +247,8 @@ def kept_of(store: Store) -> dict[str, Kept]:
     """Return the sessions whose silver tables are complete."""
     if not store.has_silver(MANIFEST):
         return {}
-    rows = store.silver(MANIFEST, None).where(F.col("lies_in").isNotNull()).collect()
-    return {row["session"]: Kept(row["fingerprint"], row["lies_in"]) for row in rows}
+    rows = store.silver(MANIFEST, None).select("session", "fingerprint", "lies_in").collect()
+    return {row[0]: Kept(row[1], row[2]) for row in rows if is_of_now(row[1])}
 
 
 def marks_of(store: Store, sessions: list[str]) -> dict[str, str]:

@@ -104,6 +104,11 @@ def fingerprints(files: list[SegmentFile]) -> dict[str, str]:
     return found
 
 
+def is_of_now(fingerprint: str) -> bool:
+    """Return whether silver tables were made as this version makes them."""
+    return fingerprint.startswith(f"{PIPELINE_VERSION}:")
+
+
 def doubled_segments(files: list[SegmentFile]) -> list[str]:
     """Return plain segments that are sealed too, as `session/file`: a crash came in between."""
     plain = Counter(f"{file.session}/{file.segment.removesuffix('.gz')}" for file in files)

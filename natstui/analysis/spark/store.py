@@ -1,4 +1,4 @@
-"""Storage of the tables: silver by session; gold in a new folder that replaces the old one.
+"""Storage of the tables: silver in parts of sessions; gold in a new folder that replaces the old.
 
 On any file system that Hadoop knows.
 """

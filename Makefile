@@ -25,7 +25,7 @@ contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 test:
-	$(PYTHON) -m pytest -q -n 5 --dist loadscope
+	$(PYTHON) -m pytest -q -n 4 --dist loadscope
 
 quick-test:
 	$(PYTHON) -m pytest -q -n 2 --quick

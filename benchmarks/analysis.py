@@ -1,8 +1,8 @@
 """What the analysis costs, start included: a small session, 200 of them, one hour and ten.
 
-The hour has 200 streams and 1,000 consumers at 1 Hz: 3.6 million samples. Each time is the median
-of three runs. `NATSTUI_BENCH_TEN` may name the folder of a session of ten hours made before
-(`benchmarks._sessions`), or be 0: then ten hours are left out.
+The hour has 200 streams and 1,000 consumers at 1 Hz: 3.6 million samples. It holds its findings,
+as recordings do. Each time is the median of three runs. `NATSTUI_BENCH_TEN` may name the folder of
+a session of ten hours made before (`benchmarks._sessions`), or be 0: then ten hours are left out.
 """
 
 from __future__ import annotations
@@ -222,7 +222,7 @@ def main() -> None:
               f"  {small.cpu_s:.1f} s CPU  (limit {SMALL_LIMIT_S} s)", flush=True)  # fmt: skip
         classes = _first_run(root)
         _many(root, classes)
-        hour = write_session(root / "hour", Plan())
+        hour = write_session(root / "hour", Plan(), findings=True)
         samples_count = HOUR_SAMPLES_COUNT
         print(f"bronze: {bronze_us(hour, samples_count):.2f} µs of CPU per consumer sample"
               f"  (limit {BRONZE_LIMIT_US})", flush=True)  # fmt: skip
@@ -237,7 +237,7 @@ def main() -> None:
 
 def _ten_hours(root: Path, one: tuple[float, float], classes: str) -> None:
     made = Path(os.environ.get("NATSTUI_BENCH_TEN") or root / "ten")
-    session = made if made.is_dir() else write_session(root / "ten", TEN_HOURS)
+    session = made if made.is_dir() else write_session(root / "ten", TEN_HOURS, findings=True)
     words = ("--partitions=16", classes)
     cost = median_of(lambda run: measured(session, root / f"out10-{run}", *words))
     ten = _tell("10 h", cost, 10 * HOUR_SAMPLES_COUNT)

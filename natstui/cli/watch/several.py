@@ -19,6 +19,7 @@ from natstui.children import own_program
 from natstui.clean import clean_line
 from natstui.cli.watch.happened import SystemRow
 from natstui.cli.watch.json_lines import json_line
+from natstui.decoding import decoder_of
 from natstui.engine.stopping import stopped_by_signal
 
 _RESTART_S = 2.0
@@ -140,7 +141,7 @@ async def _last_of(reader: asyncio.StreamReader) -> str | None:
         return None
     try:
         # Where JSON was asked for, a command says it so.
-        said = msgspec.json.decode(last[0], type=_Failure).error
+        said = decoder_of(_Failure).decode(last[0]).error
     except msgspec.DecodeError:
         said = last[0].decode(errors="replace").removeprefix("natstui: ")
     return clean_line(said) or None

@@ -280,7 +280,10 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         await viewer.press("s")
         await finished(viewer)
         await viewer.until(lambda: "PARTIAL" in viewer.text, "partial")
-        assert "sends 4.00 KiB a message instead of" in viewer.words, "the result tells of it"
+        over = viewer.app.state.benchmark and viewer.app.state.benchmark.finished
+        assert over, "the result"
+        (told_of,) = (one for one in over.result.notes if "4.00 KiB" in one and "128 B" in one)
+        assert told_of.endswith("publishers sends 4.00 KiB a message instead of 128 B now")
 
 
 async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and_in_the_library(

@@ -80,8 +80,10 @@ class Viewer:
         )
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other."""
-        await self.pilot.press(*keys)
+        """Press keys, one after the other; a page down begins where the one before has ended."""
+        for key in keys:
+            await self.pilot.press(key)
+            await self.app.animator.wait_for_idle()
         await self.pilot.pause()
 
     async def type_command(self, line: str) -> None:

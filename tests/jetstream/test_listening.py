@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import random
+import sys
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -154,7 +155,7 @@ async def test_a_flood_is_counted_and_the_other_connection_stays(nats_server: Br
     block = b"".join(b"PUB f.%d 64\r\n%s\r\n" % (n % 50, b"x" * 64) for n in range(5_000))
     async with listening(nats_server, "f.>", look=LIST) as told:
         flood = await asyncio.create_subprocess_exec(
-            "python", "-c", _FLOOD, nats_server.url, stdin=asyncio.subprocess.PIPE
+            sys.executable, "-c", _FLOOD, nats_server.url, stdin=asyncio.subprocess.PIPE
         )
         await asyncio.gather(flood.communicate(block), *(_asked(client) for _ in range(5)))
         # A machine that is too slow loses the connection: then that is said, and not hidden.

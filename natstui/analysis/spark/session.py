@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +35,13 @@ _JVM_SMALL = (
 """For little to read only the quick compiler, and only for what runs often; room for all classes
 of Spark, for each growth of which the heap would be collected; and no proof that they are sound,
 which takes as long as to load them."""
+_JVM_ENVIRONMENT = {
+    # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
+    "MALLOC_ARENA_MAX": "2",
+    # Another JVM puts the command line of Spark's together.
+    "SPARK_LAUNCHER_OPTS": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+}
+"""What the JVM finds in its environment where the user has not set it."""
 _SMALL = {
     # To compile a query takes longer than to run it as it is.
     "spark.sql.codegen.wholeStage": "false",
@@ -87,21 +96,36 @@ def open_session(settings: SparkSettings) -> SparkSession:
     builder = SparkSession.builder.appName(APP_NAME)
     if settings.remote:
         return _tuned(builder.remote(settings.remote).getOrCreate(), settings)
+    # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
+    environment = {"PYTHONSAFEPATH": "1"}
     if settings.master.startswith("local") or "127.0.0.1" in settings.master:
         # In the environment, because Spark picks its address before it reads its settings.
-        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
-    # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
-    os.environ["PYTHONSAFEPATH"] = "1"
-    # glibc would keep an arena per thread for what zlib and zstd allocate: 1 GiB more.
-    os.environ.setdefault("MALLOC_ARENA_MAX", "2")
-    # Another JVM puts the command line of Spark's together.
-    os.environ.setdefault("SPARK_LAUNCHER_OPTS", "-XX:+UseSerialGC -XX:TieredStopAtLevel=1")
+    for name, words in _JVM_ENVIRONMENT.items():
+        environment[name] = os.environ.get(name, words)
     builder = builder.master(settings.master)
     for name, value in _start_settings(settings).items():
         builder = builder.config(name, value)
-    return _tuned(builder.getOrCreate(), settings)
+    with _in_environment(environment):
+        spark = builder.getOrCreate()
+    return _tuned(spark, settings)
+
+
+@contextmanager
+def _in_environment(words: Mapping[str, str]) -> Iterator[None]:
+    """Set variables for what is started meanwhile; what this process starts later is not Spark."""
+    before = {name: os.environ.get(name) for name in words}
+    os.environ.update(words)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
 
 
 def submitted_session(settings: SparkSettings) -> SparkSession:

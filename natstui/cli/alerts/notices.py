@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Literal
 
-from natstui.cli.health.report import SEVERITIES
 from natstui.config.settings import Alert
 from natstui.model.findings.finding import Entity, Finding, Findings
+from natstui.model.findings.severities import is_at_least
 
 _Key = tuple[str, str, Entity, int]
 """Alert, code, entity, since when: a finding that comes again is another one."""
@@ -58,7 +58,7 @@ def takes(alert: Alert, finding: Finding) -> bool:
     kind = finding.kind
     if alert.codes and kind.code not in alert.codes:
         return False
-    if SEVERITIES.index(kind.severity) < SEVERITIES.index(alert.min_severity):
+    if not is_at_least(kind.severity, alert.min_severity):
         return False
     return alert.entity is None or any(
         fnmatchcase(name, alert.entity) for name in names_of(finding.entity)

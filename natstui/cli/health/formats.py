@@ -11,6 +11,7 @@ from natstui.cli.metrics.exposition import finding_lines
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Finding
+from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.units import counted, duration_text, moment_text
 
@@ -25,8 +26,8 @@ def headline(report: Report) -> str:
     of = f"{counted(report.streams_count, 'stream')} and "
     of += counted(report.consumers_count, "consumer")
     counts = [
-        f"{report.count(severity)} {severity}"
-        for severity in ("critical", "warning", "info")
+        severity_text(severity, report.count(severity))
+        for severity in WORST_FIRST
         if report.count(severity)
     ]
     calm = "nothing was wrong that natstui could see" if report.recorded else _CALM

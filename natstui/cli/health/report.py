@@ -8,11 +8,9 @@ from enum import IntEnum
 
 from natstui.model.findings.catalogue.kind import Severity
 from natstui.model.findings.finding import Finding, worst_first
+from natstui.model.findings.severities import is_at_least
 from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.state import State
-
-SEVERITIES: tuple[Severity, ...] = ("info", "warning", "critical")
-"""From what is only worth knowing to what is broken."""
 
 
 class Verdict(IntEnum):
@@ -35,7 +33,7 @@ class Chosen:
     def takes(self, finding: Finding) -> bool:
         """Tell whether a finding is told."""
         entity = finding.entity
-        if SEVERITIES.index(finding.kind.severity) < SEVERITIES.index(self.least):
+        if not is_at_least(finding.kind.severity, self.least):
             return False
         if self.consumer is not None:
             return (entity.stream, entity.consumer) == self.consumer

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from natstui.model.findings.finding import Finding
+from natstui.model.findings.severities import WORST_FIRST, severity_text
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.state import State
 from natstui.tui.findings.cells import Found, entity_text
@@ -130,13 +131,10 @@ def calm_sections(states: Sequence[State]) -> list[Section]:
 def counts_text(every: Sequence[Found]) -> str:
     """Return how many findings there are in all systems, for the line above the table."""
     counts = Counter(it.kind.severity for found in every for it in found.open)
-    critical, warnings, info = counts["critical"], counts["warning"], counts["info"]
     over, silenced = sum(len(it.over) for it in every), sum(len(it.silenced) for it in every)
     left_out = sum(it.left_out_count for it in every)
     parts = [
-        f"{critical} critical" if critical else "",
-        counted(warnings, "warning") if warnings else "",
-        f"{info} info" if info else "",
+        *(severity_text(each, counts[each]) for each in WORST_FIRST if counts[each]),
         "" if counts else "nothing is wrong",
         f"{silenced} silenced" if silenced else "",
         f"{over} over lately" if over else "",

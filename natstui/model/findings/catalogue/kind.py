@@ -9,7 +9,7 @@ Severity = Literal["critical", "warning", "info"]
 EntityKind = Literal["account", "stream", "consumer", "monitoring"]
 Level = Literal["ok", "idle", "warn", "bad", "unknown"]
 
-_LEVELS: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "idle"}
+LEVELS: dict[Severity, Level] = {"critical": "bad", "warning": "warn", "info": "idle"}
 _RANKS: dict[Severity, int] = {"critical": 3000, "warning": 2000, "info": 1000}
 
 
@@ -43,7 +43,7 @@ class Kind:
     @property
     def level(self) -> Level:
         """How it looks."""
-        return _LEVELS[self.severity]
+        return LEVELS[self.severity]
 
     def __post_init__(self) -> None:
         """Find its place among the others once: thousands of findings are sorted at a time."""

@@ -9,6 +9,8 @@ from itertools import pairwise
 from textual.content import Content
 
 from natstui.clean import clean_line
+from natstui.model.findings.catalogue.kind import LEVELS, Severity
+from natstui.model.findings.severities import severity_text
 from natstui.model.live.age import (
     at_moment,
     oldest_row_us,
@@ -100,12 +102,12 @@ def open_counts(states: Sequence[State]) -> dict[str, int]:
 def findings_parts(*states: State) -> list[Cell]:
     """Return how many critical and warning findings are open; nothing where there are none."""
     counts = open_counts(states)
-    critical, warning = counts["critical"], counts["warning"]
-    parts = [Cell(f"{GLYPHS['bad']} {critical} critical", "bad")] if critical else []
-    if warning:
-        words = "warning" if warning == 1 else "warnings"
-        parts.append(Cell(f"{GLYPHS['warn']} {warning} {words}", "warn"))
-    return parts
+    shown: tuple[Severity, ...] = ("critical", "warning")
+    return [
+        Cell(f"{GLYPHS[LEVELS[each]]} {severity_text(each, counts[each])}", LEVELS[each])
+        for each in shown
+        if counts[each]
+    ]
 
 
 def recording_cell(recording: RecordingChanged) -> Cell:

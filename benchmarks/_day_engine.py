@@ -1,7 +1,7 @@
 """An engine that lives through a day in minutes, and records it: started by `soak.py`.
 
 DAY_HOURS hours of polls, DAY_STEP_S seconds apart by its own clock, as fast as the viewer takes
-them. Each hour it writes a line to DAY_FOLDER/hours: its memory, and the size of its recording.
+them. Each hour it writes a line to DAY_FOLDER/hours: its memory.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pathlib import Path
 from benchmarks.recording import PollClock
 from natstui.lines import encode_record
 from natstui.model.records.record import Record
-from natstui.session.files.folder import folder_size_bytes
 from natstui.session.files.keyframe import KeyframeMaker
 from natstui.session.write.clock import Clock
 from natstui.session.write.recorder import Recorder
@@ -43,10 +42,17 @@ def polls(hours: float, step_s: int, clock: PollClock) -> Iterator[tuple[int, li
         yield second, [scenario.poll(second), *scenario.events(second, START_US + clock.passed_us)]
 
 
+def read_until_the_end(ended: threading.Event) -> None:
+    """Drop what the viewer asks for, at each poll anew: it is no memory of the recorder's."""
+    while sys.stdin.buffer.read1():
+        pass
+    ended.set()
+
+
 def main() -> None:
     """Write lines and a recording until the day is over, then wait for the end of stdin."""
     ended = threading.Event()
-    threading.Thread(target=lambda: (sys.stdin.read(), ended.set()), daemon=True).start()
+    threading.Thread(target=read_until_the_end, args=(ended,), daemon=True).start()
     folder, hours = Path(os.environ["DAY_FOLDER"]), float(os.environ["DAY_HOURS"])
     clock, out = PollClock(), sys.stdout.buffer
     recorder = Recorder(
@@ -65,10 +71,7 @@ def main() -> None:
             while second % MINUTE_S == 0 and recorder.is_behind and not ended.is_set():
                 time.sleep(0.001)
             if second % HOUR_S == 0:
-                size_mb = folder_size_bytes(recorder.folder) / 1e6
-                progress.write(
-                    f"{second // HOUR_S} {resident_mb(os.getpid()):.1f} {size_mb:.1f}\n"
-                )
+                progress.write(f"{second // HOUR_S} {resident_mb(os.getpid()):.1f}\n")
             if ended.is_set():
                 break
         else:

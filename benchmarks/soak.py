@@ -100,6 +100,11 @@ def running(*words: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         process.wait()
 
 
+def recordings_mb(folder: Path) -> float:
+    """Return the size of all recordings in a folder."""
+    return sum(folder_size_bytes(one) for one in folder.iterdir() if one.is_dir()) / 1e6
+
+
 def on_a_server(folder: Path) -> None:
     """Watch and record the demo's server at the quickest polls."""
     with running("demo", "--headless") as (_, url):
@@ -120,8 +125,7 @@ def _watched_and_recorded(folder: Path, url: str) -> None:
             minutes = MINUTES * sample / SAMPLES
             presses_count = press_until(fd, began_s + 60 * minutes, presses_count)
             memory = (resident_mb(one) for one in (pid, engine, recorder.pid))
-            size_bytes = sum(map(folder_size_bytes, folder.iterdir()))
-            curves.add(f"{minutes:.1f} min", *memory, size_bytes / 1e6)
+            curves.add(f"{minutes:.1f} min", *memory, recordings_mb(folder))
     curves.draw()
 
 
@@ -139,8 +143,10 @@ def of_a_day(folder: Path) -> None:
             lines = (folder / "hours").read_text().split("\n")[:-1]
             for line in lines[told:]:
                 if line != "over":
-                    hour, *measured = line.split()
-                    curves.add(f"{hour} h", resident_mb(pid), *map(float, measured))
+                    hour, engine_mb = line.split()
+                    # Here: the list of all files is no memory of the recorder's.
+                    size_mb = recordings_mb(folder)
+                    curves.add(f"{hour} h", resident_mb(pid), float(engine_mb), size_mb)
             told = len(lines)
     curves.draw()
     print(f"  {presses_count} keys, {time.monotonic() - began_s:.0f} s")

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pyspark.sql import DataFrame
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
     ArrayType,
@@ -72,6 +72,10 @@ class Column:
         return self.name.removesuffix("_us") if self.unit == UNITS["_at_us"] else ""
 
 
+_CONTRACT = "_natstui_contract"
+"""Attribute of rows that are as a table wants them: to make them so again is half a query."""
+
+
 @dataclass(frozen=True, slots=True)
 class Table:
     """One table of the silver or gold layer."""
@@ -84,13 +88,28 @@ class Table:
 
     def contract(self, rows: DataFrame) -> DataFrame:
         """Return exactly the columns of this table, in order, typed and commented."""
+        if rows.__dict__.get(_CONTRACT) is self:
+            return rows
         types = {field.name: field.dataType for field in rows.schema}
         wanted = self._schema()
         # What has its type already is not asked for by name: each name is a call into the JVM.
         cast = {
             f.name: F.col(f.name).cast(f.dataType) for f in wanted if types[f.name] != f.dataType
         }
-        return (rows.withColumns(cast) if cast else rows).to(wanted)
+        found = (rows.withColumns(cast) if cast else rows).to(wanted)
+        found.__dict__[_CONTRACT] = self
+        return found
+
+    def without_rows(self, spark: SparkSession) -> DataFrame:
+        """Return the table without any rows."""
+        session = getattr(spark, "_jsparkSession", None)
+        if session is None:
+            return spark.createDataFrame([], self._schema())
+        schema = session.parseDataType(self._schema().json())
+        # From here, `createDataFrame` would start Python beside the JVM to read none.
+        found = DataFrame(session.createDataFrame([], schema), spark)
+        found.__dict__[_CONTRACT] = self
+        return found
 
     def stored(self, rows: DataFrame) -> DataFrame:
         """Return the rows as they are written: beside each moment in µs, one that Spark knows."""

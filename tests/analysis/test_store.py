@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,6 +163,7 @@ def test_the_jvm_is_asked_once_for_each_name(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     F.col("a").cast("bigint")
+    F.concat("a", *map(F.lit, range(13)))
     asked: list[str] = []
     send = GatewayClient.send_command
 
@@ -170,10 +173,55 @@ def test_the_jvm_is_asked_once_for_each_name(
 
     monkeypatch.setattr(GatewayClient, "send_command", counted)
     kept = [F.col("a").cast("bigint") for _ in range(50)]
-    # The call of `col` and of `cast`, no question beside them; deletions come when they come.
+    # The call of `cast`, no question beside it; deletions come when they come.
     assert len(kept) == 50
     calls = [command for command in asked if not command.startswith("m\n")]
-    assert len(calls) == 100 and all(command.startswith("c\n") for command in calls)
+    assert len(calls) == 50 and all(command.startswith("c\n") for command in calls)
+    asked.clear()
+    joined = F.concat("a", *map(F.lit, range(13)))
+    # A list of so many items in two parts, the list of Scala made of it, and the call.
+    calls = [command for command in asked if not command.startswith("m\n")]
+    assert len(calls) <= 8, calls
+    row = spark.range(1).select(F.lit("a").alias("a")).select(joined.alias("all")).first()
+    assert row is not None and row["all"] == "a0123456789101112"
+
+
+def test_what_is_sent_to_the_jvm_is_the_same_and_of_the_same_type(spark: SparkSession) -> None:
+    values = (True, 1, 1.0, "1", False, 0, 0.0, -0.0, "", None)
+    row = (
+        spark.range(1).select(*(F.lit(one).alias(f"c{i}") for i, one in enumerate(values))).first()
+    )
+    assert row is not None and list(map(repr, row)) == list(map(repr, values))
+    row = spark.range(1).select(F.array(*map(F.lit, [None, 1])).alias("known")).first()
+    assert row is not None and row["known"] == [None, 1]
+    many = {f"key{i}": str(i) for i in range(13)}
+    jvm = SparkContext._jvm
+    assert jvm is not None
+    sent = jvm.java.util.TreeMap(many)
+    assert {key: sent[key] for key in many} == many and sent.size() == 13
+    assert jvm.java.util.ArrayList([1, None, "a"]).size() == 3
+
+
+def test_to_start_spark_needs_no_numpy_pandas_or_pyarrow() -> None:
+    code = (
+        "import sys, tempfile; from pathlib import Path\n"
+        "from natstui.analysis.spark.session import SparkSettings, open_session\n"
+        "spark = open_session(SparkSettings(Path(tempfile.mkdtemp()), 'local[1]', small=True))\n"
+        "print(sorted({'numpy', 'pandas', 'pyarrow'} & sys.modules.keys()))\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.split("\n")[0] == "[]"
+
+
+def test_a_table_is_made_as_its_contract_wants_once(spark: SparkSession) -> None:
+    rows = _BY_DAY.contract(spark.sql("SELECT 1 AS begun_at_us, 'a' AS session"))
+    assert _BY_DAY.contract(rows) is rows
+    other = Table("other", "Another one.", _BY_DAY.columns[:1])
+    assert other.contract(rows).columns == ["session"]
+    nothing = local_rows(spark, _BY_DAY, ())
+    assert nothing.dtypes == rows.dtypes and nothing.collect() == []
+    comments = [field.metadata for field in nothing.schema]
+    assert comments == [field.metadata for field in rows.schema] and all(comments)
 
 
 def test_a_process_that_analyses_once_does_not_tell_the_jvm_what_it_may_forget(

@@ -15,13 +15,14 @@ from natstui.analysis.tables import Table
 def local_rows(spark: SparkSession, table: Table, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
     """Return rows as a table; without any, Spark leaves out whatever is made of them alone.
 
-    `createDataFrame` would start Python beside the JVM to read them, also where there are none.
+    `createDataFrame` would start Python beside the JVM to read them.
     """
+    if not rows:
+        return table.without_rows(spark)
     names = [column.name for column in table.columns]
     text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
     read = F.from_json(F.lit(text), f"array<struct<{_fields(table)}>>", {"mode": "FAILFAST"})
-    found = spark.range(1).select(F.inline(read))
-    return found if rows else found.where(F.lit(False))
+    return spark.range(1).select(F.inline(read))
 
 
 def looked_up(key: Column, known: Mapping[str, str | int], type_text: str = "string") -> Column:

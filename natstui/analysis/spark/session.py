@@ -15,7 +15,7 @@ from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
 from natstui.analysis.spark.class_path import first_on_the_class_path
 from natstui.analysis.spark.little import HELD, LITTLE
-from natstui.analysis.spark.lookups import remember_lookups
+from natstui.analysis.spark.lookups import convert_quickly, remember_lookups
 
 APP_NAME = "natstui-analysis"
 _JVM = (
@@ -106,6 +106,7 @@ def open_session(settings: SparkSettings) -> SparkSession:
     for name, words in _JVM_ENVIRONMENT.items():
         environment[name] = os.environ.get(name, words)
     builder = builder.master(settings.master)
+    convert_quickly()
     for name, value in _start_settings(settings).items():
         builder = builder.config(name, value)
     with _in_environment(environment):
@@ -130,6 +131,7 @@ def _in_environment(words: Mapping[str, str]) -> Iterator[None]:
 
 def submitted_session(settings: SparkSettings) -> SparkSession:
     """Return the session `spark-submit` configured: its master, memory and addresses stay."""
+    convert_quickly()
     return _tuned(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
 
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from pyspark.find_spark_home import _find_spark_home
 from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
@@ -97,7 +98,8 @@ def open_session(settings: SparkSettings) -> SparkSession:
     if settings.remote:
         return _tuned(builder.remote(settings.remote).getOrCreate(), settings)
     # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
-    environment = {"PYTHONSAFEPATH": "1"}
+    # Where Spark is, its own script would start a Python to find out.
+    environment = {"PYTHONSAFEPATH": "1", "SPARK_HOME": _find_spark_home()}
     if settings.master.startswith("local") or "127.0.0.1" in settings.master:
         # In the environment, because Spark picks its address before it reads its settings.
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"

@@ -126,22 +126,28 @@ class _Values:
 
 
 def _list(items: list[Any], client: Any) -> JavaObject:
-    of = JavaMember("of", None, f"{STATIC_PREFIX}java.util.List", client)
     if len(items) <= _MOST_AT_ONCE:
-        return of(*items)
+        return _call(client, f"{STATIC_PREFIX}java.util.List", "of", items)
     found = JavaClass("java.util.ArrayList", client)()
     for start in range(0, len(items), _MOST_AT_ONCE):
-        found.addAll(of(*items[start : start + _MOST_AT_ONCE]))
+        _call(client, found._target_id, "addAll", [items[start : start + _MOST_AT_ONCE]])
     return found
 
 
 def _map(items: dict[Any, Any], client: Any) -> JavaObject:
-    of = JavaMember("of", None, f"{STATIC_PREFIX}java.util.Map", client)
     found, pairs = JavaClass("java.util.HashMap", client)(), list(items.items())
     for start in range(0, len(pairs), _MOST_AT_ONCE):
-        some = pairs[start : start + _MOST_AT_ONCE]
-        found.putAll(of(*(part for pair in some for part in pair)))
+        parts = [part for pair in pairs[start : start + _MOST_AT_ONCE] for part in pair]
+        some = _call(client, f"{STATIC_PREFIX}java.util.Map", "of", parts)
+        _call(client, found._target_id, "putAll", [some])
+        # A map of py4j's has itself: it would stay until Python looks for rings.
+        some._detach()
     return found
+
+
+def _call(client: Any, target: str, name: str, arguments: list[Any]) -> Any:
+    # Not through the object: a list of py4j's keeps the method, and so itself.
+    return JavaMember(name, None, target, client)(*arguments)
 
 
 _VALUES = _Values()

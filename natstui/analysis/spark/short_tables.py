@@ -51,6 +51,10 @@ class ShortTables:
         """Return whether the table was made, and has no row."""
         return self._counts.get(table.name) == 0
 
+    def known_rows(self, table: Table, rows: DataFrame) -> list[Row]:
+        """Return the rows of a table that are held; where there are none, nothing is asked."""
+        return [] if self.is_empty(table) else rows.collect()
+
     def can_write(self, table: Table) -> bool:
         """Return whether the rows that are held can be written from here."""
         return self._folder is not None and self._counts[table.name] <= _MOST_ROWS_COUNT
@@ -87,7 +91,7 @@ class ShortTables:
         columns = [(column.name, column.type) for column in table.columns]
         place = [column.name for column in table.columns].index("session")
         parts: dict[str, list[Row]] = {}
-        for row in rows.collect():
+        for row in self.known_rows(table, rows):
             parts.setdefault(part_of(row[place]), []).append(row)
         for part, its in parts.items():
             write_table(folder / aside, columns, its, {})

@@ -230,7 +230,8 @@ class Store:
         if self._held_gold is not None:
             rows = self._held_gold.hold(table, rows)
             if self._held_gold.can_write(table):
-                self._held_gold.write(table, rows.collect(), self.servers)
+                known = self._held_gold.known_rows(table, rows)
+                self._held_gold.write(table, known, self.servers)
                 return
         stored, folder = table.stored(rows), f"{self._run_folder}/{table.name}"
         if table.day_of:

@@ -101,13 +101,9 @@ class Table:
         return found
 
     def without_rows(self, spark: SparkSession) -> DataFrame:
-        """Return the table without any rows."""
-        session = getattr(spark, "_jsparkSession", None)
-        if session is None:
-            return spark.createDataFrame([], self._schema())
-        schema = session.parseDataType(self._schema().json())
-        # From here, `createDataFrame` would start Python beside the JVM to read none.
-        found = DataFrame(session.createDataFrame([], schema), spark)
+        """Return the table without any rows, in a session that has a JVM here."""
+        schema = spark._jsparkSession.parseDataType(self._schema().json())
+        found = DataFrame(spark._jsparkSession.createDataFrame([], schema), spark)
         found.__dict__[_CONTRACT] = self
         return found
 

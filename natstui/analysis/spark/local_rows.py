@@ -17,12 +17,13 @@ def local_rows(spark: SparkSession, table: Table, rows: Sequence[tuple[Any, ...]
 
     `createDataFrame` would start Python beside the JVM to read them.
     """
-    if not rows:
+    if not rows and getattr(spark, "_jsparkSession", None):
         return table.without_rows(spark)
     names = [column.name for column in table.columns]
     text = json.dumps([dict(zip(names, row, strict=True)) for row in rows])
     read = F.from_json(F.lit(text), f"array<struct<{_fields(table)}>>", {"mode": "FAILFAST"})
-    return spark.range(1).select(F.inline(read))
+    found = spark.range(1).select(F.inline(read))
+    return found if rows else found.where(F.lit(False))
 
 
 def looked_up(key: Column, known: Mapping[str, str | int], type_text: str = "string") -> Column:

@@ -363,6 +363,8 @@ class FastPublisher(Batching):
             elif answer.get("type") != "gap":
                 # After a gap the server closes the batch, and says what it has of it.
                 self._take(answer, now_ns)
+        # The first answer acknowledges nothing: it only says that the batch is open.
+        self._window.wake()
 
     def _take(self, answer: dict[str, Any], now_ns: int) -> None:
         """Take an acknowledgement: of some messages, or the last one of the batch."""

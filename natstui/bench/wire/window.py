@@ -12,6 +12,9 @@ from natstui.bench.job.digits import Int64s
 from natstui.bench.job.tally import Tally
 from natstui.bench.wire.frames import ProtocolBroken
 
+_LOOK_S = 0.1
+"""How often who waits looks for what nobody tells of: a lost connection, no answer for long."""
+
 
 class Window:
     """A ring of open messages, by their number; an answer to none of them fails loudly.
@@ -98,6 +101,10 @@ class Window:
         self.open_count = 0
         self._changed.set()
 
+    def wake(self) -> None:
+        """Let who waits look again: something else changed than the messages in flight."""
+        self._changed.set()
+
     async def wait(
         self, enough: Callable[[], bool], timeout_s: float, check: Callable[[], None]
     ) -> None:
@@ -113,7 +120,7 @@ class Window:
                 return
             self._changed.clear()
             try:
-                async with asyncio.timeout(0.1):
+                async with asyncio.timeout(_LOOK_S):
                     await self._changed.wait()
             except TimeoutError:
                 continue

@@ -135,10 +135,9 @@ class Rounds:
 
     async def _theirs(self, client: Client, row: Row, rival: Rival) -> tuple[float, float | None]:
         total = row.total_msgs("wire", self._wanted)
-        own = None if row.reads else made_stream(row, self._fresh())
-        stream = await self._filled_stream(row, total) if row.reads else self._name
+        stream = await self._filled_stream(row, total) if row.reads else self._fresh()
+        own = made_stream(row, stream)
         if own is not None:
-            stream = own.name
             await client.request(f"STREAM.CREATE.{stream_name(own)}", stream_config(own))
         try:
             return await rival.run(row, total, stream)
@@ -164,8 +163,9 @@ class Rounds:
         return result
 
     def _fresh(self) -> str:
+        # The server reads the subject with every message: everybody's is equally long.
         self._names += 1
-        return f"{self._name}_{self._names}"
+        return f"{self._name}_{self._names:04}"
 
 
 def _clients(row: Row, rival: Rival | None) -> Iterator[ClientName]:

@@ -65,12 +65,12 @@ class Batching(ABC):
 _ATOMIC_MOST_MSGS = 1000
 _BATCH_DIGITS = 3
 """The ids of batches come again after so many: the server forgot those long ago."""
-_IN_FLIGHT = 2
-"""Batches: one is on its way while the server stores the other, one after the other."""
+_IN_FLIGHT = 6
+"""Batches: others are on their way while the server stores one, one after the other."""
 
 
 class AtomicPublisher(Batching):
-    """Publishes batches that are stored whole or not at all, two of them in flight."""
+    """Publishes batches that are stored whole or not at all, a few of them in flight."""
 
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)

@@ -19,6 +19,8 @@ LITTLE_SAMPLES_COUNT = 150_000
 """Up to so many samples, each table is one piece."""
 HELD_SAMPLES_COUNT = 35_000
 """Up to so many samples, the driver holds every table: a few hundred MB."""
+SHORT_SAMPLES_COUNT = 10_000_000
+"""Up to so many samples, the tables of answers are short: what is made of them alone is little."""
 BUCKET_S = 60
 """Length of the buckets of rates and busiest moments."""
 

@@ -19,6 +19,7 @@ from natstui.analysis.defaults import (
     HELD_SAMPLES_COUNT,
     LITTLE_SAMPLES_COUNT,
     MASTER,
+    SHORT_SAMPLES_COUNT,
     SMALL_BYTES,
     Thresholds,
 )
@@ -30,13 +31,17 @@ from natstui.analysis.known import forget_result, keep_result
 from natstui.analysis.progress import Progress, Send
 from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
-from natstui.analysis.silver.layer import read_silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.spark.failures import explain, not_started
 from natstui.analysis.spark.java import check_java
 from natstui.analysis.spark.little import is_little
-from natstui.analysis.spark.session import SparkSettings, open_session, submitted_session
+from natstui.analysis.spark.session import (
+    SparkSettings,
+    open_session,
+    session_for_little,
+    submitted_session,
+)
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
@@ -66,7 +71,10 @@ def run(
                 end_starting()
                 raise
             forget_result(out)
-            found = _analysed(spark, words, sessions, _Output(out, alone), progress)
+            little = spark
+            if settings.short and not settings.little:
+                little = session_for_little(spark, settings)
+            found = _analysed(spark, little, words, sessions, _Output(out, alone), progress)
             if state is not None:
                 keep_result(out, state, found)
             return found
@@ -87,6 +95,7 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.classes,
         small=is_small(words, sessions),
         little=is_little_here(words, sessions),
+        short=is_little_here(words, sessions, SHORT_SAMPLES_COUNT),
         held=is_little_here(words, sessions, HELD_SAMPLES_COUNT),
         alone=words.pipe,
         conf=read_conf(words.conf, words.packages, words.jars),
@@ -130,6 +139,7 @@ class _Output:
 
 def _analysed(
     spark: SparkSession,
+    little: SparkSession,
     words: argparse.Namespace,
     sessions: list[str],
     output: _Output,
@@ -142,7 +152,7 @@ def _analysed(
     try:
         if output.alone:
             store.tidy()
-        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows)
+        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows, little)
     except (PySparkException, Py4JError):
         cancel.check()
         raise
@@ -162,8 +172,12 @@ def analyse(
     thresholds: Thresholds,
     progress: Progress,
     rows_count: int,
+    little: SparkSession | None = None,
 ) -> dict[str, Any]:
-    """Bring silver up to date, compute gold, put it in place, and return its first rows."""
+    """Bring silver up to date, compute gold, put it in place, and return its first rows.
+
+    `little` is a session for what is made of short tables alone.
+    """
     sources = find_sources(spark, patterns)
     names = [source.session for source in sources]
     store.servers = {source.session: source.server for source in sources}
@@ -173,11 +187,13 @@ def analyse(
     read_count = silver.build_silver(spark, store, sources, progress.step)
     mark = answers_fingerprint(silver.marks_of(store, names), thresholds)
     kept = not read_count and store.keep_gold(TABLES, mark)
+    short = store
     if not kept:
-        layer = read_silver(store, names)
-        build_gold(spark, store, layer, names, thresholds, progress.step)
+        if little not in (None, spark):
+            short = store.seen_by(little)
+        build_gold(store, short, names, thresholds, progress.step)
     progress.step("collecting the results")
-    collected = result.collect(store, rows_count)
+    collected = result.collect(short, rows_count)
     if not kept:
         store.publish(TABLES, mark)
     return {

@@ -38,6 +38,8 @@ class Answer:
 
     table: Table
     rows: Callable[[Given], DataFrame]
+    reads_samples: bool = False
+    """It reads the samples, of which there may be millions; the others read short tables."""
     needs: tuple[str, ...] = ()
     """Tables that must be finished first, because this one reads their rows."""
     made_of: tuple[Table, ...] = ()

@@ -238,6 +238,7 @@ ANSWERS = (
     Answer(
         AVAILABILITY,
         lambda given: availability(given.silver, given.thresholds),
+        reads_samples=True,
         findings=(away_or_slow,),
         section=Section(
             "Availability",

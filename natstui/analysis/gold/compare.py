@@ -77,6 +77,7 @@ ANSWERS = (
     Answer(
         COMPARISON,
         _rows_of_run,
+        reads_samples=True,
         needs=("load",),
         findings=(changed,),
         section=Section(

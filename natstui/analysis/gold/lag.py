@@ -169,6 +169,7 @@ ANSWERS = (
     Answer(
         LAG_PERIOD,
         lambda given: lag_period(given.silver, given.gold("consumer_rate"), given.thresholds),
+        reads_samples=True,
         needs=("consumer_rate",),
         section=Section(
             "Worst periods of lag",

@@ -215,6 +215,7 @@ ANSWERS = (
     Answer(
         POISON,
         lambda given: poison(given.silver),
+        reads_samples=True,
         made_of=(ADVISORY, ACK_SAMPLE),
         findings=(never_settled,),
         section=Section(

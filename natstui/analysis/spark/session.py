@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pyspark.find_spark_home import _find_spark_home
@@ -84,6 +84,8 @@ class SparkSettings:
     """Start and plan for little to read: half the CPU time then, several times as much else."""
     little: bool = False
     """Each table is one piece, and the driver holds it; only where it is small."""
+    short: bool = False
+    """The tables of answers are so short that what is made of them alone is little."""
     held: bool = False
     """The driver holds the samples, too; only where there is little."""
     alone: bool = False
@@ -135,6 +137,11 @@ def submitted_session(settings: SparkSettings) -> SparkSession:
     """Return the session `spark-submit` configured: its master, memory and addresses stay."""
     convert_quickly()
     return _tuned(SparkSession.builder.appName(APP_NAME).getOrCreate(), settings)
+
+
+def session_for_little(spark: SparkSession, settings: SparkSettings) -> SparkSession:
+    """Return another session of the same Spark, which plans for tables of a few rows."""
+    return _tuned(spark.newSession(), replace(settings, small=True, little=True, held=False))
 
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:

@@ -88,7 +88,7 @@ class Store:
     """
 
     def __init__(self, spark: SparkSession, root: str, run: str) -> None:
-        self._spark = spark
+        self.spark = spark
         self.root = root.rstrip("/")
         self._files = file_system(spark, self.root)
         self._run = run
@@ -112,10 +112,16 @@ class Store:
             gold = Path(self._run_folder) if local and self.format == "parquet" else None
             self._held_gold = ShortTables(gold)
 
+    def seen_by(self, spark: SparkSession) -> Store:
+        """Return the store of the same run, as another session of the same Spark sees it."""
+        other = Store(spark, self.root, self._run)
+        other._parts, other.servers = self._parts, self.servers
+        return other
+
     def has_silver(self, table: Table) -> bool:
         """Return whether the table was ever written."""
         if self._files is None:
-            return bool(_readable(self._spark, f"{self.root}/silver/{table.name}"))
+            return bool(_readable(self.spark, f"{self.root}/silver/{table.name}"))
         return bool(self._files.exists(f"{self.root}/silver/{table.name}"))
 
     @property
@@ -138,7 +144,7 @@ class Store:
         `samples`: they may be more rows than the driver holds.
         """
         held = self._held_silver
-        if held is None or (samples and not holds_samples(self._spark)):
+        if held is None or (samples and not holds_samples(self.spark)):
             self._in_files.add(table.name)
             self._write_parts(table, table.contract(rows))
             return rows
@@ -179,7 +185,7 @@ class Store:
         if self._files is None:
             for session in self._written(table, sessions):
                 # Nothing can be deleted there: a part without rows takes its place.
-                nothing = local_rows(self._spark, table, ())
+                nothing = local_rows(self.spark, table, ())
                 nothing.write.mode("overwrite").parquet(f"{folder}/{_partition(session)}")
             return
         kept = set(map(_partition, parts))
@@ -207,13 +213,13 @@ class Store:
         if holder is not None and sessions and self._fresh.issuperset(sessions):
             held = holder.frame(table)
             if held is None:
-                return local_rows(self._spark, table, ())
+                return local_rows(self.spark, table, ())
             every = self._fresh.issubset(sessions)
             return held if every else held.where(F.col("session").isin(sessions))
         if not self.has_silver(table):
-            return local_rows(self._spark, table, ())
+            return local_rows(self.spark, table, ())
         # Named here too: where all parts are gone, Spark would not know of any.
-        reader = self._spark.read.schema(f"{table.ddl()}, {PART} string")
+        reader = self.spark.read.schema(f"{table.ddl()}, {PART} string")
         rows = one_piece(reader.parquet(f"{self.root}/silver/{table.name}"))
         if sessions is not None:
             parts = {self._parts[session] for session in sessions if session in self._parts}
@@ -254,7 +260,7 @@ class Store:
             self._forget_gold(table)
             held.write(table, [], {})
         else:
-            self.write_gold(table, local_rows(self._spark, table, ()))
+            self.write_gold(table, local_rows(self.spark, table, ()))
         self._empty.add(table.name)
 
     def _forget_gold(self, table: Table) -> None:
@@ -281,16 +287,16 @@ class Store:
 
     def _gold_rows(self, table: Table) -> DataFrame:
         if self.is_empty(table):
-            return local_rows(self._spark, table, ())
+            return local_rows(self.spark, table, ())
         held = self._held_gold and self._held_gold.frame(table)
         if held is not None:
             return held
         folder = f"{self._gold}/{table.name}"
         if self.format == "parquet":
             # To find it in the files takes a job; other formats may keep their own.
-            rows = one_piece(self._spark.read.schema(table.ddl()).parquet(folder))
+            rows = one_piece(self.spark.read.schema(table.ddl()).parquet(folder))
         else:
-            rows = self._spark.read.format(self.format).load(folder)
+            rows = self.spark.read.format(self.format).load(folder)
         return rows.select([column.name for column in table.columns])
 
     def keep_gold(self, tables: tuple[Table, ...], fingerprint: str) -> bool:

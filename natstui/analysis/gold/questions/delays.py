@@ -156,6 +156,7 @@ ANSWERS = (
     Answer(
         DELAY,
         delay,
+        reads_samples=True,
         needs=("picture", "availability"),
         findings=(follows,),
         section=Section(

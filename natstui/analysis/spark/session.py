@@ -15,6 +15,7 @@ from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
 from natstui.analysis.spark.class_archive import archive_options
 from natstui.analysis.spark.class_path import first_on_the_class_path
+from natstui.analysis.spark.compilers import compiler_options
 from natstui.analysis.spark.little import HELD, LITTLE
 from natstui.analysis.spark.lookups import convert_quickly, remember_lookups
 
@@ -148,8 +149,10 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
     kept = archive_options(settings.classes) if settings.classes else ""
     given = settings.conf.start_settings()
     # The heap as large at first as at last: to grow it, it is collected again and again.
-    small = f"{_JVM_SMALL} -Xms{settings.memory}"
-    java = (small if settings.small else _JVM, kept, given.pop(JAVA_OPTIONS, ""))
+    machine = f"{_JVM_SMALL} -Xms{settings.memory}" if settings.small else _JVM
+    # The JVM prints that it was told: into the log, where nobody else reads what it prints.
+    told = compiler_options(settings.scratch) if settings.alone and not settings.small else ""
+    java = (machine, told, kept, given.pop(JAVA_OPTIONS, ""))
     return {
         **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,

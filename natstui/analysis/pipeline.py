@@ -45,7 +45,7 @@ from natstui.analysis.spark.session import (
 from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
-_SILVER_STEPS = 5
+_SILVER_STEPS = 4
 
 
 def run(

@@ -155,8 +155,21 @@ def _write_tables(
         if torn_count:
             records = kept(silver_index.left_out(index, kinds))
             index, lines = (silver_index.without(rows, records) for rows in (index, lines))
-        _write_rows(store, sources, index, lines, kinds, step, all_read=not torn_count)
+        poll, index = _write_polls(store, index, kinds, step, all_read=not torn_count)
+        gap_ends = kept(silver_index.gap_ends(poll))
+        _write_rows(store, sources, index, lines, gap_ends, kinds, step)
     return True
+
+
+def _write_polls(
+    store: Store, index: DataFrame, kinds: set[str], step: Step, *, all_read: bool
+) -> tuple[DataFrame, DataFrame]:
+    """Write the table of polls; return it, and the lines with what was set of their clock."""
+    poll = silver_index.polls(index, kinds, all_read=all_read)
+    if "clock_stepped" in kinds:
+        index = silver_index.unset(index)
+    step("polls")
+    return store.write_silver(POLL, poll), index
 
 
 def _write_rows(
@@ -164,40 +177,31 @@ def _write_rows(
     sources: list[Source],
     index: DataFrame,
     lines: DataFrame,
+    gap_ends: DataFrame,
     kinds: set[str],
     step: Step,
-    *,
-    all_read: bool,
 ) -> None:
     """Write the tables of what can be read; each is written once, because that replaces parts."""
 
-    def write(part: _Part) -> None:
-        rows = part[1]()
-        if rows is not None:
-            samples = part[0] in (STREAM_SAMPLE, CONSUMER_SAMPLE)
-            store.write_silver(part[0], rows, samples=samples)
+    def write(*parts: _Part) -> None:
+        for table, made in parts:
+            rows = made()
+            if rows is not None:
+                samples = table in (STREAM_SAMPLE, CONSUMER_SAMPLE)
+                store.write_silver(table, rows, samples=samples)
 
-    poll = silver_index.polls(index, kinds, all_read=all_read)
-    if "clock_stepped" in kinds:
-        index = silver_index.unset(index)
-    step("polls")
-    poll = store.write_silver(POLL, poll)
-    gap_ends = held_here(silver_index.gap_ends(poll))
-    parts: list[_Part] = [
+    samples: list[_Part] = [
         (STREAM_SAMPLE, lambda: silver_samples.stream_samples(lines, gap_ends)),
+        (CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends)),
+    ]
+    parts: list[_Part] = [
         (FINDING, lambda: _findings(index, kinds, sources, step)),
         *_of_kinds(index, kinds),
     ]
-    large: _Part = (CONSUMER_SAMPLE, lambda: silver_samples.consumer_samples(lines, gap_ends))
-    if is_little(lines.sparkSession):
-        step("samples and events")
-        in_parallel(write, [large, *parts])
-        return
-    step("stream samples and events")
-    in_parallel(write, parts)
-    # By itself, because of the memory that it takes.
-    step("consumer samples")
-    write(large)
+    step("samples and events")
+    # Where there are many samples, one table of them after the other: they take much memory.
+    large = [[one] for one in reversed(samples)] if is_little(lines.sparkSession) else [samples]
+    in_parallel(lambda each: write(*each), [*large, *([part] for part in parts)])
 
 
 def _findings(

@@ -23,7 +23,8 @@ from natstui.analysis.tables import SESSION, Table, columns
 PIPELINE_VERSION = 6
 """Raised when silver tables of older runs must be made again."""
 
-_NAMES = "records-*.jsonl*"
+FILES = "records-*.jsonl*"
+"""The names of the files of records."""
 _FILES = Table(
     "file",
     "The files of records.",
@@ -62,7 +63,7 @@ def segment_files(spark: SparkSession, sources: Iterable[Source]) -> list[Segmen
 
 
 def _files_here(session: str, folder: Path) -> Iterator[SegmentFile]:
-    for name in fnmatch.filter(files_of(str(folder)), _NAMES):
+    for name in fnmatch.filter(files_of(str(folder)), FILES):
         with (folder / name).open("rb") as file:
             size_bytes, promised_bytes = file.seek(0, os.SEEK_END), None
             if name.endswith(".gz"):
@@ -77,7 +78,7 @@ def _promised_bytes(size_bytes: int, tail: bytes) -> int:
 
 
 def _files_away(spark: SparkSession, folders: list[str]) -> list[SegmentFile]:
-    files = spark.read.format("binaryFile").load([f"{f}/{_NAMES}" for f in folders])
+    files = spark.read.format("binaryFile").load([f"{f}/{FILES}" for f in folders])
     tail = F.substring(F.col("content"), -4, 4).alias("tail")
     found = []
     for row in files.select("path", "length", tail).collect():

@@ -29,6 +29,12 @@ _COMPILING = (
 )
 _LOADING = (
     "org/apache/xbean/*",
+    "org/apache/hadoop/io/*",
+    "org/apache/spark/util/SizeEstimator*",
+    "net/razorvine/*",
+    "scala/collection/generic/*",
+    "scala/runtime/LambdaDeserializer*",
+    "javax/management/*",
     "java/io/Object*",
     "java/lang/Class",
     "java/lang/invoke/*",

@@ -120,6 +120,21 @@ def test_a_session_may_have_any_name_and_lie_anywhere(
     } == {(name, 30)}
 
 
+@pytest.mark.parametrize("name", ["backup", "day=1"])
+def test_what_lies_below_a_session_is_no_part_of_it(
+    spark: SparkSession, sessions: Path, name: str
+) -> None:
+    session = small(sessions)
+
+    def lines() -> list[tuple[str, int]]:
+        rows = read_lines(spark, [str(session)], []).groupBy("session").count()
+        return [(row["session"], row["count"]) for row in rows.collect()]
+
+    alone = lines()
+    shutil.copytree(session, session / name)
+    assert lines() == alone and alone[0][0] == session.name
+
+
 @pytest.mark.usefixtures("much")
 def test_samples_are_sorted_once_and_never_pass_through_python(
     spark: SparkSession, sessions: Path

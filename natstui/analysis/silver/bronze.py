@@ -95,14 +95,14 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     """
     # Otherwise a stray carriage return would end a line too.
     reader = spark.read.option("ignoreCorruptFiles", value=True).option("lineSep", "\n")
-    # A line of a poll is 26 kB: in pieces of 4 kB it is put together and unpacked slowly.
+    # A line of a large poll is long: in Spark's pieces of 4 kB it is put together slowly.
     reader = reader.option("io.file.buffer.size", 65536)
     # It is a URL: what is no letter in a folder's name stands there as a number.
     where = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
     head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
-    # Named by a filter, because each path by itself is looked for, by a job where they are many.
-    text = reader.option("pathGlobFilter", FILES).text(folders)
+    # By pattern: of a folder alone, Spark would read a subfolder called like `x=1` in its place.
+    text = reader.text([f"{folder}/{FILES}" for folder in folders])
     lines = text.select(
         F.regexp_extract(where, r"([^/]+)/[^/]+$", 1).alias("session"),
         F.regexp_extract(where, r"([^/]+)$", 1).alias("segment"),

@@ -1,8 +1,7 @@
 """What the JVM's slow compiler leaves alone: Spark's planner, which never runs for long.
 
-A run of a minute has that compiler work for a fifth of its CPU time, a third of it on code that
-has run for most of its time already when it is compiled. See
-https://openjdk.org/jeps/165 for the form of the file.
+Otherwise, in a run of a minute, it works for as long as it takes to compile that code, and gains
+nothing: the code is hardly used afterwards. The form of the file: https://openjdk.org/jeps/165.
 """
 
 from __future__ import annotations

@@ -108,6 +108,21 @@ async def test_a_subscriber_that_joins_is_owed_what_was_sent_since_and_no_more(
 
 
 @both
+async def test_what_waits_in_the_socket_of_a_busy_subscriber_is_heard_before_it_ends(
+    broker: Broker, client: ClientKind
+) -> None:
+    # Where nobody waits for stragglers, it is told to stop while it still works on the first.
+    subs = Role("subs", "subscribe", 1, client, think_s=0.001)
+    pubs = Role("pubs", "publish", total_msgs=500)
+    what = BenchmarkPlan("busy", "", (subs, pubs), None, None, drain_s=0)
+    records = Records()
+    result = await Benchmark(what, Connection(servers=(broker.url,)), records).run()
+    check_sums(result, records)
+    books = result.accounting
+    assert (books.sent_msgs, books.received_msgs, books.lost_msgs) == (500, 500, 0)
+
+
+@both
 async def test_one_that_joins_an_ordered_stream_is_owed_what_the_stream_still_had(
     broker: Broker, client: ClientKind
 ) -> None:

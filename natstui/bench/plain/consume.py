@@ -16,7 +16,8 @@ from natstui.bench.job.job import Job, RetryPolicy, made_for
 from natstui.bench.job.stamps import NO_STAMP
 from natstui.bench.plain.client import PlainInbox, js_context, plain_errors
 from natstui.bench.wire.deliveries import Deliveries, Refusals, refusals
-from natstui.bench.wire.link import WireLink, until_stopped
+from natstui.bench.wire.link import WireLink
+from natstui.bench.wire.stopping import until_stopped
 from natstui.errors import ServerGone
 
 

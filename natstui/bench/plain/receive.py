@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from nats.aio.msg import Msg
+from nats.aio.subscription import Subscription
 
 from natstui.bench.job.content import stamp_place
 from natstui.bench.job.job import Job
 from natstui.bench.job.stamps import NO_STAMP
 from natstui.bench.plain.client import PlainInbox
-from natstui.bench.wire.link import WireLink, until_stopped
+from natstui.bench.wire.link import WireLink
+from natstui.bench.wire.stopping import hear_out, until_stopped
 
 
 class Subscriber:
@@ -16,6 +18,7 @@ class Subscriber:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
+        self._subscription: Subscription | None = None
         self._inbox = PlainInbox(
             job, link, stamp_place(job.orders) if job.orders.stamped else NO_STAMP
         )
@@ -24,13 +27,20 @@ class Subscriber:
         """Subscribe."""
         role = self._job.orders.role
         subject = role.subject if role.subjects_count == 1 else f"{role.subject}.*"
-        await self._link.nc.subscribe(subject, role.queue or "", cb=self._on_message)
+        self._subscription = await self._link.nc.subscribe(
+            subject, role.queue or "", cb=self._on_message
+        )
         await self._link.flush(role.timeout_s)
 
     async def run(self) -> None:
         """Let messages come."""
         await until_stopped(self._job, self._link)
+        await hear_out(self._link, self._taken)
         self._inbox.close()
+
+    async def _taken(self) -> None:
+        if self._subscription is not None:
+            await self._subscription._pending_queue.join()
 
     async def _on_message(self, message: Msg) -> None:
         self._inbox.add(message.data)

@@ -16,7 +16,6 @@ import nats.errors
 import nats.js.errors
 from nats.aio.transport import TcpTransport
 
-from natstui.bench.job.job import Job
 from natstui.bench.wire.frames import Framer, Run
 from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
 from natstui.jetstream.connection.nats_client import GuardedClient
@@ -375,13 +374,3 @@ def _transport(link: WireLink) -> Any:
     """Return what carries the bytes of a connection."""
     under = link.nc._transport
     return under._io_writer.transport if isinstance(under, TcpTransport) else None
-
-
-async def until_stopped(job: Job, link: WireLink) -> None:
-    """Wait until the job stops; raise what failed on the link meanwhile."""
-    stopping = asyncio.ensure_future(job.stopping.wait())
-    both: set[asyncio.Future[Any]] = {stopping, link.failure}
-    await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-    stopping.cancel()
-    if link.failure.done():
-        raise link.failure.result()

@@ -6,7 +6,7 @@ import re
 
 from natstui.bench.wire.consume import Consumer
 from natstui.bench.wire.frames import Run
-from natstui.bench.wire.link import until_stopped
+from natstui.bench.wire.stopping import until_stopped
 
 _STALLED = re.compile(rb"Nats-Consumer-Stalled: *(\S+)", re.IGNORECASE)
 

@@ -17,8 +17,8 @@ from natstui.bench.wire.link import (
     blocking_socket,
     pause_reading,
     receive,
-    until_stopped,
 )
+from natstui.bench.wire.stopping import hear_out, until_stopped
 
 
 class Subscriber:
@@ -37,6 +37,7 @@ class Subscriber:
     async def run(self) -> None:
         """Let messages come."""
         await until_stopped(self._job, self._link)
+        await hear_out(self._link)
 
     def _on_run(self, run: Run, now_ns: int) -> None:
         self._job.tally.received(run.payloads, self._place, now_ns)

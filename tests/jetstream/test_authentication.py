@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import socket
+import struct
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -159,6 +161,32 @@ async def test_a_server_that_is_full_says_so(nats_server_factory: Factory) -> No
         f"authentication: {place} refuses the connection (maximum connections exceeded)"
     )
     await first.close()
+
+
+async def test_what_a_full_server_said_is_told_when_its_reset_lost_it() -> None:
+    connected_count = 0
+
+    async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        nonlocal connected_count
+        connected_count += 1
+        writer.write(b'INFO {"server_id":"X","version":"2.15.1","headers":true}\r\n')
+        if connected_count == 1:
+            # It closes while we write: a reset, and what it said is not there to be read.
+            await reader.readline()
+            linger = struct.pack("ii", 1, 0)
+            writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+            writer.transport.abort()
+        else:
+            writer.write(b"-ERR 'maximum connections exceeded'\r\n")
+            writer.close()
+
+    async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
+        place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        failure = await failure_of(f"nats://{place}")
+    assert str(failure) == (
+        f"authentication: {place} refuses the connection (maximum connections exceeded)"
+    )
+    assert connected_count == 2
 
 
 async def test_files_that_are_missing_or_wrong_are_named(tmp_path: Path) -> None:

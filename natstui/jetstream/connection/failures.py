@@ -89,6 +89,12 @@ def explain_loss(error: BaseException | None, leaving: str | None = None) -> str
     return f"the server ended the connection ({_words(error)})"
 
 
+def hung_up(error: BaseException) -> bool:
+    """Tell whether a connection failed because the other end closed it, with or without a word."""
+    closed = isinstance(error, nats.errors.UnexpectedEOF | OSError)
+    return closed and not isinstance(error, TimeoutError | ssl.SSLError)
+
+
 def _words(error: BaseException) -> str:
     """Return the text of a foreign error, made harmless and without its decoration."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -141,9 +147,7 @@ def _refusal(place: str, error: BaseException) -> NatstuiError:
         return ConnectionFailed(
             f"{place} wants a client certificate it trusts ({reason})", step="TLS"
         )
-    if isinstance(error, nats.errors.UnexpectedEOF | OSError) and not isinstance(
-        error, TimeoutError
-    ):
+    if hung_up(error):
         reason = f"{place} hangs up without a word: does it want a client certificate (cert, key)?"
         return ConnectionFailed(reason, step="authentication")
     if isinstance(error, TimeoutError):

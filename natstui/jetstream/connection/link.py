@@ -16,7 +16,7 @@ from natstui.errors import AuthenticationFailed, NatstuiError, PermissionDenied,
 from natstui.jetstream.connection.failures import explain, explain_loss, explain_refusal
 from natstui.jetstream.connection.identity import Identity, link_changed
 from natstui.jetstream.connection.nats_client import GuardedClient
-from natstui.jetstream.connection.opening import RETRY_S, dispose
+from natstui.jetstream.connection.opening import RETRY_S, dispose, refusal_of
 from natstui.jetstream.connection.permissions import Violation, read_violation
 from natstui.model.records.record import LinkChanged, LinkState
 
@@ -196,9 +196,10 @@ class Link:
         if violation is not None:
             self._deny(violation)
         elif not self.nc.is_connected:
-            place = urlsplit(self.nc.tried_url or "").netloc
-            reason = explain(place, self.nc.step, error, self.nc.refusal)
-            reason = explain_refusal(place, reason, self._connection)
+            tried = urlsplit(self.nc.tried_url or "")
+            refusal = await refusal_of(self.nc, tried.hostname or "", tried.port or 0, error)
+            reason = explain(tried.netloc, self.nc.step, error, refusal)
+            reason = explain_refusal(tried.netloc, reason, self._connection)
             refused = isinstance(reason, AuthenticationFailed)
             self.nc.options["reconnect_time_wait"] = _RETRY_REFUSED_S if refused else RETRY_S
             self._report_lost(str(reason))

@@ -13,8 +13,14 @@ from natstui.config import Connection
 from natstui.config.servers import Address, parse_servers
 from natstui.errors import AuthenticationFailed, ConnectionFailed, NatstuiError, UsageError
 from natstui.jetstream.connection.authentication import auth_options, tls_options
-from natstui.jetstream.connection.failures import explain, explain_refusal, handshake_not_first
+from natstui.jetstream.connection.failures import (
+    explain,
+    explain_refusal,
+    handshake_not_first,
+    hung_up,
+)
 from natstui.jetstream.connection.nats_client import GuardedClient
+from natstui.jetstream.sockets.transport import refusal_in
 from natstui.values import dataclass
 
 _PROBE_S = 1.0
@@ -59,6 +65,7 @@ async def _speaks_http(host: str, port: int) -> str | None:
 
 _STEP_S = 2.5
 _CLOSE_S = 1.5
+_LISTEN_S = 1.0
 # After so long without a byte a PING is sent.
 _PING_S = 2.0
 RETRY_S = 0.5
@@ -148,7 +155,33 @@ async def _failure(
     if silent and (protocol := await guess_protocol(address.host, address.port)):
         reason = f"{place} does not greet as a NATS server does; {protocol}"
         return ConnectionFailed(reason, step=step)
-    return explain(place, step, error, client.refusal)
+    refusal = await refusal_of(client, address.host, address.port, error)
+    return explain(place, step, error, refusal)
+
+
+async def refusal_of(client: GuardedClient, host: str, port: int, error: Exception) -> str | None:
+    """Return what a server said before it hung up on a client; takes 1 s at most.
+
+    A server that closes while we write resets the connection, and what it said is lost with it.
+    Then we connect once more and only listen: one that is full says so to anybody.
+    """
+    if client.refusal is not None or client.step != "authentication" or not hung_up(error):
+        return client.refusal
+    try:
+        async with asyncio.timeout(_LISTEN_S):
+            return await _said_unasked(host, port)
+    except (OSError, EOFError, ValueError):
+        return None  # it says nothing; TimeoutError is an OSError
+
+
+async def _said_unasked(host: str, port: int) -> str | None:
+    """Return the error that follows the greeting of a server, where one does."""
+    reader, writer = await asyncio.open_connection(host, port)
+    try:
+        await reader.readuntil()
+        return refusal_in(await reader.readuntil())
+    finally:
+        writer.transport.abort()
 
 
 async def _raise(error: Exception) -> None:

@@ -160,6 +160,13 @@ def _netloc(ip: str, port: int) -> str:
     return f"[{ip}]:{port}" if ":" in ip else f"{ip}:{port}"
 
 
+def refusal_in(line: bytes) -> str | None:
+    """Return the error that a line of the protocol tells, or None."""
+    if not line.startswith(b"-ERR "):
+        return None
+    return line[5:].decode(errors="replace").strip().strip("'")
+
+
 class Transport(TcpTransport):  # type: ignore[misc]
     """A socket that knows how far connecting came, and whose closing always ends."""
 
@@ -242,22 +249,30 @@ class Transport(TcpTransport):  # type: ignore[misc]
 
     async def readline(self) -> bytes:
         """Read a line of the handshake; keep one that says why it is refused."""
-        line: bytes = await super().readline()
+        try:
+            line: bytes = await super().readline()
+        except ConnectionError:
+            self._keep_unread()
+            raise
         self._keep_refusal(line)
         return line
 
     def _keep_refusal(self, line: bytes) -> None:
-        if line.startswith(b"-ERR "):
-            self.refusal = line[5:].decode(errors="replace").strip().strip("'")
+        said = refusal_in(line)
+        if said is not None:
+            self.refusal = said
 
     async def drain(self) -> None:
         """Send what was written; keep the reason of a server that hung up."""
         try:
             await super().drain()
         except ConnectionError:
-            # A reset makes the reader raise, but what came before it is still there.
-            self._keep_refusal(bytes(self._io_reader._buffer).partition(b"\r\n")[0])
+            self._keep_unread()
             raise
+
+    def _keep_unread(self) -> None:
+        """Keep what came before a reset, which makes the reader raise and not return it."""
+        self._keep_refusal(bytes(self._io_reader._buffer).partition(b"\n")[0])
 
     @property
     def encryption(self) -> str | None:

@@ -24,7 +24,7 @@ from natstui.analysis.defaults import (
     Thresholds,
 )
 from natstui.analysis.fingerprint import answers_fingerprint
-from natstui.analysis.folders import check_remote, locked
+from natstui.analysis.folders import check_remote, is_url, locked
 from natstui.analysis.gold.answers import TABLES
 from natstui.analysis.gold.build import build_gold
 from natstui.analysis.known import forget_result, keep_result
@@ -93,6 +93,7 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.partitions,
         words.ui,
         words.classes,
+        here=_runs_here(words) and not any(map(is_url, (words.out, *sessions))),
         small=is_small(words, sessions),
         little=is_little_here(words, sessions),
         short=is_little_here(words, sessions, SHORT_SAMPLES_COUNT),

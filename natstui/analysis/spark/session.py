@@ -55,9 +55,12 @@ _SMALL = {
     "spark.sql.execution.bypassPartialAggregation": "true",
     # Looks for mistakes of the optimizer itself, after each of its steps.
     "spark.sql.lightweightPlanChangeValidation": "false",
-    # A job of its own lists the folders where there are more than 32 of them.
+}
+_HERE = {
+    # A job of its own looks for the files where there are more than 32 of them.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "100000",
 }
+"""What a session has whose files are on this machine: to look for one takes no time."""
 LITTLE_SETTINGS = {
     LITTLE: "true",
     # One partition is joined where it lies; to hand the smaller side around is a job of its own.
@@ -81,6 +84,8 @@ class SparkSettings:
     ui: bool = False
     classes: Path | None = None
     """A folder that keeps Spark's classes for the next start; None keeps nothing."""
+    here: bool = False
+    """Spark, the recordings and the tables are on this machine."""
     small: bool = False
     """Start and plan for little to read: half the CPU time then, several times as much else."""
     little: bool = False
@@ -191,6 +196,7 @@ def _tuned(spark: SparkSession, settings: SparkSettings) -> SparkSession:
         # Every session asked for is read, so there is nothing to prune; and a query without
         # adaptive execution fails when the values to prune by are not there in time.
         "spark.sql.optimizer.dynamicPartitionPruning.enabled": "false",
+        **(_HERE if settings.here else {}),
         **(_SMALL if settings.small else {}),
         **(LITTLE_SETTINGS if settings.little else {}),
         HELD: str(settings.held).lower(),

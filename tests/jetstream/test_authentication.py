@@ -22,6 +22,7 @@ from tests.jetstream.operator_jwts import Operator, Signer, write_creds
 Factory = Callable[..., Broker]
 
 PASSWORD = "p@ss:w/ö%rd?"
+SILENT = "hangs up without a word: does it want a client certificate (cert, key)?"
 USER = f'authorization {{ user: "ann@x", password: "{PASSWORD}" }}'
 
 
@@ -163,7 +164,21 @@ async def test_a_server_that_is_full_says_so(nats_server_factory: Factory) -> No
     await first.close()
 
 
-async def test_what_a_full_server_said_is_told_when_its_reset_lost_it() -> None:
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        (
+            b"-ERR 'maximum connections exceeded'\r\n",
+            "refuses the connection (maximum connections exceeded)",
+        ),
+        # To listen without a word is what it complains of here.
+        (b"-ERR 'Authentication Timeout'\r\n", SILENT),
+        (b"-ERR '" + b"x" * 100_000, SILENT),
+        (b"", SILENT),
+    ],
+    ids=["full", "timeout", "endless", "nothing"],
+)
+async def test_what_a_server_said_is_told_when_its_reset_lost_it(said: bytes, reason: str) -> None:
     connected_count = 0
 
     async def greet(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -177,15 +192,13 @@ async def test_what_a_full_server_said_is_told_when_its_reset_lost_it() -> None:
             writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
             writer.transport.abort()
         else:
-            writer.write(b"-ERR 'maximum connections exceeded'\r\n")
+            writer.write(said)
             writer.close()
 
     async with await asyncio.start_server(greet, "127.0.0.1", 0) as server:
         place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         failure = await failure_of(f"nats://{place}")
-    assert str(failure) == (
-        f"authentication: {place} refuses the connection (maximum connections exceeded)"
-    )
+    assert str(failure) == f"authentication: {place} {reason}"
     assert connected_count == 2
 
 

@@ -79,7 +79,8 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     """Return one row per asset and poll, with at_us, mono_us, epoch and replica columns."""
     read = fields | schema.PACKED_CONSUMER_COLUMNS if where == "consumers" else fields
     ddl = f"taken_mono_us:bigint,taken_at_us:bigint,{where}:{schema.columns(read)}"
-    # Of lines that can still be written, one may be torn elsewhere than when they were judged.
+    # Torn lines of sealed segments are left out already. An open one may have grown since, and
+    # end in a torn line that it did not have.
     sealed = F.col("segment").endswith(".gz")
     polls = lines.where((F.col("kind") == "snapshot") & (sealed | whole(F.col("value"))))
     text = F.col("value")

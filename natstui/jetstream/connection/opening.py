@@ -65,7 +65,6 @@ async def _speaks_http(host: str, port: int) -> str | None:
 
 _STEP_S = 2.5
 _CLOSE_S = 1.5
-_LISTEN_S = 1.0
 # After so long without a byte a PING is sent.
 _PING_S = 2.0
 RETRY_S = 0.5
@@ -168,20 +167,22 @@ async def refusal_of(client: GuardedClient, host: str, port: int, error: Excepti
     if client.refusal is not None or client.step != "authentication" or not hung_up(error):
         return client.refusal
     try:
-        async with asyncio.timeout(_LISTEN_S):
+        async with asyncio.timeout(_PROBE_S):
             return await _said_unasked(host, port)
-    except (OSError, EOFError, ValueError):
-        return None  # it says nothing; TimeoutError is an OSError
+    except (OSError, ValueError):
+        return None  # it says nothing, or too much; TimeoutError is an OSError
 
 
 async def _said_unasked(host: str, port: int) -> str | None:
     """Return the error that follows the greeting of a server, where one does."""
     reader, writer = await asyncio.open_connection(host, port)
     try:
-        await reader.readuntil()
-        return refusal_in(await reader.readuntil())
+        await reader.readline()
+        said = refusal_in(await reader.readline())
     finally:
         writer.transport.abort()
+    # That we do not say who we are is what it complains of then, and not why it hung up before.
+    return None if said is None or "timeout" in said.lower() else said
 
 
 async def _raise(error: Exception) -> None:

@@ -18,6 +18,7 @@ from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.jetstream.testbed.ports import HeldPorts
 from tests.duration import SPARK, SPARK_PROCESSES, longest
 from tests.quick import has_quick_tests, is_quick
 
@@ -146,6 +147,13 @@ def nats_server_factory(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
             return stack.enter_context(broker)
 
         yield start
+
+
+@pytest.fixture
+def held_port() -> Iterator[int]:
+    """A loopback port on which nobody listens, kept for the test: to listen at, or to call."""
+    with HeldPorts(1) as ports:
+        yield ports.numbers[0]
 
 
 @pytest.fixture

@@ -26,7 +26,8 @@ from natstui.children import own_program
 from natstui.config.connection import Connection
 from natstui.errors import NotFound, Refused
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.ports import HeldPorts
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     ClientKind,
@@ -45,9 +46,10 @@ STREAM = StreamPlan("FAR", subjects=("far",))
 
 
 @pytest.fixture(scope="module")
-def second_url() -> str:
+def second_url() -> Iterator[str]:
     """Where the server is for a second machine: at another loopback address."""
-    return f"ws://127.0.0.2:{free_ports(1)[0]}"
+    with HeldPorts(1) as ports:
+        yield f"ws://127.0.0.2:{ports.numbers[0]}"
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ import nats.errors
 import pytest
 
 from natstui.config.connection import Connection
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import ClientKind, Payload, RateSegment, Role, StreamPlan
 from tests.bench.observer import Observer, prove
 from tests.bench.running import plan, run_plan
@@ -35,8 +35,7 @@ class Way:
     observer_tls: ssl.SSLContext | None = None
 
 
-def websocket(factory: Factory, scheme: str, security: str, **identity: str) -> Way:
-    port = free_ports(1)[0]
+def websocket(factory: Factory, port: int, scheme: str, security: str, **identity: str) -> Way:
     broker = factory(
         f'{LARGE}websocket {{ listen: "127.0.0.1:{port}", {security} }}'  # newline separates
     )
@@ -44,17 +43,16 @@ def websocket(factory: Factory, scheme: str, security: str, **identity: str) -> 
     return Way(Connection(servers=(url,), **identity), broker.url)  # type: ignore[arg-type]
 
 
-def make_way(name: str, factory: Factory, folder: Path) -> Way:
+def make_way(name: str, factory: Factory, port: int, folder: Path) -> Way:
     files = make_files(folder / "tls")
     if name == "tls":
         url = factory(LARGE + files.server_config()).url.replace("nats://", "tls://")
         trusted = ssl.create_default_context(cafile=files.ca)
         return Way(Connection(servers=(url,), ca=files.ca), url, trusted)
     if name == "ws":
-        return websocket(factory, "ws", "no_tls: true")
+        return websocket(factory, port, "ws", "no_tls: true")
     if name == "wss":
-        return websocket(factory, "wss", files.server_config(), ca=files.ca)
-    port = free_ports(1)[0]
+        return websocket(factory, port, "wss", files.server_config(), ca=files.ca)
     # Without a domain of its own, no JetStream passes from a leaf node to its hub.
     hub = factory(
         f'{LARGE}jetstream {{ domain: hub }}\nleafnodes {{ listen: "127.0.0.1:{port}" }}'
@@ -81,8 +79,8 @@ def name(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def way(name: str, nats_server_factory: Factory, tmp_path: Path) -> Way:
-    made = make_way(name, nats_server_factory, tmp_path)
+async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path: Path) -> Way:
+    made = make_way(name, nats_server_factory, held_port, tmp_path)
     if name == "leaf":
         await joined(made)
     return made

@@ -14,7 +14,7 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import (
     Advisory,
@@ -84,14 +84,13 @@ def test_a_server_frozen_for_long_is_polled_again_when_it_thaws(
 
 
 def test_a_server_that_is_not_there_is_told_and_tried_again(
-    tmp_path: Path,
+    tmp_path: Path, held_port: int
 ) -> None:
-    address = f"127.0.0.1:{free_ports(1)[0]}"
+    address = f"127.0.0.1:{held_port}"
     with EngineProcess("--server", f"nats://{address}") as engine:
         failed = engine.next(LinkChanged, lambda change: change.state == "failed")
         assert failed.reason is not None and address in failed.reason
-        port = address.rpartition(":")[2]
-        with Broker(store=tmp_path / "late", port=int(port)):
+        with Broker(store=tmp_path / "late", port=held_port):
             engine.next(Snapshot)
 
 

@@ -8,15 +8,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import nats
 import pytest
 
 from natstui.errors import BrokerFailed, MissingExtra
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
+from natstui.jetstream.testbed.ports import HeldPorts
 
 
 async def _stream_names(url: str) -> list[str]:
@@ -85,34 +87,55 @@ async def test_a_server_without_jetstream_still_takes_connections(
     await nc.close()
 
 
+@contextmanager
+def taken(port: int) -> Iterator[None]:
+    """Listen at a port as a careless program does, which shares one that somebody holds."""
+    with socket.create_server(("127.0.0.1", port)):
+        yield
+
+
 def test_a_port_that_somebody_took_meanwhile_is_chosen_again() -> None:
     broker = Broker()
     chosen = broker.ports
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", chosen[0]))
-        taken.listen()
-        with broker:
-            assert broker.is_healthy() and broker.ports[0] != chosen[0]
+    with taken(chosen[0]), broker:
+        assert broker.is_healthy() and broker.ports[0] != chosen[0]
 
 
 def test_a_given_port_that_is_taken_is_told_at_once(nats_server: Broker) -> None:
-    with pytest.raises(BrokerFailed, match="address already in use"):
-        Broker(port=urlsplit(nats_server.url).port).start()
+    with (
+        pytest.raises(BrokerFailed, match="address already in use"),
+        Broker(port=urlsplit(nats_server.url).port),
+    ):
+        pass
 
 
-def test_free_ports_differ_and_lie_below_those_of_the_system() -> None:
-    ports = free_ports(50)
-    assert len(set(ports)) == 50 and max(ports) < 32_768
+def test_held_ports_differ_and_lie_below_those_of_the_system() -> None:
+    with HeldPorts(50) as ports:
+        numbers = ports.numbers
+    assert len(set(numbers)) == 50 and max(numbers) < 32_768
+
+
+def test_a_held_port_is_nobody_elses_and_a_server_can_listen_there() -> None:
+    with HeldPorts(1) as ports:
+        (port,) = ports.numbers
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", port))
+        if sys.platform == "linux":  # elsewhere it cannot be both held and listened at
+            with socket.socket() as other, pytest.raises(OSError, match="already in use"):
+                other.bind(("127.0.0.1", port))
+        with Broker(port=port) as broker:
+            assert broker.ports[0] == port and broker.is_healthy()
 
 
 def test_a_cluster_that_cannot_start_leaves_no_node() -> None:
     cluster = Cluster()
     blocked = int(cluster.routes[-1].rpartition(":")[2])
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", blocked))
-        taken.listen()
-        with pytest.raises(BrokerFailed, match="address already in use"), cluster:
-            pass
+    with (
+        taken(blocked),
+        pytest.raises(BrokerFailed, match="address already in use"),
+        cluster,
+    ):
+        pass
     assert not any(node.is_running for node in cluster.nodes)
 
 

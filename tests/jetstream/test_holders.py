@@ -20,7 +20,7 @@ from natstui.jetstream.system.connections import read_connections
 from natstui.jetstream.system.publishers import publishers
 from natstui.jetstream.system.pulls import pull_clients, push_clients, read_consumer
 from natstui.jetstream.system.reply_tap import Noted, ReplyTap
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.requests import Heard
 from tests.ending import ended
 from tests.jetstream.flushing import flushed
@@ -350,12 +350,11 @@ async def pull_far(nc: NatsClient) -> None:
 
 
 async def test_a_client_behind_a_leafnode_is_named_and_no_server_counts_twice(
-    nats_server_factory: Callable[..., Broker],
+    nats_server_factory: Callable[..., Broker], held_port: int
 ) -> None:
-    port = free_ports(1)[0]
     hub = nats_server_factory(
         f"""
-        leafnodes {{ listen: "127.0.0.1:{port}" }}
+        leafnodes {{ listen: "127.0.0.1:{held_port}" }}
         accounts {{ APP: {{ jetstream: enabled, users: [ {{ user: app, password: app }} ] }} }}
         """
     )
@@ -363,7 +362,7 @@ async def test_a_client_behind_a_leafnode_is_named_and_no_server_counts_twice(
         nats_server_factory(
             f"""
             leafnodes {{ remotes: [
-              {{ url: "nats://app:app@127.0.0.1:{port}", account: APP }}
+              {{ url: "nats://app:app@127.0.0.1:{held_port}", account: APP }}
             ] }}
             accounts {{ APP: {{ users: [ {{ user: app, password: app }} ] }} }}
             """,

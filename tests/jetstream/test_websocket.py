@@ -16,7 +16,7 @@ from natstui.config.servers import parse_server
 from natstui.errors import ConnectionFailed
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.sockets.websocket import Frames, NotAWebSocket, frame
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
 
 BINARY, PING = 2, 9
 LENGTHS = {126: ">H", 127: ">Q"}
@@ -90,10 +90,11 @@ async def test_a_port_without_websockets_is_told(nats_server: Broker) -> None:
         await connect(Connection(servers=(url,)))
 
 
-async def test_a_lost_websocket_comes_back(nats_server_factory: Callable[..., Broker]) -> None:
-    port = free_ports(1)[0]
-    broker = nats_server_factory(f'websocket {{ listen: "127.0.0.1:{port}", no_tls: true }}')
-    client = await connect(Connection(servers=(f"ws://127.0.0.1:{port}",)))
+async def test_a_lost_websocket_comes_back(
+    nats_server_factory: Callable[..., Broker], held_port: int
+) -> None:
+    broker = nats_server_factory(f'websocket {{ listen: "127.0.0.1:{held_port}", no_tls: true }}')
+    client = await connect(Connection(servers=(f"ws://127.0.0.1:{held_port}",)))
     broker.restart()
     async with asyncio.timeout(60):
         while not client.nc.is_connected or client.nc.attempts_count < 2:

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-import errno
 import http.client
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import sysconfig
@@ -24,39 +21,7 @@ from typing import Self
 from urllib.parse import urlsplit
 
 from natstui.errors import BrokerFailed, MissingExtra
-
-# Systems hand out ports above these (32768 on Linux, 49152 elsewhere) to whoever connects, which
-# may be between the choice and the start, or while a server restarts.
-_PORTS = range(20_000, 32_000)
-_TRIES_COUNT = 200
-
-
-def free_ports(count: int) -> list[int]:
-    """Return that many different loopback ports on which nobody listens now.
-
-    Raises BrokerFailed when none is found.
-    """
-    candidates = random.sample(_PORTS, _TRIES_COUNT)
-    found: list[int] = []
-    while len(found) < count:
-        if not candidates:
-            raise BrokerFailed(f"no free port was found between {_PORTS[0]} and {_PORTS[-1]}")
-        port = candidates.pop()
-        if _is_free(port):
-            found.append(port)
-    return found
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as one:
-        try:
-            one.bind(("127.0.0.1", port))
-        except OSError as error:
-            if error.errno in (errno.EADDRINUSE, errno.EACCES):
-                return False
-            raise
-    return True
-
+from natstui.jetstream.testbed.ports import HeldPorts
 
 _START_S = 15.0
 _STOP_S = 5.0
@@ -111,11 +76,6 @@ def _has_stopped(thread: Path) -> bool:
         return True
 
 
-def _choose_ports(given: int | None) -> tuple[int, int]:
-    client_port, http_port = free_ports(2)
-    return given or client_port, http_port
-
-
 class Broker:
     """One nats-server process, usable with `with` and with `async with`.
 
@@ -152,7 +112,7 @@ class Broker:
         self._config.write_text(config_text, encoding="utf-8")
         self._process: subprocess.Popen[bytes] | None = None
         self._given_port = port
-        self.ports = _choose_ports(port)
+        self._choose_ports()
         self._choices_left = _CHOICES_COUNT
 
     def __enter__(self) -> Self:
@@ -240,6 +200,7 @@ class Broker:
     def close(self) -> None:
         """Stop, and remove what was temporary."""
         self.stop()
+        self._held_ports.close()
         shutil.rmtree(self._own, ignore_errors=True)
 
     def _spawn(self) -> None:
@@ -283,8 +244,14 @@ class Broker:
         if self._given_port or self._choices_left == 0 or _TAKEN not in self._last_words():
             return False
         self._choices_left -= 1
-        self.ports = _choose_ports(self._given_port)
+        self._held_ports.close()
+        self._choose_ports()
         return True
+
+    def _choose_ports(self) -> None:
+        self._held_ports = HeldPorts(2)
+        client_port, http_port = self._held_ports.numbers
+        self.ports = self._given_port or client_port, http_port
 
     def is_healthy(self, query: str = "") -> bool:
         """Ask `/healthz`; without a query that includes the meta leader of a cluster."""

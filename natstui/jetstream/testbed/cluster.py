@@ -6,7 +6,8 @@ import time
 from typing import Self
 
 from natstui.errors import BrokerFailed
-from natstui.jetstream.testbed.broker import Broker, free_ports
+from natstui.jetstream.testbed.broker import Broker
+from natstui.jetstream.testbed.ports import HeldPorts
 
 _ELECTION_S = 30.0
 
@@ -31,7 +32,8 @@ class Cluster:
 
     def __init__(self, size_count: int = 3, accounts: str = _ACCOUNTS) -> None:
         """`accounts` says in the servers' own words who may connect."""
-        ports = free_ports(size_count)
+        self._held_ports = HeldPorts(size_count)
+        ports = self._held_ports.numbers
         self.routes = tuple(f"nats-route://127.0.0.1:{port}" for port in ports)
         routes = ", ".join(f'"{route}"' for route in self.routes)
         self.nodes = [
@@ -77,3 +79,4 @@ class Cluster:
         """Stop every node and remove what was temporary."""
         for node in self.nodes:
             node.close()
+        self._held_ports.close()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
+from typing import Any, NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -100,7 +102,7 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     # It is a URL: what is no letter in a folder's name stands there as a number.
     where = F.url_decode(F.replace(F.col("_metadata.file_path"), F.lit("+"), F.lit("%2B")))
     # Short pieces first, cut as bytes: cutting text counts the characters of a whole poll.
-    head, tail = _bytes_of(F.col("value"), 1, 60), _bytes_of(F.col("value"), -60, 60)
+    head, tail = bytes_of(F.col("value"), 1, 60), bytes_of(F.col("value"), -60, 60)
     # By pattern: of a folder alone, Spark would read a subfolder called like `x=1` in its place.
     text = reader.text([f"{folder}/{FILES}" for folder in folders])
     lines = text.select(
@@ -120,7 +122,8 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
     return lines
 
 
-def _bytes_of(text: Column, start: int, length: int) -> Column:
+def bytes_of(text: Column, start: int | Column, length: int | Column) -> Column:
+    """Return a part of a text by its bytes, from 1: to cut characters, they are counted first."""
     return F.substring(text.cast("binary"), start, length).cast("string")
 
 
@@ -145,7 +148,7 @@ def parse(lines: DataFrame, ddl: str) -> DataFrame:
 
 def whole(value: Column) -> Column:
     """Return whether a line has both its ends, and is text: a torn one has not."""
-    return value.endswith("}") & _bytes_of(value, 1, 140).rlike(_BEGINS) & F.is_valid_utf8(value)
+    return value.endswith("}") & bytes_of(value, 1, 140).rlike(_BEGINS) & F.is_valid_utf8(value)
 
 
 def raised(sentence: Column) -> Column:
@@ -183,11 +186,49 @@ def exploded(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
             for name, type_text in fields.items()
         ),
     )
+    # What needs a lambda, once per poll: Spark does not compile such a step.
     rows = rows.withColumn("_differ", _differing(fields))
-    rows = rows.select("*", F.posexplode(_names(where, fields)).alias("_i", "_name"))
+    lists = {name: made for name, made in _OF_LISTS.items() if made.of in fields}
+    of_lists = {_ALL + name: _of_list(made) for name, made in lists.items()}
+    rows = rows.withColumns({_ALL + "name": _names(where, fields), **of_lists})
+    picked = [
+        name for name in fields if fields[name] in _NEVER or name not in schema.required(fields)
+    ]
+    rows = rows.select("*", F.posexplode(_ALL + "name").alias("_i", "_name"))
     # Picking by position is cheaper than arrays_zip, which builds an object per row.
-    picked = rows.select(*kept, *(F.get(_ALL + name, F.col("_i")).alias(name) for name in fields))
-    return _without_nulls(unpacked(picked) if packed else picked, where, fields)
+    picks = (F.get(_ALL + name, F.col("_i")).alias(name) for name in (*picked, *lists))
+    rows = rows.select(*kept, *picks)
+    return _without_nulls(unpacked(rows) if packed else rows, where, fields)
+
+
+class _OfList(NamedTuple):
+    """What is read of a list that each sample has."""
+
+    of: str
+    made: Callable[[Column], Column]
+    of_none: int | None
+    """What is read of an empty one."""
+
+
+def _down(peers: Column) -> Column:
+    return F.filter(peers, lambda one: ~(one["current"] & ~one["offline"]).eqNullSafe(F.lit(True)))
+
+
+_OF_LISTS = {
+    "peers_count": _OfList("peers", F.size, 0),
+    "down_peers_count": _OfList("peers", lambda peers: F.size(_down(peers)), 0),
+    "peer_lag_msgs": _OfList("peers", lambda peers: F.array_max(peers["lag_msgs"]), None),
+    "upstream_lag_msgs": _OfList("upstreams", lambda all: F.array_max(all["lag_msgs"]), None),
+}
+"""Lists are not kept: what is read of them, as columns."""
+
+
+def _of_list(read: _OfList) -> Column:
+    lists = F.col(_ALL + read.of)
+    made = F.transform(lists, read.made)
+    none = F.array_repeat(F.lit(read.of_none), F.size(lists))
+    # Most polls have none: a lambda takes its time with each sample.
+    return F.when(F.size(F.flatten(lists)) == 0, none).otherwise(made)
 
 
 def _differing(fields: schema.Fields) -> Column:
@@ -198,29 +239,40 @@ def _differing(fields: schema.Fields) -> Column:
 
 
 def _names(where: str, fields: schema.Fields) -> Column:
-    """Return the column of names; fail when any column is missing or has another length."""
-    sizes = [F.size(_ALL + name) for name in fields]
-    alike = F.array_distinct(F.array(*sizes)) == F.array(F.size(F.col(_ALL + "name")))
+    """Return the column of names; fail when a column is missing, too short, or lacks a list."""
     sentence = F.lit(f"a column of {where} is missing or has another length: ")
-    broken = F.col("_read") & ~F.coalesce(alike, F.lit(False))
-    failed = raised(F.concat(sentence, "_differ"))
-    return F.when(broken, failed).otherwise(F.col(_ALL + "name"))
+    differs, names = F.col("_read") & (F.col("_differ") != ""), F.col(_ALL + "name")
+    lists = {made.of for made in _OF_LISTS.values()} & fields.keys()
+    failed = F.when(differs, raised(F.concat(sentence, "_differ")))
+    for name in sorted(lists):
+        lacks = F.col("_read") & F.flatten(_ALL + name).isNull()
+        failed = failed.when(lacks, _null_in(where, F.lit(name)))
+    return failed.otherwise(names)
+
+
+def _null_in(where: str, name: Column) -> Column:
+    return raised(F.concat(F.lit(f"a required value of {where} is null: "), name))
+
+
+_NEVER: dict[str, Any] = {"bigint": 0, "boolean": False, "string": ""}
+"""What stands for a null that cannot be."""
 
 
 def _without_nulls(rows: DataFrame, where: str, fields: schema.Fields) -> DataFrame:
     """Fail on a null in a required column; reading the first column runs the check."""
-    names = schema.required(fields)
+    names = [name for name in schema.required(fields) if fields[name] in _NEVER]
     numbers = [F.col(name) for name in names if fields[name] == "bigint"]
     # Null if any of them is null, in one short expression.
     together = reduce(lambda left, right: left.bitwiseOR(right), numbers)
     others = [F.col(name).isNull() for name in names if fields[name] != "bigint"]
-    sentence = F.concat(
-        F.lit(f"a required value of {where} is null: "),
-        _first_where(names, [F.col(name).isNull() for name in names]),
+    told = _first_where(names, [F.col(name).isNull() for name in names])
+    failed = F.when(together.isNull() | _any(others), _null_in(where, told))
+    first = names[0]
+    checked = {name: F.col(name) for name in names} | {first: failed.otherwise(F.col(first))}
+    # Spark learns that they are never null, and does not ask in all that follows.
+    return rows.withColumns(
+        {name: F.coalesce(one, F.lit(_NEVER[fields[name]])) for name, one in checked.items()}
     )
-    failed = F.when(together.isNull() | _any(others), raised(sentence))
-    first = next(iter(fields))
-    return rows.withColumn(first, failed.otherwise(F.col(first)))
 
 
 def _any(flags: list[Column]) -> Column:
@@ -238,6 +290,6 @@ def _names_where(names: tuple[str, ...], flags: list[Column]) -> Column:
     return F.array_join(named, ", ")
 
 
-def _first_where(names: tuple[str, ...], flags: list[Column]) -> Column:
+def _first_where(names: list[str], flags: list[Column]) -> Column:
     """Return the first name whose flag is set."""
     return F.coalesce(*(F.when(flag, name) for name, flag in zip(names, flags, strict=True)))

@@ -10,8 +10,9 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 
 from natstui.analysis.silver import schema
-from natstui.analysis.silver.bronze import checked, exploded, parse, raised, whole
+from natstui.analysis.silver.bronze import bytes_of, checked, exploded, parse, raised, whole
 from natstui.analysis.silver.tables import CONSUMER_SAMPLE, STREAM_SAMPLE
+from natstui.analysis.silver.unreadable import BEFORE_CONSUMERS, BEFORE_STREAMS
 from natstui.analysis.tables import Table
 
 _BEFORE = "before_"
@@ -24,7 +25,6 @@ def stream_samples(lines: DataFrame, gap_ends: DataFrame) -> DataFrame:
     rows = rows.withColumnRenamed("name", "stream").withColumns(
         {
             "series_id": F.xxhash64("session", "stream", "created_at_us"),
-            "upstream_lag_msgs": F.array_max(F.col("upstreams.lag_msgs")),
         }
     )
     rows = _with_before(rows, STREAM_SAMPLE, "last_seq", "stored_msgs", "stored_bytes", "leader")
@@ -83,10 +83,7 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     # end in a torn line that it did not have.
     sealed = F.col("segment").endswith(".gz")
     polls = lines.where((F.col("kind") == "snapshot") & (sealed | whole(F.col("value"))))
-    text = F.col("value")
-    if where == "streams":
-        # A poll holds its consumers last and as its largest part: they need not be parsed.
-        text = F.concat(F.substring_index(text, ',"consumers":', 1), F.lit("}"))
+    text = _streams_of(F.col("value")) if where == "streams" else _consumers_of(F.col("value"))
     parsed = parse(polls.select("session", text.alias("value")), ddl)
     line = F.col("line")
     unreadable = raised(F.lit(f"the {where} of a poll cannot be read"))
@@ -99,18 +96,24 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
         F.col("line.taken_at_us").alias("taken_at_us"),
     )
     rows = exploded(_cut(parsed, gap_ends), where, fields)
-    peers = F.col("peers")
-    # No lambda: one keeps Spark from compiling the whole step.
-    sound = F.struct(F.lit(False).alias("offline"), F.lit(True).alias("current"))
-    down = F.array_remove(F.arrays_zip("peers.offline", "peers.current"), sound)
     return (
         rows.withColumnRenamed("sampled_mono_us", "mono_us")
         .withColumn("at_us", F.col("taken_at_us") + F.col("mono_us") - F.col("taken_mono_us"))
-        .withColumn("peers_count", F.size(peers))
-        .withColumn("down_peers_count", F.when(F.size(peers) > 0, F.size(down)).otherwise(0))
-        .withColumn("peer_lag_msgs", F.array_max(F.col("peers.lag_msgs")))
-        .drop("peers", "taken_at_us", "taken_mono_us")
+        .drop("taken_at_us", "taken_mono_us")
     )
+
+
+def _streams_of(value: Column) -> Column:
+    """Return a poll up to its consumers, which are the last and largest part of it."""
+    return F.concat(F.substring_index(value, BEFORE_CONSUMERS, 1), F.lit("}"))
+
+
+def _consumers_of(value: Column) -> Column:
+    """Return a poll without its streams: the others have been read."""
+    begin = F.octet_length(F.substring_index(value, BEFORE_STREAMS, 1))
+    end = F.octet_length(F.substring_index(value, BEFORE_CONSUMERS, 1))
+    read = F.concat(bytes_of(value, 1, begin), bytes_of(value, end + 1, F.octet_length(value)))
+    return F.when((begin < end) & (end < F.octet_length(value)), read).otherwise(value)
 
 
 def _cut(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:

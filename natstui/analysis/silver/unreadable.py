@@ -46,6 +46,9 @@ OPTIONS = {
 
 _TABLES = (StreamColumns, ConsumerColumns, ConsumersAsDifferences)
 _ONLY_WITH_DIFFERENCES = '"ack_floor_stream_behind_seq":'
+BEFORE_STREAMS, BEFORE_CONSUMERS = ',"streams":', ',"consumers":'
+"""What a poll has before its rows, streams first."""
+_AFTER_ROWS = ',"streams_complete":'
 _HUGE = r'"\d{19,}"|(?<=[:,\[])(?:9[2-9]\d{17}|\d{20,})(?=[,\]}])'
 """Numbers beyond 64 signed bits: text as natstui writes them, and bare as others do."""
 
@@ -170,13 +173,26 @@ def is_huge(value: Column) -> Column:
     return value.rlike(_HUGE)
 
 
+def without_rows(value: Column) -> Column:
+    """Return a poll without its streams and consumers, if these lie together as they should.
+
+    No text in a line can hold what is looked for: a quotation mark in a text has a backslash.
+    """
+    begin = F.substring_index(value, BEFORE_STREAMS, 1)
+    end = F.substring_index(value, _AFTER_ROWS, -1)
+    length = F.octet_length(begin) + len(_AFTER_ROWS) + F.octet_length(end)
+    cut = F.concat(begin, F.lit(_AFTER_ROWS), end)
+    return F.when(length < F.octet_length(value), cut).otherwise(value)
+
+
 def poll_head(value: Column, line_count: Column, *, every_column: bool) -> Column:
     """Return what a poll says beside its rows; null when it is none.
 
     Whether its rows are as they must be is looked at only with `every_column`: that costs as
     much as reading them.
     """
-    head = F.get(records(value, Snapshot, line_count, without=("streams", "consumers")), F.lit(0))
+    about = without_rows(value)
+    head = F.get(records(about, Snapshot, line_count, without=("streams", "consumers")), F.lit(0))
     if not every_column:
         return head
     packed = F.size(records(value, SnapshotAsDifferences, line_count)) > 0

@@ -26,6 +26,14 @@ _COMPILING = (
     "org/codehaus/commons/*",
     "org/antlr/v4/runtime/*",
 )
+_INTERPRETING = (
+    "org/apache/spark/sql/catalyst/expressions/AliasHelper*",
+    "org/apache/spark/sql/catalyst/expressions/Interpreted*",
+    "org/apache/spark/sql/execution/python/*",
+    "jdk/internal/reflect/*",
+    "py4j/*",
+)
+"""What short tables are made with."""
 _LOADING = (
     "org/apache/xbean/*",
     "org/apache/hadoop/io/*",
@@ -47,7 +55,7 @@ _LOADING = (
 def compiler_options(folder: Path) -> str:
     """Write what the compiler is told into a folder; return the options of the JVM for it."""
     told = [{
-        "match": [f"{name}.*" for name in (*_PLANNING, *_COMPILING, *_LOADING)],
+        "match": [f"{name}.*" for name in (*_PLANNING, *_COMPILING, *_INTERPRETING, *_LOADING)],
         "c2": {"Exclude": True, "Log": False},
     }]  # fmt: skip
     file = folder / "compilers.json"

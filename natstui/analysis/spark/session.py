@@ -154,7 +154,7 @@ def _start_settings(settings: SparkSettings) -> dict[str, str]:
     kept = archive_options(settings.classes) if settings.classes else ""
     given = settings.conf.start_settings()
     # The heap as large at first as at last: to grow it, it is collected again and again.
-    machine = f"{_JVM_SMALL} -Xms{settings.memory}" if settings.small else _JVM
+    machine = f"{_JVM_SMALL if settings.small else _JVM} -Xms{settings.memory}"
     # The JVM prints that it was told: into the log, where nobody else reads what it prints.
     told = compiler_options(settings.scratch) if settings.alone and not settings.small else ""
     java = (machine, told, kept, given.pop(JAVA_OPTIONS, ""))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import itertools
+import json
 import re
 import shutil
 from collections.abc import Iterator
@@ -104,6 +106,39 @@ def test_sessions_that_lie_together_are_replaced_together(
     # Another version makes all of it anew.
     monkeypatch.setattr(silver_files, "PIPELINE_VERSION", 1000)
     assert build("6")[0] == 3 and len(files(tmp_path / "out")) == 1
+
+
+def all_read(spark: SparkSession, folder: Path) -> list[list[str]]:
+    """Return the rows that are made of the polls of a session, as text."""
+    lines = read_lines(spark, [str(folder)], [])
+    nothing = spark.createDataFrame([], NO_CUTS)
+    made_of_polls = (
+        silver_index.polls(silver_index.index_lines(lines)),
+        silver_samples.stream_samples(lines, nothing),
+        silver_samples.consumer_samples(lines, nothing),
+    )
+    return [sorted(str(row) for row in rows.collect()) for rows in made_of_polls]
+
+
+def test_the_fields_of_a_poll_may_stand_in_any_order(spark: SparkSession, sessions: Path) -> None:
+    folder = small(sessions, ticks=8)
+    expected = all_read(spark, folder)
+    assert [len(rows) for rows in expected] == [8, 32, 48]
+    orders = itertools.cycle(itertools.permutations(range(4)))
+    (path,) = folder.glob("records-*.jsonl")
+    lines = []
+    for line in path.read_bytes().splitlines():
+        fields = json.loads(line)
+        if fields["kind"] == "snapshot":
+            others = {"streams", "consumers", "streams_complete", "account"}
+            first = [name for name in fields if name.endswith("_us") or name == "kind"]
+            moved = [sorted(others)[place] for place in next(orders)]
+            last = [name for name in fields if name not in others and name not in first]
+            fields = {name: fields[name] for name in (*first, *moved, *last)}
+            line = json.dumps(fields, separators=(",", ":")).encode()
+        lines.append(line + b"\n")
+    path.write_bytes(b"".join(lines))
+    assert all_read(spark, folder) == expected
 
 
 @pytest.mark.parametrize("name", ["a b", "50%20 %", "größe + &#", "{x}[2]*"])

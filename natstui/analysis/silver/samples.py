@@ -83,8 +83,7 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     # end in a torn line that it did not have.
     sealed = F.col("segment").endswith(".gz")
     polls = lines.where((F.col("kind") == "snapshot") & (sealed | whole(F.col("value"))))
-    text = _streams_of(F.col("value")) if where == "streams" else _consumers_of(F.col("value"))
-    parsed = parse(polls.select("session", text.alias("value")), ddl)
+    parsed = parse(_halves(polls, where), ddl)
     line = F.col("line")
     unreadable = raised(F.lit(f"the {where} of a poll cannot be read"))
     line = F.when(line.isNull(), unreadable).otherwise(checked(line, {**_HEAD, where: "struct"}))
@@ -103,17 +102,25 @@ def _rows(lines: DataFrame, gap_ends: DataFrame, where: str, fields: schema.Fiel
     )
 
 
-def _streams_of(value: Column) -> Column:
-    """Return a poll up to its consumers, which are the last and largest part of it."""
-    return F.concat(F.substring_index(value, BEFORE_CONSUMERS, 1), F.lit("}"))
+def _halves(polls: DataFrame, where: str) -> DataFrame:
+    """Return the texts of polls without their streams, or without consumers and what follows.
 
-
-def _consumers_of(value: Column) -> Column:
-    """Return a poll without its streams: the others have been read."""
-    begin = F.octet_length(F.substring_index(value, BEFORE_STREAMS, 1))
-    end = F.octet_length(F.substring_index(value, BEFORE_CONSUMERS, 1))
-    read = F.concat(bytes_of(value, 1, begin), bytes_of(value, end + 1, F.octet_length(value)))
-    return F.when((begin < end) & (end < F.octet_length(value)), read).otherwise(value)
+    The other half is read elsewhere. Where they lie in another order, a poll is left whole.
+    """
+    value, whole_bytes = F.col("value"), F.octet_length("value")
+    # Columns by themselves, so that each is looked for once.
+    rows = polls.select(
+        "session",
+        "value",
+        F.octet_length(F.substring_index(value, BEFORE_STREAMS, 1)).alias("begin"),
+        F.octet_length(F.substring_index(value, BEFORE_CONSUMERS, 1)).alias("end"),
+    )
+    begin, end = F.col("begin"), F.col("end")
+    half = F.concat(bytes_of(value, 1, begin), bytes_of(value, end + 1, whole_bytes))
+    if where == "streams":
+        half = F.concat(bytes_of(value, 1, end), F.lit("}"))
+    text = F.when((begin < end) & (end < whole_bytes), half).otherwise(value)
+    return rows.select("session", text.alias("value"))
 
 
 def _cut(polls: DataFrame, gap_ends: DataFrame) -> DataFrame:
@@ -144,11 +151,17 @@ def _with_before(rows: DataFrame, table: Table, *names: str) -> DataFrame:
     needed = ("series_id", "at_us", "mono_us", "epoch", *names)
     others = [column.name for column in table.columns if column.name not in needed]
     rest = F.struct(*(name for name in others if name in rows.columns)).alias("rest")
-    rows = rows.select(*needed, rest)
+    rows = _in_parts(rows.select(*needed, rest))
     # Side by side, not as a struct: that would be built and taken apart once per sample.
     return rows.withColumns(
         {_BEFORE + name: F.lag(name).over(_series()) for name in ("mono_us", "epoch", *names)}
     )
+
+
+def _in_parts(rows: DataFrame) -> DataFrame:
+    """Return samples in twice as many parts as other rows: they are sorted, each in memory."""
+    parts_count = int(rows.sparkSession.conf.get("spark.sql.shuffle.partitions") or 1)
+    return rows.repartition(2 * parts_count, "series_id") if parts_count > 1 else rows
 
 
 def _before(name: str) -> Column:

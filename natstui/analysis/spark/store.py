@@ -168,9 +168,13 @@ class Store:
         # Numbers as deltas: half the size, and less work than a dictionary given up half-way.
         writer = writer.option("parquet.writer.version", "v2")
         writer = writer.option("parquet.enable.dictionary", value=False)
+        # Nobody asks for names between two others, nor for how much memory a page may take.
+        writer = writer.option("parquet.size.statistics.enabled", value=False)
         for column in table.columns:
             if column.type == "string":
                 writer = writer.option(f"parquet.enable.dictionary#{column.name}", value=True)
+                known = f"parquet.column.statistics.enabled#{column.name}"
+                writer = writer.option(known, value=False)
         writer.option("partitionOverwriteMode", "dynamic").parquet(
             f"{self.root}/silver/{table.name}"
         )

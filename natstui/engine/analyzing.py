@@ -56,6 +56,8 @@ class Analyzing:
         self._newest = newest
         self._child: subprocess.Popen[bytes] | None = None
         self._stopping = False
+        self._changing = threading.Lock()
+        """Held while a child takes the place of another, or is stopped."""
 
     def execute(self, command: AnalysisCommand) -> None:
         """Start or stop; progress and result are added as records, a refusal as an answer."""
@@ -99,11 +101,12 @@ class Analyzing:
         return newest.resolve()
 
     def _stop(self) -> None:
-        if self._child is None:
-            raise Refused("no analysis runs")
-        assert self._child.stdin is not None
-        self._stopping = True
-        self._child.stdin.close()
+        with self._changing:
+            if self._child is None:
+                raise Refused("no analysis runs")
+            assert self._child.stdin is not None
+            self._stopping = True
+            self._child.stdin.close()
 
     def _prepare(self, command: PrepareAnalysis) -> None:
         if not self._early:
@@ -125,12 +128,21 @@ class Analyzing:
         ended = self._end_of(child, run_id, folder.name)
         if ended is None and waited and not self._stopping:
             try:
-                self._child = start_child(str(folder))
-                ended = self._end_of(self._child, run_id, folder.name)
+                ended = self._end_of(self._replace(folder), run_id, folder.name)
             except AnalysisError as error:
                 ended = _failed(run_id, folder.name, str(error))
         self._child = None
         self._viewer.add(ended or _unfinished(run_id, folder.name, cancelled=self._stopping))
+
+    def _replace(self, folder: Path) -> subprocess.Popen[bytes]:
+        """Start another child; whoever stops the analysis meanwhile means this one."""
+        child = start_child(str(folder))
+        with self._changing:
+            self._child = child
+            if self._stopping:
+                assert child.stdin is not None
+                child.stdin.close()
+        return child
 
     def _end_of(
         self, child: subprocess.Popen[bytes], run_id: int, session: str

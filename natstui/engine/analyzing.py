@@ -12,6 +12,7 @@ import os
 import subprocess
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
@@ -169,6 +170,9 @@ def _tell(waiting: subprocess.Popen[bytes], folder: Path) -> bool:
         waiting.stdin.write(json.dumps(str(folder)).encode() + b"\n")
         waiting.stdin.flush()
     except BrokenPipeError:
+        # What could not be written is tried once more when it is closed.
+        with suppress(BrokenPipeError):
+            waiting.stdin.close()
         waiting.wait()
         waiting.stdout.close()
         return False

@@ -16,7 +16,8 @@ import pytest
 
 from benchmarks._fleet import Plan
 from benchmarks._sessions import write_session
-from natstui.engine.analyzing import Analyzing, record_of
+from natstui.engine import analyzing
+from natstui.engine.analyzing import Analyzing, record_of, start_child
 from natstui.model.records.analysis import (
     AnalysisFinished,
     AnalysisProgress,
@@ -195,6 +196,25 @@ def test_an_early_start_that_is_gone_is_replaced(early: Early) -> None:
     early.analyzing.execute(StopAnalysis(command_id=3))
     assert ended(early.viewer).status == "cancelled"
     assert not any(map(is_alive, others))
+
+
+def test_a_stop_while_another_child_takes_over_means_that_one(
+    early: Early, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (waiting,) = early.children()
+
+    def start_and_stop(what: str) -> subprocess.Popen[bytes]:
+        child = start_child(what)
+        early.analyzing.execute(StopAnalysis(command_id=3))
+        return child
+
+    # One that stands still is told what to analyse, and says nothing of it.
+    os.kill(waiting, signal.SIGSTOP)
+    early.analyzing.execute(StartAnalysis(command_id=2))
+    monkeypatch.setattr(analyzing, "start_child", start_and_stop)
+    os.kill(waiting, signal.SIGKILL)
+    assert ended(early.viewer).status == "cancelled"
+    assert early.children() == set()
 
 
 def test_spark_is_not_started_early_unless_the_settings_say_so(engine: EngineProcess) -> None:

@@ -130,13 +130,9 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker
     await asyncio.sleep(0)
     clients: tuple[ClientKind, ...] = ("wire", "nats-py")
     asks = [
-        Role(
-            client, "request", 1, client, subject=f"ask.{client}",
-            # Who answers is this process, which a busy machine may hold up.
-            schedule=RATE, total_msgs=300, timeout_s=30.0,
-        )
+        Role(client, "request", 1, client, subject=f"ask.{client}", schedule=RATE, total_msgs=300)
         for client in clients
-    ]  # fmt: skip
+    ]
     records = Records()
     benchmark = Benchmark(plan(*asks), Connection(servers=(broker.url,)), records)
     result = await asyncio.wait_for(benchmark.run(), 90)
@@ -145,8 +141,11 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker
     check_sums(result, records)
     assert result.verdict == "ok", result.notes
     for worker in result.workers:
-        assert (worker.counts.received_msgs, worker.role) == (300, worker.role)
-        assert worker.counts.retried_msgs > 0, worker.role
+        counts = worker.counts
+        assert counts.received_msgs + counts.unanswered_msgs == 300, worker.role
+        # What the server was handing over just as the service left, nobody is told of.
+        assert counts.unanswered_msgs <= 1, worker.role
+        assert counts.retried_msgs > 0, worker.role
 
 
 async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(

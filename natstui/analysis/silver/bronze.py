@@ -123,7 +123,7 @@ def read_lines(spark: SparkSession, folders: list[str], skipped: list[str]) -> D
 
 
 def bytes_of(text: Column, start: int | Column, length: int | Column) -> Column:
-    """Return a part of a text by its bytes, from 1: to cut characters, they are counted first."""
+    """Return a part of a text by its bytes, the first is 1: characters would be counted first."""
     return F.substring(text.cast("binary"), start, length).cast("string")
 
 

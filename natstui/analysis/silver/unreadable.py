@@ -173,7 +173,7 @@ def is_huge(value: Column) -> Column:
     return value.rlike(_HUGE)
 
 
-def around_rows(value: Column) -> Column:
+def _around_rows(value: Column) -> Column:
     """Return a poll without its streams and consumers, if these lie together as they should.
 
     No text in a line can hold what is looked for: a quotation mark in a text has a backslash.
@@ -191,7 +191,7 @@ def poll_head(value: Column, line_count: Column, *, every_column: bool) -> Colum
     Whether its rows are as they must be is looked at only with `every_column`: that costs as
     much as reading them.
     """
-    about = around_rows(value)
+    about = _around_rows(value)
     head = F.get(records(about, Snapshot, line_count, without=("streams", "consumers")), F.lit(0))
     if not every_column:
         return head

@@ -18,8 +18,8 @@ _TRIES_COUNT = 200
 class HeldPorts:
     """Different loopback ports on which nobody listens, usable with `with`.
 
-    On Linux they are kept until closed: only a server that asks for an address in use, as
-    nats-server and asyncio do, can listen there. Elsewhere somebody may take one meanwhile.
+    On Linux they are kept until closed: only a server that sets SO_REUSEADDR, as nats-server and
+    asyncio do, can listen there. Elsewhere somebody may take one meanwhile.
     """
 
     numbers: tuple[int, ...]

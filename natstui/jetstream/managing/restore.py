@@ -25,7 +25,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.times import NEVER, time_us
 from natstui.jetstream.connection.writer import Config, JournalDraft, Writer
 from natstui.jetstream.managing.backup_folder import DATA_FILE, Backup
-from natstui.jetstream.managing.snapshot import Pace, Progress, give
+from natstui.jetstream.managing.snapshot import Pace, Progress, give, to_its_end
 from natstui.model.assets.fields import number_at, without_server_metadata
 from natstui.units import counted, moment_text
 
@@ -93,12 +93,13 @@ async def refuse_present(client: Client, name: str) -> None:
 
 
 async def restore_stream(
-    writer: Writer, wanted: Wanted, pace: Pace, progress: Progress
-) -> Restored:
-    """Make a stream of a backup and compare both.
+    writer: Writer, wanted: Wanted, pace: Pace, progress: Progress, done: list[Restored]
+) -> None:
+    """Make a stream of a backup, compare both, and add it to `done`.
 
-    Raises Conflict when there is one of that name, RequestFailed when it is not as it was or the
-    data is not whole: of such a one nothing stays on the server.
+    Raises Conflict when there is one of that name, RequestFailed when the data is not whole: then
+    nothing stays on the server; and when it is not as it was: then it stays, marked. One that is
+    cancelled leaves nothing, or all of it when all of it was there.
     """
     config = wanted.config
     await refuse_present(writer.client, wanted.name)
@@ -117,10 +118,14 @@ async def restore_stream(
         doubt=f"a part of {wanted.name} may be on the server, marked as {MARK}",
     )  # fmt: skip
     await writer.send(draft, (wanted.name, wanted.confirmed), work, lambda reply: reply["config"])
+    await to_its_end(_finished(writer, wanted, config, done))
+
+
+async def _finished(writer: Writer, wanted: Wanted, config: Config, done: list[Restored]) -> None:
     restored = await _compared(writer.client, wanted)
     if _can_be_marked(config):
         await _unmark(writer, wanted, config)
-    return restored
+    done.append(restored)
 
 
 async def _given(

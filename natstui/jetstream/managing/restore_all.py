@@ -66,7 +66,7 @@ async def restore_all(
             progress(one.name, sent_bytes, one.backup.data_bytes)
 
         sure = replace(one, confirmed=one.name if confirmed else None)
-        done.append(await restore_stream(writer, sure, pace, tell))
+        await restore_stream(writer, sure, pace, tell, done)
 
 
 def state_text(state: Config) -> str:

@@ -10,9 +10,9 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
 from nats.aio.msg import Msg
 
@@ -21,6 +21,7 @@ from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.replies import check_reply
 from natstui.jetstream.connection.writer import Config
 
+T = TypeVar("T")
 Progress = Callable[[int], None]
 """Called with the bytes that have gone over so far."""
 
@@ -211,8 +212,27 @@ async def give(
         size_bytes += len(chunk)
         progress(size_bytes)
         await pace.wait(len(chunk))
-    answer: Config = json.loads(await _sent(client, verb, subject, b"", _BUILDING_S))
+    # It makes the stream in any case now: what is left of it can be removed only afterwards.
+    answer: Config = json.loads(await to_its_end(_sent(client, verb, subject, b"", _BUILDING_S)))
     return answer
+
+
+async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+    """Wait for what must not be broken off; who cancels this is obeyed when it is over.
+
+    Who cancels it again is obeyed at once.
+    """
+    task = asyncio.ensure_future(work)
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        try:
+            await asyncio.wait([task])
+        finally:
+            task.cancel()
+        if not task.cancelled() and (error := task.exception()):
+            raise error from None
+        raise
 
 
 async def _sent(client: Client, verb: str, subject: str, chunk: bytes, timeout_s: float) -> bytes:

@@ -138,7 +138,8 @@ def trend(view: ConsumerView, row: int) -> Cell:
 def trend_with_scale(view: ConsumerView, row: int) -> Cell:
     """Pending messages over the last minute, and what the highest mark stands for."""
     values = [point.value for point in view.series(row, "pending_msgs")]
-    return Cell(scaled_sparkline(values, TREND_WIDTH, count_text), "accent")
+    # Each mark is a mean: one message for a moment is less than one.
+    return Cell(scaled_sparkline(values, TREND_WIDTH, rate_text), "accent")
 
 
 def ack_floor(view: ConsumerView, row: int) -> Cell:

@@ -1,0 +1,92 @@
+"""A restore that is stopped: afterwards the stream is whole, or it is not there."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from contextlib import suppress
+from pathlib import Path
+
+import nats
+
+from natstui.config import Connection
+from natstui.errors import NotFound
+from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.journal import Journal
+from natstui.jetstream.connection.writer import Config, Writer
+from natstui.jetstream.managing.backup import back_up_stream
+from natstui.jetstream.managing.backup_folder import read_backup
+from natstui.jetstream.managing.restore import MARK, Restored, Wanted, restore_stream
+from natstui.jetstream.managing.snapshot import Pace
+from natstui.jetstream.testbed.broker import Broker
+from tests.jetstream.flushing import flushed
+
+_MESSAGES_COUNT = 20_000
+_TURNS_COUNT = 20
+
+
+async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or_nothing(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    client = await connect(Connection(servers=(nats_server.url,)))
+    await _backed_up(nats_server.url, client, tmp_path / "kept")
+    wanted = Wanted(read_backup(tmp_path / "kept"), "S")
+    writer = Writer(client, Journal(tmp_path / "journal.jsonl"))
+    took_s, seen = 0.0, set[str]()
+    for turn in range(_TURNS_COUNT + 1):
+        after_s = took_s * 1.1 * turn / _TURNS_COUNT if turn else None
+        done = list[Restored]()
+        took_s = max(took_s, await _stopped(writer, wanted, done, after_s))
+        found = await _info(client)
+        # A server that was left alone with all the data would have a stream in a moment.
+        await asyncio.sleep(0.0 if found else 2 * took_s)
+        assert (await _info(client) is None) == (found is None)
+        seen.add("nothing" if found is None else "whole")
+        assert bool(done) == (found is not None)
+        if found is not None:
+            assert MARK not in (found["config"].get("metadata") or {})
+            assert found["state"]["messages"] == _MESSAGES_COUNT
+            await client.request("STREAM.DELETE.S")
+    assert seen == {"nothing", "whole"}
+    await client.close()
+
+
+async def _backed_up(url: str, client: Client, folder: Path) -> None:
+    """Make a stream, its backup, and remove it."""
+    nc = await nats.connect(url)
+    await nc.jetstream().add_stream(name="S", subjects=["s.>"])
+    for number in range(_MESSAGES_COUNT):
+        await nc.publish(f"s.{number}", b"x" * 500)
+    await flushed(nc)
+    while (await nc.jetstream().stream_info("S")).state.messages < _MESSAGES_COUNT:
+        await asyncio.sleep(0.05)
+    await back_up_stream(client, "S", folder, Pace(), lambda *_: None, consumers=True)
+    await nc.jetstream().delete_stream("S")
+    await nc.close()
+
+
+async def _stopped(
+    writer: Writer, wanted: Wanted, done: list[Restored], after_s: float | None
+) -> float:
+    """Restore and stop so long after the last byte was sent; return how long that went on."""
+    loop, last_s = asyncio.get_running_loop(), 0.0
+
+    def progress(sent_bytes: int) -> None:
+        nonlocal last_s
+        if sent_bytes == wanted.backup.data_bytes:
+            last_s = loop.time()
+            if after_s is not None:
+                loop.call_later(after_s, restoring.cancel)
+
+    restoring = asyncio.create_task(restore_stream(writer, wanted, Pace(), progress, done))
+    with suppress(asyncio.CancelledError):
+        await restoring
+    return loop.time() - last_s
+
+
+async def _info(client: Client) -> Config | None:
+    try:
+        info: Config = json.loads(await client.request("STREAM.INFO.S"))
+    except NotFound:
+        return None
+    return info

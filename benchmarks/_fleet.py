@@ -217,7 +217,7 @@ class Fleet:
             tuple(np.bincount(self.owner, minlength=count).tolist()),
             tuple(None if i in absent else self.leader[i] for i in range(count)),
             tuple(
-                _peers(500 if i in lagging else 0) if self.replicated[i] else ()
+                _peers(5000 if i in lagging else 0) if self.replicated[i] else ()
                 for i in range(count)
             ),
             ((),) * count,

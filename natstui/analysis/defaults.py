@@ -21,6 +21,10 @@ HELD_SAMPLES_COUNT = 35_000
 """Up to so many samples, the driver holds every table: a few hundred MB."""
 SHORT_SAMPLES_COUNT = 10_000_000
 """Up to so many samples, the tables of answers are short: what is made of them alone is little."""
+USUAL_LEVEL = 3
+"""The levels of load below hold the seconds in which a run began and ended."""
+LEAST_RISE_RATIO = 1.5
+"""A run whose highest load is less than this many times its lowest has no knee: it is steady."""
 BUCKET_S = 60
 """Length of the buckets of rates and busiest moments."""
 
@@ -36,8 +40,6 @@ class Thresholds:
     """Shorter periods of lag are left out."""
     api_slow_factor_ratio: float = 3.0
     """A bucket whose median round trip is this many times the session's median is slow."""
-    peer_lag_msgs: int = 100
-    """A replica this far behind has `replica_lag`."""
     hot_msgs: int = 5
     """Repeated deliveries in one bucket that make a hot spot."""
     baseline: tuple[str, ...] = ()

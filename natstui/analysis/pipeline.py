@@ -33,7 +33,7 @@ from natstui.analysis.report import result
 from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
-from natstui.analysis.spark.failures import explain, not_started
+from natstui.analysis.spark.failures import explain, is_gone, not_started
 from natstui.analysis.spark.java import check_java
 from natstui.analysis.spark.little import is_little
 from natstui.analysis.spark.session import (
@@ -46,6 +46,8 @@ from natstui.analysis.spark.store import Store
 from natstui.errors import AnalysisError
 
 _SILVER_STEPS = 4
+_MOST_TRIES = 3
+"""A recording that goes on completes a segment now and then, and gives it another name."""
 
 
 def run(
@@ -149,21 +151,42 @@ def _analysed(
     cancel = Cancel(spark)
     # Where there is little, a step has a task or two: to ask for them takes longer than they do.
     progress.watch(spark, cancel.check, tasks=not is_little(spark))
-    store = Store(spark, output.out, uuid.uuid4().hex[:8])
     try:
-        if output.alone:
-            store.tidy()
-        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows, little)
+        for _ in range(_MOST_TRIES - 1):
+            try:
+                return _tried(spark, little, words, sessions, output, progress)
+            except (PySparkException, Py4JError) as error:
+                cancel.check()
+                if not is_gone(error):
+                    raise
+                progress.step("beginning again, because a segment was completed meanwhile")
+        return _tried(spark, little, words, sessions, output, progress)
     except (PySparkException, Py4JError):
         cancel.check()
         raise
     finally:
         cancel.end()
         progress.end()
-        store.discard()
         spark.stop()
         if cancel.asked:
             end_jvm()
+
+
+def _tried(
+    spark: SparkSession,
+    little: SparkSession,
+    words: argparse.Namespace,
+    sessions: list[str],
+    output: _Output,
+    progress: Progress,
+) -> dict[str, Any]:
+    store = Store(spark, output.out, uuid.uuid4().hex[:8])
+    try:
+        if output.alone:
+            store.tidy()
+        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows, little)
+    finally:
+        store.discard()
 
 
 def analyse(

@@ -129,7 +129,8 @@ class Progress:
             {
                 "kind": "progress",
                 "text": self._text,
-                "done_count": max(self._done_count, 0),
+                # One that begins again has more steps than it was thought to have.
+                "done_count": min(max(self._done_count, 0), self._steps_count),
                 "steps_count": self._steps_count,
                 "tasks_done_count": tasks_done_count,
                 "tasks_count": tasks_count,

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from tests.analysis.oracle_recorded import time_text
+
 Row = dict[str, Any]
 Gold = dict[str, list[Row]]
 Tell = Callable[..., Row]
@@ -57,8 +59,8 @@ def _hours(gold: Gold, told: Tell) -> Iterator[Row]:
             yield told(
                 row | moments, "hour", row["session"], 30,
                 f"the worst hour began at {_moment(at_us)}",
-                f"{_messages(harm[0])} given up, consumers {harm[1]:.0f} s stuck and "
-                f"{harm[2]:.0f} s behind, {_messages(harm[3])} repeated",
+                f"{_messages(harm[0])} given up, consumers stuck for {time_text(harm[1])} and "
+                f"behind for {time_text(harm[2])} in all, {_messages(harm[3])} repeated",
             )  # fmt: skip
 
 
@@ -87,7 +89,8 @@ def _changes(gold: Gold, told: Tell) -> Iterator[Row]:
         yield told(
             row, "change", _consumer(row),
             {"stuck": 58, "lagging": 44, "redelivery": 42}[row["trouble"]],
-            f"{row['trouble']} {row['after_s']:.0f} s after its {of} was changed: {row['change']}",
+            f"{row['trouble']} {time_text(row['after_s'])} after its {of} was changed: "
+            f"{row['change']}",
             row["detail"], row["trouble"],
         )  # fmt: skip
 
@@ -97,7 +100,7 @@ def _delays(gold: Gold, told: Tell) -> Iterator[Row]:
                "elections": "elections of a leader"}  # fmt: skip
     for row in gold["delay"]:
         if row["certain"]:
-            later = f" {row['after_s']:.0f} s later" if row["after_s"] else ""
+            later = f" {time_text(row['after_s'])} later" if row["after_s"] else ""
             yield told(
                 row, "delay", _consumer(row), 24 + row["strength_ratio"] * 10,
                 f"its backlog grows with {drivers[row['driver']]}{later}",

@@ -108,12 +108,14 @@ def lag_period(session: str, records: list[Record]) -> list[Row]:
 
 
 def _period(run: list[Row], end_us: int) -> Row:
+    ages = [s["at_us"] - s["next_at_us"] for s in run if s["next_at_us"] is not None]
     return {
         "start_at_us": run[0]["at_us"],
         "end_at_us": run[-1]["at_us"],
         "duration_s": (run[-1]["at_us"] - run[0]["at_us"]) / 1e6,
         "pending_max_msgs": max(sample["pending_msgs"] for sample in run),
         "pending_end_msgs": run[-1]["pending_msgs"],
+        "behind_max_s": max(ages) / 1e6 if ages else None,
         "open": run[-1]["at_us"] == end_us,
     }
 

@@ -314,8 +314,11 @@ def _delays(session: str, records: list[Record], rows: list[Row]) -> list[Row]:
         "repeats": lambda at: again[at],
         "elections": lambda at: float(at in elected),
     }
+    taken = [row["delivered_per_s"] for row in rows if row["delivered_per_s"] is not None]
+    wait_s = max(pending.values()) / statistics.fmean(taken)
     found = []
     for driver, value in drivers.items():
+        events = sum((value(at) or 0) > 0 for at in pending)
         best = None
         for later in range(6):
             pairs = [
@@ -341,7 +344,7 @@ def _delays(session: str, records: list[Record], rows: list[Row]) -> list[Row]:
                     "after_s": float(later * width),
                     "width_s": width,
                     "buckets_count": count,
-                    "certain": r >= 0.5 and z >= 4.5,
+                    "certain": r >= 0.5 and z >= 4.5 and events >= 3 and wait_s >= 1,
                 }
             )
     return found

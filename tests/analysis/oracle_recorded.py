@@ -40,7 +40,8 @@ def _with_reason(gold: Gold, row: Row) -> Row:
         return row | {"sentence": told}
     return row | {
         "cause": reason["word"],
-        "sentence": f"{row['sentence']}: {reason['word']}",
+        "sentence": row["sentence"]
+        + ("" if reason["code"] == "NT-C23" else f": {reason['word']}"),
         "evidence": f"{reason['evidence']}; {row['evidence']}",
     }
 
@@ -62,7 +63,12 @@ def _reason(gold: Gold, row: Row, session: Row) -> Row | None:
         pairs = [(span["start_at_us"], end) for span, end in zip(spans, ends, strict=True)]
         open_us = covered_us(pairs, first, last)
         if 2 * open_us > last - first or (whole and any(span["open"] for span in spans)):
-            return max(spans, key=lambda s: (s["start_at_us"], s["end_at_us"] or -1))
+            then = [
+                span
+                for span, (start, end) in zip(spans, pairs, strict=True)
+                if start <= last and end >= first
+            ]
+            return max(then, key=lambda s: (s["start_at_us"], s["end_at_us"] or -1))
     return None
 
 
@@ -81,7 +87,13 @@ def _worst(gold: Gold) -> Iterator[Row]:
     seen = set()
     order = sorted(
         (span for span in gold["findings"] if span["severity"] != "info"),
-        key=lambda s: (-s["severity_id"], -s["duration_s"], s["start_at_us"], s["part"] or ""),
+        key=lambda s: (
+            not _loses(s["code"]),
+            -s["severity_id"],
+            -s["duration_s"],
+            s["start_at_us"],
+            s["part"] or "",
+        ),
     )
     for span in order:
         who = (span["session"], named(span))
@@ -90,12 +102,14 @@ def _worst(gold: Gold) -> Iterator[Row]:
         seen.add(who)
         lasted = span["duration_s"]
         of = f" ({span['part']})" if span["part"] else ""
-        weight = 52 if span["severity"] == "critical" else 31
+        brief = not span["open"] and lasted < 30
+        weight = 52 if span["severity"] == "critical" and not brief else 31
+        weight += 15 if _loses(span["code"]) and not brief else 0
         yield {
             "session": span["session"],
             "kind": "finding",
             "subject": who[1],
-            "sentence": f"{span['word']}{of} for {lasted:.0f} s",
+            "sentence": f"{span['word']}{of} for {time_text(lasted)}",
             "evidence": span["evidence"],
             "start_at_us": span["start_at_us"],
             "end_at_us": span["end_at_us"],
@@ -104,10 +118,26 @@ def _worst(gold: Gold) -> Iterator[Row]:
         }
 
 
+def _loses(code: str) -> bool:
+    return ADVISED["finding", code].harm == "lost"
+
+
 def _told_already(row: Row, found: list[Row]) -> bool:
     same = [one for one in found if all(one[n] == row[n] for n in ("session", "subject"))]
+    if _loses(row["cause"]):
+        same = [one for one in same if ADVISED[one["kind"], one["cause"]].harm == "lost"]
     return any(
         ADVISED[one["kind"], one["cause"]].code == row["cause"]
         or (one["kind"] in JUDGED and one["weight_count"] >= row["weight_count"])
         for one in same
     )
+
+
+def time_text(time_s: float) -> str:
+    """Return a time in the unit that fits it."""
+    for least, unit_s, digits, unit in (
+        (172_800, 86_400, 1, "days"), (7200, 3600, 1, "h"), (120, 60, 0, "min"),
+    ):  # fmt: skip
+        if time_s >= least:
+            return f"{time_s / unit_s:.{digits}f} {unit}"
+    return f"{time_s:.0f} s"

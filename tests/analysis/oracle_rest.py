@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from natstui.model.live.snapshot import Peer
 from natstui.model.records.record import LinkChanged, Noted, Record, Restored, Unavailable
 from tests.analysis.oracle_rates import (
     BUCKET_US,
@@ -103,11 +104,12 @@ def _streams(records: list[Record]) -> Iterator[Row]:
             run = list(group)
             if kind:
                 lag = max(peer.lag_msgs for s in run for peer in s["peers"])
-                down = max(sum(p.offline or not p.current for p in s["peers"]) for s in run)
+                gone = max(sum(map(_is_away, s["peers"])) for s in run)
                 span = (run[0]["at_us"], run[-1]["at_us"])
-                yield _row(
-                    kind, name, *span, float(lag), f"{down} replica{'s' * (down != 1)} down"
-                )
+                told = f"up to {lag} entries behind" if lag > 1000 else None
+                if gone:
+                    told = f"{gone} replica{'s' * (gone != 1)} not heard of"
+                yield _row(kind, name, *span, float(lag), told)
 
 
 def _trouble(sample: Row) -> str | None:
@@ -116,8 +118,15 @@ def _trouble(sample: Row) -> str | None:
         return None
     if sample["leader"] is None:
         return "leader_absent"
-    late = any(peer.lag_msgs >= 100 or peer.offline or not peer.current for peer in peers)
-    return "replica_lag" if late else None
+    if any(map(_is_away, peers)):
+        return "replica_away"
+    return "replica_lag" if any(peer.lag_msgs > 1000 for peer in peers) else None
+
+
+def _is_away(peer: Peer) -> bool:
+    if peer.offline:
+        return True
+    return peer.active_ns > 5_000_000_000 if peer.active_ns else not peer.current
 
 
 def notes(session: str, records: list[Record]) -> list[Row]:

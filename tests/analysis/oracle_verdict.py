@@ -9,18 +9,20 @@ from typing import Any
 
 from natstui.analysis.gold.telling.harm import ADVISED
 from tests.analysis.oracle_asked import asked
-from tests.analysis.oracle_recorded import with_recorded
+from tests.analysis.oracle_recorded import time_text, with_recorded
 
 Row = dict[str, Any]
 HARMS = ("lost", "stuck", "soon", "late", "wasteful", "blind", "none")
 Gold = dict[str, list[Row]]
-AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_lag": 40,
+AVAILABILITY = {"leader_absent": 75, "disconnected": 45, "unavailable": 38, "replica_away": 42,
+                "replica_lag": 40,
                 "gap": 35, "api_slow": 33, "leader_change": 28}  # fmt: skip
 
 
 def verdict(gold: Gold) -> list[Row]:
     """Return the rows of all sessions."""
-    found = [*_consumers(gold), *_messages(gold), *_server(gold), *_rest(gold)]
+    found = [*_consumers(gold), *_periods(gold), *_messages(gold)]
+    found += [*_server(gold), *_rest(gold)]
     found = _together(with_recorded(gold, [*found, *asked(gold, _told)]))
     # Whoever is stuck falls behind: it is told why, and not also that.
     still = {(row["session"], row["subject"]) for row in found if row["kind"] == "stuck"}
@@ -30,7 +32,7 @@ def verdict(gold: Gold) -> list[Row]:
         if row["kind"] != "lag" or (row["session"], row["subject"]) not in still
     ]
     by_weight = sorted(
-        found,
+        _at_once(found),
         key=lambda f: (-f["weight_count"], f["subject"], f["cause"], f["start_at_us"] or -1),
     )
     seen: Counter[str] = Counter()
@@ -97,7 +99,7 @@ def _consumers(gold: Gold) -> Iterator[Row]:
         limit = row["max_ack_pending_msgs"]
         yield _told(
             row, "stuck", _consumer(row), weight,
-            f"stuck for {row['duration_s']:.0f} s",
+            f"stuck for {time_text(row['duration_s'])}",
             f"ack floor {row['ack_floor_stream_seq']}, {row['pending_max_msgs']} pending, "
             f"{row['ack_pending_max_msgs']} of {'unlimited' if limit is None else limit} "
             f"unacknowledged, {_counted(row['delivered_msgs'], 'delivery', 'deliveries')} "
@@ -127,6 +129,54 @@ def _consumers(gold: Gold) -> Iterator[Row]:
                 "its creation time changed while it was recorded, and not its stream's",
                 "made again",
             )  # fmt: skip
+
+
+def _periods(gold: Gold) -> Iterator[Row]:
+    for row in gold["lag_period"]:
+        if not row["open"] and (row["behind_max_s"] or 0) >= 10:
+            most = row["pending_max_msgs"]
+            yield _told(
+                row, "lag", _consumer(row), 38 + min(math.log10(most + 1) * 3, 15),
+                f"was behind for {time_text(row['duration_s'])}, by up to "
+                f"{_counted(most, 'message')}",
+                f"the next one waited for up to {time_text(row['behind_max_s'])}",
+            )  # fmt: skip
+
+
+def _at_once(found: list[Row]) -> list[Row]:
+    """Tell once, of the worst, what began at the same time for several."""
+    kept: list[Row] = []
+    groups: dict[tuple[str, str, str], list[Row]] = {}
+    for row in found:
+        row["others_count"] = 0
+        if row["kind"] in ("stuck", "lag", "poison", "availability", "finding"):
+            groups.setdefault((row["session"], row["kind"], row["cause"]), []).append(row)
+        else:
+            kept.append(row)
+    for rows in groups.values():
+        kept += [row for row in rows if row["start_at_us"] is None]
+        begun = [row for row in rows if row["start_at_us"] is not None]
+        times: list[list[Row]] = []
+        for row in sorted(begun, key=lambda r: r["start_at_us"]):
+            if times and row["start_at_us"] - times[-1][-1]["start_at_us"] <= 30_000_000:
+                times[-1].append(row)
+            else:
+                times.append([row])
+        for many in times:
+            kept += [_worst_of(many)] if len(many) >= 3 else many
+    return kept
+
+
+def _worst_of(many: list[Row]) -> Row:
+    worst, *others = sorted(many, key=lambda r: (-r["weight_count"], r["subject"]))
+    named = ", ".join(row["subject"] for row in others[:6])
+    more = f" and {len(others) - 6} more" if len(others) > 6 else ""
+    return worst | {
+        "sentence": f"{worst['sentence']} (and {len(others)} others at that time)",
+        "evidence": f"{worst['evidence']}; also {named}{more}",
+        "times_count": sum(row["times_count"] for row in many),
+        "others_count": len(others),
+    }
 
 
 def _messages(gold: Gold) -> Iterator[Row]:
@@ -164,7 +214,7 @@ def _server(gold: Gold) -> Iterator[Row]:
         yield _told(
             row, "availability", row["stream"] or "monitoring",
             AVAILABILITY[row["kind"]] + min((length or 0.0) / 60, 10),
-            sentence if length is None else f"{sentence} for {length:.0f} s",
+            sentence if length is None else f"{sentence} for {time_text(length)}",
             row["detail"] or "", row["kind"],
         )  # fmt: skip
     for row in gold["capacity"]:
@@ -182,10 +232,10 @@ def _server(gold: Gold) -> Iterator[Row]:
             yield _told(
                 row, "capacity", row["stream"],
                 72 if soon < 3600 else 55 if soon < 86_400 else 36,
-                f"at this growth full in {_in(soon)}: then it refuses messages",
+                f"at this growth full in {time_text(soon)}: then it refuses messages",
                 f"grows by {row['growth_msgs_per_s']:.1f} messages and "
                 f"{row['growth_bytes_per_s']:.0f} bytes a second, between "
-                f"{_in(row['earliest_s'])} and {_in(row['latest_s'])} (95 % sure)",
+                f"{time_text(row['earliest_s'])} and {time_text(row['latest_s'])} (95 % sure)",
                 "soon full",
             )  # fmt: skip
     for row in gold["capacity"]:
@@ -203,15 +253,6 @@ def _server(gold: Gold) -> Iterator[Row]:
                 f"deleted and made again {_counted(count - 1, 'time')}",
                 "its creation time changed while it was recorded",
             )  # fmt: skip
-
-
-def _in(left_s: float) -> str:
-    for least, unit_s, digits, unit in (
-        (172_800, 86_400, 1, "days"), (7200, 3600, 1, "h"), (120, 60, 0, "min"),
-    ):  # fmt: skip
-        if left_s >= least:
-            return f"{left_s / unit_s:.{digits}f} {unit}"
-    return f"{left_s:.0f} s"
 
 
 def _rest(gold: Gold) -> Iterator[Row]:

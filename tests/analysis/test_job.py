@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -21,6 +22,7 @@ from natstui.analysis.spark.java import java_version
 from tests.analysis.damaged import NAME, rewritten, small
 from tests.analysis.jobs import ENVIRONMENT, begun, left_behind, natstui, started, told
 from tests.analysis.limited import bound_by_permissions, largest_file
+from tests.analysis.test_recorded import table
 
 pytestmark = pytest.mark.spark
 
@@ -98,6 +100,28 @@ def test_two_runs_into_one_folder_come_one_after_the_other(two_runs: TwoRuns) ->
     assert two_runs.child_end["tables"] == two_runs.result["tables"]
     assert left_behind(two_runs.out) == ["gold.mine"]
     assert (two_runs.out / "silver.backup").is_dir()
+
+
+def test_a_recording_that_completes_a_segment_meanwhile_is_analysed_all_the_same(
+    tmp_path: Path,
+) -> None:
+    session, errors = small(tmp_path, ticks=60), tmp_path / "errors"
+    *_, sealed = sorted(session.glob("records-*.jsonl.gz"))
+    growing = sealed.with_suffix("")
+    growing.write_bytes(gzip.decompress(sealed.read_bytes()))
+    sealed.rename(tmp_path / "kept")
+    with errors.open("wb") as stderr, (tmp_path / "printed").open("wb") as stdout:
+        words = (str(session), "--out", str(tmp_path / "out"), "--json")
+        command = begun("analyze", *words, stdout=stdout, stderr=stderr)
+        while "reading the lines" not in errors.read_text():
+            assert command.poll() is None, errors.read_text()
+            time.sleep(0.01)
+        (tmp_path / "kept").rename(sealed)
+        growing.unlink()
+        assert command.wait(120) == 0, errors.read_text()
+    assert "beginning again, because a segment was completed meanwhile" in errors.read_text()
+    (row,) = table(json.loads((tmp_path / "printed").read_text()), "session")
+    assert (row["polls_count"], row["corrupt_segments_count"]) == (60, 0)
 
 
 def test_while_nothing_has_changed_the_result_is_told_again_without_spark(

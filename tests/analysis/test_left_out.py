@@ -254,9 +254,10 @@ def test_a_session_that_gains_bad_lines_keeps_nothing_of_the_run_before(
 def test_what_is_left_out_is_among_the_ten_findings_however_many_weigh_more(
     spark: SparkSession, sessions: Path, tmp_path: Path
 ) -> None:
-    faults = tuple(Fault("no_pull", n, 10, 80) for n in range(30))
+    # Apart from each other: what begins at the same time is one finding.
+    faults = tuple(Fault("no_pull", n, 10 + 40 * n, 50 + 40 * n) for n in range(12))
     folder = write_session(
-        sessions / "many", Plan(10, 40, 100, faults=faults), records_per_segment=10_000
+        sessions / "many", Plan(10, 40, 520, faults=faults), records_per_segment=10_000
     )
     path = folder / OPEN
     path.write_bytes(path.read_bytes() + b"noise\n" * 3)

@@ -96,3 +96,14 @@ def counted(count: Column, noun: str, plural: str = "") -> Column:
     """Return `1 line`, `3 lines`."""
     many = F.lit(f" {plural or noun + 's'}")
     return F.concat(count.cast("string"), F.when(count == 1, f" {noun}").otherwise(many))
+
+
+def time_text(name: str) -> Column:
+    """Return a time in seconds as text, in the unit that fits it."""
+    time_s = F.col(name)
+    return (
+        F.when(time_s < 120, F.format_string("%.0f s", time_s))
+        .when(time_s < 7200, F.format_string("%.0f min", time_s / 60))
+        .when(time_s < 172_800, F.format_string("%.1f h", time_s / 3600))
+        .otherwise(F.format_string("%.1f days", time_s / 86_400))
+    )

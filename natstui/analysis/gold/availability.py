@@ -6,11 +6,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
 from natstui.analysis.gold.rates import bucket_start
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import SESSION, Table, columns
+from natstui.model.findings.thresholds import PEER_LAG_MSGS
 
 AVAILABILITY = Table(
     "availability",
@@ -18,7 +19,7 @@ AVAILABILITY = Table(
     columns(
         SESSION,
         ("kind", "string", "gap, clock_step, unreachable, unavailable, disconnected, api_slow, "
-         "leader_change, leader_absent or replica_lag"),
+         "leader_change, leader_absent, replica_away or replica_lag"),
         ("stream", "string", "The stream concerned"),
         ("consumer", "string", "The consumer concerned"),
         ("start_at_us", "bigint", "From when"),
@@ -43,7 +44,7 @@ def availability(silver: Silver, thresholds: Thresholds) -> DataFrame:
         _disconnected(silver.event),
         _slow(silver.poll, thresholds),
         _leader_changes(silver),
-        _samples(silver, thresholds),
+        _samples(silver),
     )
     rows = parts[0]
     for part in parts[1:]:
@@ -177,14 +178,13 @@ def _leader_changes(silver: Silver) -> DataFrame:
     return rows.select(_row("leader_change", F.col("at_us"), None, None, detail))
 
 
-def _samples(silver: Silver, thresholds: Thresholds) -> DataFrame:
-    """Return stretches in which a stream had no leader, or a replica was far behind."""
-    far = F.col("peer_lag_msgs") >= thresholds.peer_lag_msgs
-    down = F.col("down_peers_count") > 0
+def _samples(silver: Silver) -> DataFrame:
+    """Return stretches in which a stream had no leader, or a replica was away or far behind."""
+    far = F.col("peer_lag_msgs") > PEER_LAG_MSGS
+    away = F.col("away_peers_count") > 0
     absent = F.col("leader").isNull() & (F.col("peers_count") > 0)
-    rows = silver.stream_sample.withColumn(
-        "trouble", F.when(absent, "leader_absent").when(far | down, "replica_lag")
-    )
+    trouble = F.when(absent, "leader_absent").when(away, "replica_away").when(far, "replica_lag")
+    rows = silver.stream_sample.withColumn("trouble", trouble)
     # Only replicated streams can lose a leader or a replica.
     rows = rows.where(F.col("peers_count") > 0)
     order = Window.partitionBy("series_id").orderBy("mono_us")
@@ -195,9 +195,13 @@ def _samples(silver: Silver, thresholds: Thresholds) -> DataFrame:
         F.min("at_us").alias("start"),
         F.max("at_us").alias("end"),
         F.max("peer_lag_msgs").alias("lag_msgs"),
-        F.max("down_peers_count").alias("down_count"),
+        F.max("away_peers_count").alias("away_count"),
     )
-    detail = F.concat(counted(F.col("down_count"), "replica"), F.lit(" down"))
+    behind = F.concat(F.lit("up to "), counted(F.col("lag_msgs"), "entry", "entries"))
+    away = F.concat(counted(F.col("away_count"), "replica"), F.lit(" not heard of"))
+    detail = F.when(F.col("away_count") > 0, away).when(
+        F.col("lag_msgs") > PEER_LAG_MSGS, F.concat(behind, F.lit(" behind"))
+    )
     return found.select(
         _row(F.col("trouble"), F.col("start"), F.col("end"), F.col("lag_msgs"), detail)
     )
@@ -207,6 +211,7 @@ _WEIGHTS = {
     "leader_absent": 75,
     "unreachable": 70,
     "disconnected": 45,
+    "replica_away": 42,
     "replica_lag": 40,
     "unavailable": 38,
     "clock_step": 36,
@@ -220,9 +225,8 @@ def away_or_slow(stretches: DataFrame) -> DataFrame:
     """Return a finding for each stretch or moment."""
     weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
     long = F.least(F.coalesce("duration_s", F.lit(0.0)) / 60, F.lit(10.0))
-    lasted = F.when(
-        F.col("duration_s").isNotNull(), F.format_string(" for %.0f s", "duration_s")
-    ).otherwise("")
+    known = F.col("duration_s").isNotNull()
+    lasted = F.when(known, F.concat(F.lit(" for "), time_text("duration_s"))).otherwise("")
     sentence = F.concat(F.replace("kind", F.lit("_"), F.lit(" ")), lasted)
     is_step = F.col("kind") == "clock_step"
     told = F.when(is_step, "all times are told as if it was not").otherwise(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
+from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
 from natstui.analysis.gold.answer import Answer, counted, finding
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
@@ -255,9 +256,6 @@ LEVELS_COUNT = 10
 
 KNEE_RATIO = 3.0
 """The knee is the highest load whose p99 is below this many times the lowest p99."""
-USUAL_LEVEL = 3
-LEAST_RISE_RATIO = 1.5
-"""A run whose highest load is less than this many times its lowest has no knee: it is steady."""
 
 
 BENCH_KNEE = Table(
@@ -297,7 +295,6 @@ def _knee() -> Column:
     whole = F.when(F.col("p99_us") <= KNEE_RATIO * F.col("least"), F.col("level_count"))
     last = F.max(whole).over(levels)
     breaks = F.max("level_count").over(levels) > last
-    # The lowest levels hold the seconds in which a run began and ended: it was not always at work.
     usual = F.when(F.col("level_count") >= USUAL_LEVEL, F.col("load_per_s"))
     lowest, highest = F.min(usual).over(levels), F.max(usual).over(levels)
     rises = highest >= LEAST_RISE_RATIO * lowest

@@ -6,8 +6,8 @@ from pyspark.sql import Column, DataFrame, GroupedData, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, counted, finding
-from natstui.analysis.gold.telling.forecast import between, full_in_s, reach, time_text, told_s
+from natstui.analysis.gold.answer import Answer, counted, finding, time_text
+from natstui.analysis.gold.telling.forecast import between, full_in_s, reach, told_s
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
 from natstui.analysis.silver.layer import Silver

@@ -6,12 +6,12 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
 from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.tables import CONSUMER_IDENTITY, Table, columns
-from natstui.model.findings.thresholds import FALLING_WINDOW_S
+from natstui.model.findings.thresholds import FALLING_BEHIND_S, FALLING_WINDOW_S
 
 UNKNOWN_GROWTH = "recorded too shortly to tell how fast it grows"
 RECENT_BUCKETS = 5
@@ -98,6 +98,7 @@ LAG_PERIOD = Table(
         ("duration_s", "double", "Between the two"),
         ("pending_max_msgs", "bigint", "Most unprocessed"),
         ("pending_end_msgs", "bigint", "Unprocessed at its last sample"),
+        ("behind_max_s", "double", "Greatest age of the next message, where it was asked for"),
         ("open", "boolean", "It lasted until the recording of the consumer ended"),
     ),
 )
@@ -112,6 +113,7 @@ def lag_period(silver: Silver, consumer_rate: DataFrame, thresholds: Thresholds)
         F.max("at_us").alias("end_at_us"),
         F.max("pending_msgs").alias("pending_max_msgs"),
         F.max_by("pending_msgs", "at_us").alias("pending_end_msgs"),
+        (F.max(F.col("at_us") - F.col("next_at_us")) / 1e6).alias("behind_max_s"),
     )
     runs = runs.withColumn("duration_s", (F.col("end_at_us") - F.col("start_at_us")) / 1e6)
     last = consumer_rate.groupBy("series_id").agg(F.max("last_at_us").alias("last_at_us"))
@@ -138,6 +140,18 @@ def falling_behind(lags: DataFrame) -> DataFrame:
         F.format_string("%.1f %s per minute", F.abs("growth_per_min"), more)
     )
     evidence = F.concat(F.format_string("%d pending at the start, ", "pending_first_msgs"), growth)
+    return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
+
+
+def was_behind(periods: DataFrame) -> DataFrame:
+    """Return findings about consumers that were behind, and had caught up before the end."""
+    rows = periods.where(~F.col("open") & (F.col("behind_max_s") >= FALLING_BEHIND_S))
+    weight = 38 + F.least(F.log10(F.col("pending_max_msgs") + 1) * 3, F.lit(15))
+    most = counted(F.col("pending_max_msgs"), "message")
+    sentence = F.concat(
+        F.lit("was behind for "), time_text("duration_s"), F.lit(", by up to "), most
+    )
+    evidence = F.concat(F.lit("the next one waited for up to "), time_text("behind_max_s"))
     return finding(rows, "lag", consumer_text(), weight, (sentence, evidence))
 
 
@@ -171,10 +185,11 @@ ANSWERS = (
         lambda given: lag_period(given.silver, given.gold("consumer_rate"), given.thresholds),
         reads_samples=True,
         needs=("consumer_rate",),
+        findings=(was_behind,),
         section=Section(
             "Worst periods of lag",
             ("session", "stream", "consumer", "start_at_us", "duration_s", "pending_max_msgs",
-             "open"),
+             "behind_max_s", "open"),
             "No consumer was behind for long.",
         ),
         sorted_by=("-pending_max_msgs", "start_at_us"),

@@ -11,7 +11,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding
+from natstui.analysis.gold.answer import Answer, consumer_text, counted, finding, time_text
 from natstui.analysis.gold.rates import long_runs
 from natstui.analysis.section import Section
 from natstui.analysis.silver.events import latest_configuration
@@ -138,7 +138,7 @@ def without_progress(stretches: DataFrame) -> DataFrame:
     long = F.least(F.col("duration_s") / 3600, F.lit(1.0)) * 30
     meant = F.col("cause") == PAUSED.word
     weight = F.when(meant, 30 + long / 2).otherwise(60 + long)
-    sentence = F.format_string("stuck for %.0f s", "duration_s")
+    sentence = F.concat(F.lit("stuck for "), time_text("duration_s"))
     evidence = F.format_string(
         "ack floor %d, %d pending, %d of %s unacknowledged, %s meanwhile",
         "ack_floor_stream_seq",

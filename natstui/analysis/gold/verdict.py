@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from natstui.analysis.gold.answer import RECORDING, Answer, Given, counted
 from natstui.analysis.gold.findings import FINDINGS
 from natstui.analysis.gold.session import SESSION_SUMMARY
-from natstui.analysis.gold.telling.harm import ADVISED, HARMS, named_advice
+from natstui.analysis.gold.telling.harm import ADVISED, HARMS, RECORDED, named_advice
 from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
 from natstui.analysis.section import Section
 from natstui.analysis.spark.local_rows import looked_up
@@ -24,6 +24,13 @@ from natstui.analysis.tables import SESSION, Table, columns
 MOST_COUNT = 10
 _NEXT_OF_A_KIND = 0.85
 """Each further finding of the same kind counts for this much of the one before."""
+AT_ONCE_S = 30
+"""What begins within so many seconds of each other has one reason."""
+AT_ONCE_LEAST = 3
+"""Fewer streams or consumers are told each by itself."""
+_MOST_NAMED = 6
+_AT_ONCE_KINDS = ("stuck", "lag", "poison", "availability", RECORDED)
+"""Kinds of findings that begin at a moment."""
 _SURE_COUNT = 3
 """So many findings about the recordings are always among the ten, however light they are."""
 
@@ -49,6 +56,7 @@ VERDICT = Table(
             "Findings of one kind, subject and cause: the heaviest is told",
         ),
         ("sessions_count", "bigint", "Sessions in which they were found"),
+        ("others_count", "bigint", "Streams and consumers of which the same began at that time"),
     ),
 )
 
@@ -64,7 +72,7 @@ def answer(others: Sequence[Answer]) -> Answer:
         rows = reduce(lambda rows, more: rows.unionAll(more), parts)
         spans, sessions = given.gold(FINDINGS.name), given.gold(SESSION_SUMMARY.name)
         rows = explained(rows, spans, sessions).unionByName(recorded(spans))
-        return ranked(told_once(rows, _advised("code")))
+        return ranked(told_once(rows, _advised("code"), _advised("harm")))
 
     return Answer(
         VERDICT,
@@ -86,7 +94,7 @@ def ranked(findings: DataFrame) -> DataFrame:
 
     They are told in the order of their harm.
     """
-    rows = _causes(together(findings))
+    rows = at_once(_causes(together(findings)))
     of_kind = Window.partitionBy("kind").orderBy(
         F.col("weight").desc(), "subject", "cause", "start_at_us"
     )
@@ -100,6 +108,48 @@ def ranked(findings: DataFrame) -> DataFrame:
     harms = F.array(*(F.lit(harm) for harm in HARMS))
     order = Window.orderBy(F.array_position(harms, F.col("harm")), *heaviest)
     return VERDICT.contract(top.withColumn("rank_count", F.row_number().over(order)))
+
+
+def at_once(rows: DataFrame) -> DataFrame:
+    """Tell once what began at the same time for several streams or consumers: of the worst."""
+    at_us, weight = F.col("start_at_us"), F.col("weight")
+    alike = ("session", "kind", "cause")
+    in_order = Window.partitionBy(*alike).orderBy("start_at_us", "subject")
+    apart = at_us - F.lag("start_at_us").over(in_order) > AT_ONCE_S * 1_000_000
+    # Of some only what they came to is known, and not since when.
+    begins = F.coalesce(apart, F.lit(True)) | ~F.col("kind").isin(*_AT_ONCE_KINDS)
+    rows = rows.withColumn("begins", begins.cast("int"))
+    rows = rows.withColumn("time", F.sum("begins").over(in_order))
+    worst_first = Window.partitionBy(*alike, "time").orderBy(weight.desc(), "subject")
+    all_of_it = worst_first.rowsBetween(Window.unboundedPreceding, Window.unboundedFollowing)
+    rows = rows.withColumns(
+        {
+            "place": F.row_number().over(worst_first),
+            "subjects": F.collect_list("subject").over(all_of_it),
+            "times": F.sum("times_count").over(all_of_it),
+        }
+    )
+    others = F.size("subjects") - 1
+    one_of_many = others + 1 >= AT_ONCE_LEAST
+    rows = rows.where((F.col("place") == 1) | ~one_of_many)
+    named = F.concat_ws(", ", F.slice("subjects", 2, _MOST_NAMED))
+    more = F.when(
+        others > _MOST_NAMED, F.format_string(" and %d more", others - _MOST_NAMED)
+    ).otherwise("")
+    also = F.concat(F.lit("also "), named, more)
+    alike_text = F.format_string(" (and %d others at that time)", others)
+    return rows.withColumns(
+        {
+            "sentence": F.when(one_of_many, F.concat("sentence", alike_text)).otherwise(
+                F.col("sentence")
+            ),
+            "evidence": F.when(one_of_many, F.concat_ws("; ", "evidence", also)).otherwise(
+                F.col("evidence")
+            ),
+            "times_count": F.when(one_of_many, F.col("times")).otherwise(F.col("times_count")),
+            "others_count": F.when(one_of_many, others).otherwise(0),
+        }
+    ).drop("begins", "time", "place", "subjects", "times")
 
 
 def _causes(rows: DataFrame) -> DataFrame:

@@ -7,6 +7,8 @@ it keeps its size on a telephone and on paper.
 from __future__ import annotations
 
 import html
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from natstui.clean import clean_line
@@ -15,7 +17,25 @@ from natstui.units import moment_text
 PLOT = 1000
 """Width of every drawing in its own units: a zoom shows a part of these."""
 ZONE = "UTC"
-_TICKS = 5
+STEPS_S = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200,
+           86400, 172800, 604800)  # fmt: skip
+"""Between two moments that are written below a chart; the script has them from the page."""
+_MOST_TICKS = 7
+_DAY_US = 86_400_000_000
+_LAST_TICK = 0.96
+"""Further right, what is written would stand out of the page."""
+_ROUND = (1, 1.2, 1.6, 2, 2.4, 3, 4, 5, 6, 8, 10)
+"""Tops of charts of which half is a short number too, up to a power of ten."""
+
+
+def top_of(values: Iterable[float]) -> float:
+    """Return the height of a chart: a round number that no value exceeds."""
+    most = max(values)
+    if most <= 0:
+        return 1.0
+    power = 10.0 ** math.floor(math.log10(most))
+    # A hair above is no reason for more: it is how powers of ten are computed.
+    return next(n * power for n in _ROUND if n * power >= most * (1 - 1e-9))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +51,24 @@ class Axis:
         return min(max(share, 0.0), 1.0) * PLOT
 
     def ticks(self) -> str:
-        """Return the moments below a chart; the script writes others when it is zoomed."""
-        step_us = (self.last_us - self.first_us) / (_TICKS - 1)
-        moments = [moment_text(self.first_us + n * step_us)[11:] for n in range(_TICKS)]
-        return f'<div class="ticks">{"".join(f"<span>{one}</span>" for one in moments)}</div>'
+        """Return round moments below a chart; the script writes others when it is zoomed."""
+        long_us = max(self.last_us - self.first_us, 1)
+        fitting = (s for s in STEPS_S if long_us / (s * 1_000_000) < _MOST_TICKS)
+        step_s = next(fitting, STEPS_S[-1])
+        step_us = step_s * 1_000_000
+        to = 19 if step_s < 60 else 16
+
+        def written(at_us: int) -> str:
+            """Return the time of a moment, at midnight the day that begins."""
+            text = moment_text(at_us)
+            return text[5:10] if at_us % _DAY_US == 0 else text[11:to]
+
+        first = -(-self.first_us // step_us) * step_us
+        drawn = "".join(
+            f'<text x="{self.x(at_us) / PLOT:.2%}" y="1em">{written(at_us)}</text>'
+            for at_us in range(first, self.first_us + round(long_us * _LAST_TICK), step_us)
+        )
+        return f'<div class="ticks"><svg>{drawn}</svg></div>'
 
 
 def text(words: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text
+from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text, top_of
 from natstui.units import rate_text
 
 _HEIGHT = 100
@@ -19,7 +19,7 @@ def chart(
     known = [value for _, _, values in lines for value in values if value is not None]
     if not known:
         return ""
-    top = max(known) or 1.0
+    top = top_of(known)
     keys = "".join(
         f'<span class="key key{number}">{text(name)}</span>'
         for number, (name, _, _) in enumerate(lines)

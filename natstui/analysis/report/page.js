@@ -55,6 +55,21 @@ document.querySelectorAll(".time").forEach((section) => {
   const said = section.querySelector(".said");
   let from = 0, to = PLOT, at = null, begun = null;
   const moment = (x) => new Date((first + x / PLOT * (last - first)) / 1000).toISOString();
+  const ticks = (below) => {
+    const a = first + from / PLOT * (last - first), long = (to - from) / PLOT * (last - first);
+    const steps = section.dataset.steps.split(",").map(Number);
+    const step = (steps.find((one) => long / (one * 1e6) < 7) || steps.at(-1)) * 1e6;
+    const texts = [];
+    for (let us = Math.ceil(a / step) * step; us < a + long * 0.96; us += step) {
+      const text = document.createElementNS("http://www.w3.org/2000/svg", "text");
+      text.setAttribute("x", (us - a) / long * 100 + "%");
+      text.setAttribute("y", "1em");
+      const when = new Date(us / 1000).toISOString();
+      text.textContent = us % 864e8 ? when.slice(11, step < 6e7 ? 19 : 16) : when.slice(5, 10);
+      texts.push(text);
+    }
+    below.replaceChildren(...texts);
+  };
   const point = (x, aloud) => {
     at = Math.min(Math.max(x, from), to);
     charts.forEach((chart) => {
@@ -82,8 +97,7 @@ document.querySelectorAll(".time").forEach((section) => {
     charts.forEach((chart) => {
       chart.querySelectorAll(".plot").forEach((plot) =>
         plot.setAttribute("viewBox", `${from} 0 ${width} ${plot.viewBox.baseVal.height}`));
-      chart.querySelectorAll(".ticks span").forEach((tick, index) =>
-        { tick.textContent = moment(from + index / 4 * width).slice(11, 19); });
+      chart.querySelectorAll(".ticks svg").forEach(ticks);
     });
     if (at !== null) point(at);
   };

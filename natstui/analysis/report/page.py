@@ -7,7 +7,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from natstui.analysis.report.axis import ZONE, Axis, text
+from natstui.analysis.defaults import LEAST_RISE_RATIO, USUAL_LEVEL
+from natstui.analysis.report.axis import STEPS_S, ZONE, Axis, text
 from natstui.analysis.report.lines import chart
 from natstui.analysis.report.multiples import heat_map, load_charts, small_charts
 from natstui.analysis.report.sections import Shown, rows_of, sections
@@ -82,7 +83,8 @@ def _session(result: dict[str, Any], session: str) -> str:
         return ""
     when = f"{moment_text(axis.first_us)} to {moment_text(axis.last_us)} {ZONE}"
     return (
-        f'<section class="time" data-first="{axis.first_us}" data-last="{axis.last_us}">'
+        f'<section class="time" data-first="{axis.first_us}" data-last="{axis.last_us}" '
+        f'data-steps="{",".join(map(str, STEPS_S))}">'
         f"<h2>Timeline of {text(session)}</h2><p>{when}</p>{_TOOLS}{drawn}</section>"
     )
 
@@ -96,7 +98,7 @@ def _knees(result: dict[str, Any]) -> str:
     for (_, run, metric), rows in runs.items():
         known = sorted((r["load_per_s"], r["p99_us"], r["knee"]) for r in rows
                        if None not in (r["load_per_s"], r["p99_us"]))  # fmt: skip
-        if len(known) < 3:
+        if len(known) < 3 or not _rises(rows):
             continue
         knee = next((f", knee at {load:,.0f}/s" for load, _, is_knee in known if is_knee), "")
         title = f"{metric} p99 in µs of {run} over the load{knee}"
@@ -107,6 +109,12 @@ def _knees(result: dict[str, Any]) -> str:
             f"{chart(title, lines, Axis(lines[0][1][0], lines[0][1][-1]), ticks=False)}</figure>"
         )
     return f"<section><h2>Latency over load</h2>{''.join(parts)}</section>" if parts else ""
+
+
+def _rises(levels: list[dict[str, Any]]) -> bool:
+    """Tell whether a run was at several loads, and not at one that was not quite even."""
+    usual = [row["load_per_s"] or 0.0 for row in levels if row["level_count"] >= USUAL_LEVEL]
+    return max(usual, default=0.0) >= LEAST_RISE_RATIO * min(usual, default=1.0)
 
 
 def _class(kind: str) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from natstui.analysis.gold.telling.harm import LOSING
 from natstui.analysis.report.axis import PLOT, Axis, chart_of, plot, text
 from natstui.analysis.report.sections import Result, rows_of
 from natstui.model.findings.catalogue import account, consumers, streams
 from natstui.units import duration_text, moment_text
 
 LOOKS = {
+    "lost": "messages lost, given up or refused",
     "stuck": "stuck",
     "unreachable": "unreachable or without a leader",
     "redelivering": "redelivering",
@@ -23,13 +25,14 @@ LOOKS = {
     "note": "note",
 }
 """How what happened looks, the worst first, and what it is called."""
-_HALF = ("redelivering", "paused", "benchmark")
+_HALF = ("lost", "redelivering", "paused", "benchmark")
 """What is drawn half as high: it goes along with something else in the same lane."""
 MOST_LANES = 30
 _EVERYTHING = "Everything"
 _HEIGHT = 10
 
 _LOOK_OF_CODE: dict[str, str] = {
+    **dict.fromkeys(LOSING, "lost"),
     **{
         kind.code: "unreachable"
         for kind in (consumers.UNREACHABLE, consumers.NO_LEADER, consumers.NO_QUORUM,
@@ -43,7 +46,7 @@ _LOOK_OF_CODE: dict[str, str] = {
     **{
         kind.code: "redelivering"
         for kind in (consumers.REDELIVERING, consumers.ONLY_REPEATS, consumers.POISON,
-                     consumers.ALL_NAKED, consumers.GAVE_UP)
+                     consumers.ALL_NAKED)
     },
     **{kind.code: "lagging" for kind in (consumers.FALLING_BEHIND, consumers.LATE)},
     **{kind.code: "recorder" for kind in (account.M_NO_LINK, account.M_STALE)},

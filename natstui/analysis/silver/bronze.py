@@ -15,6 +15,7 @@ from natstui.analysis.silver.schema import PACKED_AS
 from natstui.analysis.silver.unreadable import CORRUPT, OPTIONS, clamped, is_huge
 from natstui.analysis.spark.failures import ERROR_MARK
 from natstui.analysis.spark.little import one_piece
+from natstui.model.findings.thresholds import PEER_ACTIVE_S
 from natstui.model.live.column_differences import NEAR_BELOW_US
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns, later_columns
 
@@ -210,13 +211,21 @@ class _OfList(NamedTuple):
     """What is read of an empty one."""
 
 
-def _down(peers: Column) -> Column:
-    return F.filter(peers, lambda one: ~(one["current"] & ~one["offline"]).eqNullSafe(F.lit(True)))
+def _away(peers: Column) -> Column:
+    """Return the replicas that are away, as `model.servers.replicas.is_away` has it."""
+
+    def is_away(one: Column) -> Column:
+        heard_ns = F.nullif(one["active_ns"], F.lit(0))
+        silent = F.coalesce(heard_ns > PEER_ACTIVE_S * 1e9, ~one["current"])
+        # What cannot be read of a replica is no proof that it is there.
+        return F.coalesce(one["offline"] | silent, F.lit(True))
+
+    return F.filter(peers, is_away)
 
 
 _OF_LISTS = {
     "peers_count": _OfList("peers", F.size, 0),
-    "down_peers_count": _OfList("peers", lambda peers: F.size(_down(peers)), 0),
+    "away_peers_count": _OfList("peers", lambda peers: F.size(_away(peers)), 0),
     "peer_lag_msgs": _OfList("peers", lambda peers: F.array_max(peers["lag_msgs"]), None),
     "upstream_lag_msgs": _OfList("upstreams", lambda all: F.array_max(all["lag_msgs"]), None),
 }

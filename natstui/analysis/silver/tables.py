@@ -223,7 +223,7 @@ _STEP = columns(
 _PEERS = columns(
     ("leader", "string", "Name of the leader; null while there is none or it is not known"),
     ("peers_count", "bigint", "Replicas beside the leader"),
-    ("down_peers_count", "bigint", "Replicas that are offline or not current"),
+    ("away_peers_count", "bigint", "Replicas that the leader does not hear of"),
     ("peer_lag_msgs", "bigint", "Raft entries the furthest replica is behind"),
 )
 

@@ -10,6 +10,7 @@ from natstui.errors import AnalysisError, NatstuiError
 ERROR_MARK = "natstui-analysis:"
 """Stands before a sentence of ours inside an error message of Spark."""
 
+_GONE = r"PATH_NOT_FOUND|FileNotFoundException"
 _KNOWN = (
     (
         r"No space left on device|Disk quota exceeded",
@@ -39,7 +40,7 @@ _KNOWN = (
     ),
     (r"UNAUTHENTICATED", "the Spark Connect server refused the token"),
     (
-        r"PATH_NOT_FOUND|FileNotFoundException",
+        _GONE,
         "a folder or file went away while it was read",
     ),
     (
@@ -47,6 +48,11 @@ _KNOWN = (
         "the file system of the tables is read-only: choose another --out",
     ),
 )
+
+
+def is_gone(error: BaseException) -> bool:
+    """Tell whether a file was not there any more when it was to be read."""
+    return bool(re.search(_GONE, _whole_text(error)))
 
 
 def explain(error: BaseException) -> NatstuiError:

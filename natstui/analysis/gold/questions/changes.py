@@ -8,7 +8,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from natstui.analysis.defaults import Thresholds
-from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding
+from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding, time_text
 from natstui.analysis.gold.lag import LAG_PERIOD
 from natstui.analysis.gold.redelivery import CHANGE_WINDOW_US, HOT_SPOT
 from natstui.analysis.gold.stuck import STUCK as STUCK_TABLE
@@ -122,7 +122,7 @@ def worse_after(rows: DataFrame) -> DataFrame:
     """Return a finding for each thing that got worse after a change."""
     weights = F.create_map(*(F.lit(x) for pair in _WEIGHTS.items() for x in pair))
     sentence = F.concat(
-        F.col("trouble"), F.format_string(" %.0f s after its ", "after_s"),
+        F.col("trouble"), F.lit(" "), time_text("after_s"), F.lit(" after its "),
         F.when(F.col("changed") == "stream", "stream").otherwise("configuration"),
         F.lit(" was changed: "), F.col("change"),
     )  # fmt: skip

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding
+from natstui.analysis.gold.answer import Answer, Given, consumer_text, finding, time_text
 from natstui.analysis.gold.redelivery import ELECTED
 from natstui.analysis.gold.telling.picture import bucket_of
 from natstui.analysis.section import Section
@@ -18,6 +18,10 @@ from natstui.analysis.tables import SESSION, Table, columns
 MOST_LATER = 5
 """Buckets that a backlog may follow its reason."""
 LEAST_BUCKETS = 8
+LEAST_EVENTS = 3
+"""Of what happened more rarely, once and together proves nothing."""
+LEAST_WAIT_S = 1.0
+"""A backlog that is delivered in less delays nobody."""
 LEAST_STRENGTH = 0.5
 LEAST_Z = 4.5
 """Many consumers are asked about three reasons at six delays: chance alone hardly comes so far."""
@@ -39,7 +43,7 @@ DELAY = Table(
         ("after_s", "double", "How much later the correlation is strongest"),
         ("width_s", "bigint", "Length of the buckets compared: nothing shorter is seen"),
         ("buckets_count", "bigint", "Pairs of buckets compared"),
-        ("certain", "boolean", "It is strong, and hardly by chance"),
+        ("certain", "boolean", "It is strong, hardly by chance, and the backlog delays anybody"),
     ),
 )
 _ONE = ["session", "rank_count"]
@@ -67,7 +71,9 @@ def delay(given: Given) -> DataFrame:
         *(F.round(F.corr(name, "grown"), 9).alias(f"{name}_r") for name in pairs),
         *(F.count_if(F.col(name).isNotNull() & F.col("grown").isNotNull()).alias(f"{name}_n")
           for name in pairs),
+        *(F.count_if(F.col(name) > 0).alias(f"{name}_events") for name in DRIVERS),
         F.sum("delivered_per_s").alias("taken_per_s"),
+        (F.max("pending_msgs") / F.nullif(F.avg("delivered_per_s"), F.lit(0))).alias("wait_s"),
     )  # fmt: skip
     # Whatever takes nothing has a backlog of all that is stored: it is stuck, not delayed.
     return DELAY.contract(_strongest(rows.where(F.col("taken_per_s") > 0)))
@@ -110,15 +116,16 @@ def _followed(rows: DataFrame) -> DataFrame:
 def _strongest(rows: DataFrame) -> DataFrame:
     """Return for each reason the delay at which the correlation is strongest."""
     best = F.explode(F.array(*map(_best, DRIVERS))).alias("best")
-    rows = rows.select("session", "stream", "consumer", "width_s", best)
+    rows = rows.select("session", "stream", "consumer", "width_s", "wait_s", best)
     rows = rows.where(F.col("best").isNotNull()).select("*", "best.*")
     rows = rows.where(F.col("buckets_count") >= LEAST_BUCKETS)
     strength = F.col("strength_ratio")
     # Fisher's transformation; at 1 it is without bound.
     z = F.atanh(F.least(strength, F.lit(0.999999))) * F.sqrt(F.col("buckets_count") - 3)
     certain = (strength >= LEAST_STRENGTH) & (z >= LEAST_Z)
+    matters = (F.col("events_count") >= LEAST_EVENTS) & (F.col("wait_s") >= LEAST_WAIT_S)
     after_s = -F.col("earlier") * F.col("width_s")
-    return rows.withColumns({"certain": certain, "after_s": after_s})
+    return rows.withColumns({"certain": certain & matters, "after_s": after_s})
 
 
 def _best(driver: str) -> Column:
@@ -129,6 +136,7 @@ def _best(driver: str) -> Column:
                 F.lit(-n).alias("earlier"),
                 F.col(f"{driver}_{n}_n").alias("buckets_count"),
                 F.lit(driver).alias("driver"),
+                F.col(f"{driver}_events").alias("events_count"),
             )
             for n in range(MOST_LATER + 1)
         )
@@ -143,7 +151,9 @@ def _best(driver: str) -> Column:
 def follows(rows: DataFrame) -> DataFrame:
     """Return findings about backlogs that follow something for certain."""
     names = F.create_map(*(F.lit(x) for pair in DRIVERS.items() for x in pair))
-    when = F.when(F.col("after_s") > 0, F.format_string(" %.0f s later", "after_s")).otherwise("")
+    when = F.when(
+        F.col("after_s") > 0, F.concat(F.lit(" "), time_text("after_s"), F.lit(" later"))
+    ).otherwise("")
     sentence = F.concat(F.lit("its backlog grows with "), names[F.col("driver")], when)
     evidence = F.format_string(
         "correlation %.2f over %d buckets of %d s", "strength_ratio", "buckets_count", "width_s"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import Answer, Given, counted, finding
+from natstui.analysis.gold.answer import Answer, Given, counted, finding, time_text
 from natstui.analysis.gold.questions.account_full import moment
 from natstui.analysis.gold.redelivery import GIVEN_UP
 from natstui.analysis.section import Section
@@ -95,8 +95,8 @@ def worst_hour(hours: DataFrame) -> DataFrame:
     sentence = F.concat(F.lit("the worst hour began at "), moment("hour_at_us"))
     evidence = F.concat(
         counted(F.col("given_up_count"), "message"),
-        F.format_string(" given up, consumers %.0f s stuck and %.0f s behind, ", "stuck_s",
-                        "behind_s"),
+        F.lit(" given up, consumers stuck for "), time_text("stuck_s"),
+        F.lit(" and behind for "), time_text("behind_s"), F.lit(" in all, "),
         counted(F.col("repeated_msgs"), "message"),
         F.lit(" repeated"),
     )  # fmt: skip

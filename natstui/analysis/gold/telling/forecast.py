@@ -51,17 +51,6 @@ def reach(spread: Column, parts_count: Column) -> Column:
     return F.when(known, F.get(quantiles, place.cast("int")) * spread / F.sqrt(parts_count))
 
 
-def time_text(name: str) -> Column:
-    """Return a time that is left as text, in the unit that fits it."""
-    left_s = F.col(name)
-    return (
-        F.when(left_s < 120, F.format_string("%.0f s", left_s))
-        .when(left_s < 7200, F.format_string("%.0f min", left_s / 60))
-        .when(left_s < 172_800, F.format_string("%.1f h", left_s / 3600))
-        .otherwise(F.format_string("%.1f days", left_s / 86_400))
-    )
-
-
 def between(earliest: Column, latest: Column) -> Column:
     """Return the interval of a forecast as text."""
     sure = F.lit(f" ({SURE * 100:.0f} % sure)")

@@ -100,6 +100,8 @@ _HARM_OF: dict[str, str] = {
     for kind in kinds
 }  # fmt: skip
 """Code of the catalogue → harm; what is not here came late."""
+LOSING = tuple(code for code, harm in _HARM_OF.items() if harm == "lost")
+"""Codes of findings that messages were lost or refused."""
 TOLD_SEVERITIES = ("critical", "warning")
 """A recorded finding that is only worth knowing is in its table, and not among the ten."""
 
@@ -154,6 +156,7 @@ ADVISED: dict[tuple[str, str], Advised] = {
     ("availability", "leader_absent"): _of("stuck", streams.S_NO_LEADER),
     ("availability", "unreachable"): _of("stuck", streams.S_UNREACHABLE),
     ("availability", "leader_change"): _of("late", streams.S_LEADER_FLAPS),
+    ("availability", "replica_away"): _of("late", streams.S_PEER_AWAY),
     ("availability", "replica_lag"): _of("late", streams.S_PEER_LAGS),
     ("availability", "api_slow"): _of("late", account.A_API_SLOW),
     ("availability", "disconnected"): _of("blind", account.M_NO_LINK),

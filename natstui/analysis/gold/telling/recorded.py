@@ -10,11 +10,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from natstui.analysis.gold.answer import consumer_text, finding
-from natstui.analysis.gold.telling.harm import RECORDED, TOLD_SEVERITIES
+from natstui.analysis.gold.answer import consumer_text, finding, time_text
+from natstui.analysis.gold.telling.harm import LOSING, RECORDED, TOLD_SEVERITIES
 from natstui.model.findings.catalogue.consumers import COMES_AGAIN, FALLING_BEHIND, HOLDS_BACK
 from natstui.model.findings.catalogue.kind import Kind
-from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE
+from natstui.model.findings.thresholds import MOST_SAMPLES_SHARE, STUCK_AFTER_S
 
 _STUCK = "stuck"
 _EXPLAINED: dict[str, tuple[Kind, ...]] = {
@@ -26,6 +26,7 @@ _EXPLAINED: dict[str, tuple[Kind, ...]] = {
 """Kind of what an answer found → what explains it: the first that was found at the time."""
 _OF_ASSETS = (*_EXPLAINED, "poison", "availability", "capacity")
 """What answers find of a stream, a consumer or the monitoring as it was at the time."""
+_LOST_WEIGHS = 15
 _LONG_S = 3600
 """A finding that held for so long weighs most."""
 
@@ -47,10 +48,17 @@ def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFra
     told = rows.join(F.broadcast(known), ["session", "subject"], "left")
     told = told.join(F.broadcast(bounds), "session", "left").withColumn("why", _why())
     why, word = F.col("why"), _word(F.col("why"))
-    of_it = F.filter("known", lambda one: one["code"] == why)
+    since, until = _since(), _until()
+
+    def then(one: Column) -> Column:
+        end = F.coalesce(one["end_at_us"], until)
+        return (one["code"] == why) & (one["start_at_us"] <= until) & (end >= since)
+
+    of_it = F.filter("known", then)
     newest = F.element_at(of_it, F.when(why.isNotNull(), -1))["evidence"]
     cause = F.coalesce(word, F.col("cause"))
-    because = (F.col("kind") == _STUCK) | why.isNotNull()
+    # That it fell behind is what the sentence says already.
+    because = (F.col("kind") == _STUCK) | (why != FALLING_BEHIND.code)
     sentence = F.when(because, F.concat_ws(": ", "sentence", cause))
     return told.select(
         "session", "kind", "subject",
@@ -61,10 +69,17 @@ def explained(rows: DataFrame, spans: DataFrame, sessions: DataFrame) -> DataFra
     )  # fmt: skip
 
 
+def _since() -> Column:
+    return F.coalesce("start_at_us", "first_us")
+
+
+def _until() -> Column:
+    return F.coalesce("end_at_us", "last_us")
+
+
 def _why() -> Column:
     """Return the code of the recorded finding that explains a row; null where none does."""
-    whole, since = F.col("start_at_us").isNull(), F.coalesce("start_at_us", "first_us")
-    until = F.coalesce("end_at_us", "last_us")
+    whole, since, until = F.col("start_at_us").isNull(), _since(), _until()
 
     def held_us(code: Column) -> Column:
         """Return how long findings of a code were open meanwhile; their spans may overlap."""
@@ -102,30 +117,44 @@ def _word(code: Column) -> Column:
 
 
 def recorded(spans: DataFrame) -> DataFrame:
-    """Return the worst recorded finding of each entity, as one of the verdict."""
+    """Return the worst recorded finding of each entity, as one of the verdict.
+
+    What loses messages is worse than what is more severe; what was over soon weighs little.
+    """
     whose = F.coalesce(F.nullif(consumer_text(), F.lit("")), F.col("entity"))
     rows = spans.where(F.col("severity").isin(*TOLD_SEVERITIES)).withColumn("whose", whose)
+    loses = F.col("code").isin(*LOSING)
     worst_first = Window.partitionBy("session", "whose").orderBy(
-        F.col("severity_id").desc(), F.col("duration_s").desc(), "start_at_us", "part"
+        loses.desc(),
+        F.col("severity_id").desc(),
+        F.col("duration_s").desc(),
+        "start_at_us",
+        "part",
     )
     rows = rows.withColumn("place", F.row_number().over(worst_first)).where("place = 1")
-    weight = F.when(F.col("severity") == "critical", 52).otherwise(31)
+    brief = ~F.col("open") & (F.col("duration_s") < STUCK_AFTER_S)
+    weight = F.when((F.col("severity") == "critical") & ~brief, 52).otherwise(31)
+    weight += F.when(loses & ~brief, _LOST_WEIGHS).otherwise(0)
     long = F.least(F.col("duration_s") / _LONG_S, F.lit(1.0)) * 10
     of = F.concat(F.lit(" ("), "part", F.lit(")"))
-    lasted = F.format_string(" for %.0f s", "duration_s")
+    lasted = F.concat(F.lit(" for "), time_text("duration_s"))
     sentence = F.concat("word", F.coalesce(of, F.lit("")), lasted)
     words = (sentence, F.coalesce("evidence", F.lit("")))
     return finding(rows, RECORDED, F.col("whose"), weight + long, words, F.col("code"))
 
 
-def told_once(rows: DataFrame, code: Column) -> DataFrame:
+def told_once(rows: DataFrame, code: Column, harm: Column) -> DataFrame:
     """Leave out a recorded finding where an answer tells the same, or what weighs as much.
 
-    `code` is that of the catalogue which a row is told with.
+    `code` is that of the catalogue which a row is told with, `harm` what it does. That messages
+    were lost is left out only where an answer tells that some were.
     """
     of_it, other = Window.partitionBy("session", "subject"), F.col("kind") != RECORDED
     codes = F.collect_set(F.when(other, code)).over(of_it)
-    heaviest = F.max(F.when(F.col("kind").isin(*_OF_ASSETS), F.col("weight"))).over(of_it)
-    again = F.array_contains(codes, F.col("cause")) | (heaviest >= F.col("weight"))
+    of_asset, lost = F.col("kind").isin(*_OF_ASSETS), harm == "lost"
+    heaviest = F.max(F.when(of_asset, F.col("weight"))).over(of_it)
+    heaviest_lost = F.max(F.when(of_asset & lost, F.col("weight"))).over(of_it)
+    as_bad = F.when(lost, heaviest_lost).otherwise(heaviest) >= F.col("weight")
+    again = F.array_contains(codes, F.col("cause")) | F.coalesce(as_bad, F.lit(False))
     rows = rows.withColumn("again", F.coalesce(again, F.lit(False)))
     return rows.where(other | ~F.col("again")).drop("again")

@@ -1,0 +1,241 @@
+"""What is worth telling: one thing once, also what passed, and nothing that was chance."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from natstui.analysis.gold.findings import FINDINGS
+from natstui.analysis.gold.lag import LAG_PERIOD, was_behind
+from natstui.analysis.gold.questions.delays import _strongest
+from natstui.analysis.gold.session import SESSION_SUMMARY
+from natstui.analysis.gold.telling.recorded import explained, recorded, told_once
+from natstui.analysis.gold.verdict import _advised, ranked
+from natstui.analysis.report.axis import Axis, top_of
+from natstui.analysis.report.page import page
+from natstui.analysis.silver.bronze import _OF_LISTS, _of_list
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.live.snapshot import Peer
+from natstui.model.servers.replicas import is_away
+from tests.analysis.drawn import result
+from tests.analysis.test_rule_cases import ordered
+
+pytestmark = pytest.mark.spark
+
+_SECOND_US = 1_000_000
+_AT_US = 1_790_000_000 * _SECOND_US
+_FOUND = (
+    "session string, kind string, subject string, cause string, sentence string, evidence string, "
+    "start_at_us bigint, end_at_us bigint, weight double"
+)
+
+
+def found(
+    subject: str, after_s: float, weight: float, kind: str = "availability"
+) -> tuple[Any, ...]:
+    cause = "unreachable" if kind == "availability" else "redelivery"
+    at_us = _AT_US + round(after_s * _SECOND_US)
+    return (
+        "A",
+        kind,
+        subject,
+        cause,
+        f"{kind} of it",
+        "so it was",
+        at_us,
+        at_us + 1,
+        float(weight),
+    )
+
+
+def told(spark: SparkSession, rows: list[tuple[Any, ...]]) -> list[Any]:
+    return ranked(spark.createDataFrame(rows, _FOUND)).orderBy("rank_count").collect()
+
+
+def test_what_began_at_once_for_many_is_told_once_and_of_the_worst(spark: SparkSession) -> None:
+    rows = [found(f"S > c{n}", after_s=20 * n, weight=70 + n) for n in range(9)]
+    (one,) = told(spark, rows)
+    assert one["subject"] == "S > c8"
+    assert one["sentence"] == "availability of it (and 8 others at that time)"
+    assert one["evidence"] == (
+        "so it was; also S > c7, S > c6, S > c5, S > c4, S > c3, S > c2 and 2 more"
+    )
+    assert (one["times_count"], one["others_count"]) == (9, 8)
+
+
+def test_two_or_what_began_later_or_has_no_moment_is_told_each(spark: SparkSession) -> None:
+    pair = [found("S > a", 0, 70), found("S > b", 10, 71)]
+    later = [found("S > c", 3600, 72), found("S > d", 7200, 73)]
+    whole = [found(f"S > r{n}", 0, 60 + n, kind="redelivery") for n in range(3)]
+    rows = told(spark, [*pair, *later, *whole])
+    assert len(rows) == 7
+    assert {row["others_count"] for row in rows} == {0}
+    assert {row["sentence"] for row in rows} == {"availability of it", "redelivery of it"}
+
+
+def test_a_consumer_that_was_behind_and_caught_up_is_told(spark: SparkSession) -> None:
+    who = {"session": "A", "stream": "S", "created_at_us": 1}
+    when = {"start_at_us": _AT_US, "end_at_us": _AT_US + 781 * _SECOND_US, "duration_s": 781.0}
+    rows = [
+        who | when | {"consumer": "slow", "pending_max_msgs": 9359, "behind_max_s": 234.0,
+                      "open": False},
+        # Always something, but nothing old: that is a busy consumer.
+        who | when | {"consumer": "busy", "pending_max_msgs": 40, "behind_max_s": 0.9,
+                      "open": False},
+        who | when | {"consumer": "unknown", "pending_max_msgs": 40, "open": False},
+        # Of this one it is told that it never caught up.
+        who | when | {"consumer": "still", "pending_max_msgs": 9359, "behind_max_s": 234.0,
+                      "open": True},
+    ]  # fmt: skip
+    periods = spark.createDataFrame(ordered(LAG_PERIOD, rows), LAG_PERIOD.ddl())
+    (one,) = was_behind(periods).collect()
+    assert one["subject"] == "S > slow"
+    assert one["sentence"] == "was behind for 13 min, by up to 9359 messages"
+    assert one["evidence"] == "the next one waited for up to 4 min"
+
+
+@pytest.mark.parametrize(
+    ("events_count", "wait_s", "certain"), [(3, 5.0, True), (2, 5.0, False), (3, 0.9, False)]
+)
+def test_what_happened_once_or_delays_nobody_is_no_certain_reason(
+    spark: SparkSession, events_count: int, wait_s: float, certain: bool
+) -> None:
+    names, values = ["session", "stream", "consumer"], ["A", "S", "c"]
+    ddl = "session string, stream string, consumer string, width_s bigint, wait_s double"
+    row = [*values, 30, wait_s]
+    for driver in ("bursts", "repeats", "elections"):
+        ddl += f", {driver}_events bigint"
+        row.append(events_count)
+        for later in range(6):
+            ddl += f", {driver}_{later}_r double, {driver}_{later}_n bigint"
+            row += [0.71 if (driver, later) == ("elections", 4) else None, 76]
+    (one,) = _strongest(spark.createDataFrame([tuple(row)], ddl)).collect()
+    assert [one[name] for name in names] == values
+    assert (one["driver"], one["after_s"], one["certain"]) == ("elections", 120.0, certain)
+
+
+def test_a_replica_is_away_where_the_live_rule_says_so(spark: SparkSession) -> None:
+    peers = [
+        Peer("n2", current, offline, active_ns, 0)
+        for current in (False, True)
+        for offline in (False, True)
+        for active_ns in (None, 0, 1, 5_000_000_000, 5_000_000_001)
+    ]
+    names = ", ".join(
+        f"{one.name}: {'boolean' if one.name in ('current', 'offline') else 'bigint'}"
+        for one in fields(Peer)
+        if one.name != "name"
+    )
+    lists = [[(one.current, one.offline, one.active_ns, one.lag_msgs)] for one in peers]
+    frame = spark.createDataFrame([(lists,)], f"all_peers array<array<struct<{names}>>>")
+    away = frame.select(_of_list(_OF_LISTS["away_peers_count"])).collect()[0][0]
+    assert away == [int(is_away(one)) for one in peers]
+
+
+@pytest.mark.parametrize(
+    ("lasted_s", "written"),
+    [
+        (40, ["18:48:30", "18:48:40", "18:48:50", "18:49:00"]),
+        (3600, ["18:50", "19:00", "19:10", "19:20", "19:30", "19:40"]),
+        (2 * 86_400, ["11-26", "12:00", "11-27", "12:00"]),
+    ],
+)
+def test_moments_below_a_chart_are_round_and_stand_where_they_are(
+    lasted_s: int, written: list[str]
+) -> None:
+    first_us = 1_795_632_509 * _SECOND_US  # 2026-11-25 18:48:29
+    axis = Axis(first_us, first_us + lasted_s * _SECOND_US)
+    ticks = re.findall(r'x="([\d.]+)%" y="1em">([^<]*)<', axis.ticks())
+    assert [text for _, text in ticks] == written
+    places = [float(left) for left, _ in ticks]
+    steps = [after - before for before, after in pairwise(places)]
+    assert max(steps) - min(steps) < 0.03
+    assert 0 <= places[0] <= max(steps) and places[-1] < 97
+
+
+@pytest.mark.parametrize(
+    ("most", "top"),
+    [(0.0, 1.0), (1.0, 1.0), (10.1, 12.0), (872.5, 1000.0), (9102, 10_000.0), (0.033, 0.04),
+     (1000.0, 1000.0), (0.3, 0.3), (1.0e-9, 1.0e-9)],
+)  # fmt: skip
+def test_a_chart_ends_at_a_round_number(most: float, top: float) -> None:
+    assert top_of([0.0, most]) == pytest.approx(top)
+
+
+def span(stream: str, code: str, after_s: int, for_s: float, **more: Any) -> dict[str, Any]:
+    """Return a recorded finding."""
+    kind = KINDS[code]
+    start_us = _AT_US + after_s * _SECOND_US
+    return {
+        "session": "A", "stream": stream, "created_at_us": 1, "code": code, "word": kind.word,
+        "entity": kind.entity, "severity": kind.severity, "severity_id": kind.severity_level,
+        "start_at_us": start_us, "end_at_us": start_us + round(for_s * _SECOND_US), "open": False,
+        "duration_s": for_s, "evidence": f"{code} then",
+    } | more  # fmt: skip
+
+
+def spans_of(spark: SparkSession, rows: list[dict[str, Any]]) -> DataFrame:
+    return spark.createDataFrame(ordered(FINDINGS, rows), FINDINGS.ddl())
+
+
+def test_that_messages_were_refused_is_told_though_the_stream_was_unreachable_too(
+    spark: SparkSession,
+) -> None:
+    spans = spans_of(
+        spark,
+        [span("S", "NT-S05", 100, 758.0), span("S", "NT-S01", 900, 3.0),
+         span("T", "NT-S01", 900, 3.0)],
+    )  # fmt: skip
+    away = spark.createDataFrame([found("S", 900, 70), found("T", 900, 70)], _FOUND)
+    rows = away.unionByName(recorded(spans))
+    rows = told_once(rows, _advised("code"), _advised("harm"))
+    first, *others = ranked(rows).orderBy("rank_count").collect()
+    assert (first["subject"], first["code"], first["harm"]) == ("S", "NT-S05", "lost")
+    assert first["sentence"] == "refusing for 13 min"
+    assert [row["kind"] for row in others] == ["availability"] * 2
+
+
+def test_what_was_over_soon_weighs_less_than_what_lasted(spark: SparkSession) -> None:
+    brief = [span("S", "NT-S01", 0, 25.0), span("T", "NT-S01", 0, 31.0)]
+    rows = recorded(spans_of(spark, [*brief, span("U", "NT-S01", 0, 25.0, open=True)]))
+    weights = {row["subject"]: row["weight"] for row in rows.collect()}
+    assert weights["S"] < 32 < 52 < weights["T"] and weights["U"] > 52
+
+
+def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
+    spark: SparkSession,
+) -> None:
+    spans = spans_of(
+        spark,
+        [span("S", "NT-C07", 0, 300.0, consumer="c", evidence="that time"),
+         span("S", "NT-C07", 3000, 25.0, consumer="c", evidence="another time")],
+    )  # fmt: skip
+    session = {"session": "A", "start_at_us": _AT_US, "end_at_us": _AT_US + 3600 * _SECOND_US}
+    sessions = spark.createDataFrame(ordered(SESSION_SUMMARY, [session]), SESSION_SUMMARY.ddl())
+    stuck = ("A", "stuck", "S > c", "unexplained", "stuck for 5 min", "floor 0", _AT_US,
+             _AT_US + 300 * _SECOND_US, 70.0)  # fmt: skip
+    (row,) = explained(spark.createDataFrame([stuck], _FOUND), spans, sessions).collect()
+    assert (row["sentence"], row["evidence"]) == (
+        "stuck for 5 min: no pulls", "that time; floor 0",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(("highest", "drawn"), [(140.0, False), (900.0, True)])
+def test_latency_over_the_load_is_drawn_only_of_a_run_at_several_loads(
+    highest: float, drawn: bool
+) -> None:
+    found = result()
+    table = found["tables"]["bench_knee"]
+    names = [column["name"] for column in table["columns"]]
+    one = {"session": found["sessions"][0], "run_id": "r", "metric": "e2e", "knee": False}
+    rows = [
+        one | {"level_count": n, "p99_us": 10.0 * n, "load_per_s": 100 + (highest - 100) * n / 10}
+        for n in range(1, 11)
+    ]
+    table["rows"] = [[row[name] for name in names] for row in rows]
+    assert ("Latency over load" in page(found)) is drawn

@@ -120,6 +120,15 @@ def test_every_chart_has_the_time_axis_of_all_reports() -> None:
     assert rates.at_s[-1] < 0 and rates.at_s[0] == pytest.approx(-7.9, abs=0.2)
 
 
+def test_charts_of_a_run_that_is_over_end_when_it_did_and_not_now() -> None:
+    running = view_of([point(100_000 * at, 10) for at in range(1, 80)])
+    over = replace(running, phase="finished")
+    for chart in (throughput_chart, cumulative_chart):
+        now, then = chart(running), chart(over)
+        assert now and then
+        assert (now.ends_at_s, then.ends_at_s) == (None, pytest.approx(7.9))
+
+
 def latencies(**counts: int) -> BenchmarkView:
     """Return a view with so many latencies of so many microseconds: `us100=7`."""
     buckets = {bucket_of(int(name[2:]) * 1000): count for name, count in counts.items()}

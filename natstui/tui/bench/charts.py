@@ -92,6 +92,12 @@ def _window_s(view: BenchmarkView) -> float:
     return max(5.0, (newest_us - first_us) / 1e6)
 
 
+def _ends_at_s(view: BenchmarkView) -> float | None:
+    """Return when a run that is over ended, Unix time; None while it goes on: until now."""
+    newest_us = _span_us(view)[1]
+    return newest_us / 1e6 if view.phase == "finished" and newest_us else None
+
+
 def throughput_chart(view: BenchmarkView) -> ChartData | None:
     """Return what all workers together sent and received a second."""
     rates = [smoothed(throughput(view, name)) for name in ("sent_msgs", "received_msgs")]
@@ -109,6 +115,7 @@ def throughput_chart(view: BenchmarkView) -> ChartData | None:
         at_s=[(at - count + 1 - behind) * step_s for at in range(count)],
         series=tuple(lines),
         window_s=_window_s(view),
+        ends_at_s=_ends_at_s(view),
     )
 
 
@@ -124,6 +131,7 @@ def cumulative_chart(view: BenchmarkView) -> ChartData | None:
         at_s=[(at - len(sent) + 1) * step_s for at in range(len(sent))],
         series=(Series("sent", sent), Series("received", received)),
         window_s=_window_s(view),
+        ends_at_s=_ends_at_s(view),
     )
 
 
@@ -142,6 +150,7 @@ def latency_chart(view: BenchmarkView) -> ChartData | None:
             Series("p99", [_s(point.p99_ns.get(name)) for point in view.seconds]),
         ),
         window_s=_window_s(view),
+        ends_at_s=_ends_at_s(view),
     )
 
 

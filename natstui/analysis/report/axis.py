@@ -54,7 +54,9 @@ class Axis:
         """Return round moments below a chart; the script writes others when it is zoomed."""
         long_us = max(self.last_us - self.first_us, 1)
         fitting = (s for s in STEPS_S if long_us / (s * 1_000_000) < _MOST_TICKS)
-        step_s = next(fitting, STEPS_S[-1])
+        # A clock that was set by years makes a session long: a few ticks are enough all the same.
+        days = -(-long_us // (_MOST_TICKS * _DAY_US))
+        step_s = next(fitting, days * 86_400)
         step_us = step_s * 1_000_000
         to = 19 if step_s < 60 else 16
 

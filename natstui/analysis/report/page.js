@@ -58,7 +58,7 @@ document.querySelectorAll(".time").forEach((section) => {
   const ticks = (below) => {
     const a = first + from / PLOT * (last - first), long = (to - from) / PLOT * (last - first);
     const steps = section.dataset.steps.split(",").map(Number);
-    const step = (steps.find((one) => long / (one * 1e6) < 7) || steps.at(-1)) * 1e6;
+    const step = (steps.find((one) => long / (one * 1e6) < 7) || Math.ceil(long / 7 / 864e8) * 86400) * 1e6;
     const texts = [];
     for (let us = Math.ceil(a / step) * step; us < a + long * 0.96; us += step) {
       const text = document.createElementNS("http://www.w3.org/2000/svg", "text");

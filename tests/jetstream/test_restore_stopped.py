@@ -8,16 +8,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import nats
+import pytest
 
 from natstui.config import Connection
-from natstui.errors import NotFound
+from natstui.errors import NotFound, RequestFailed
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.connection.journal import Journal
 from natstui.jetstream.connection.writer import Config, Writer
 from natstui.jetstream.managing.backup import back_up_stream
 from natstui.jetstream.managing.backup_folder import read_backup
 from natstui.jetstream.managing.restore import MARK, Restored, Wanted, restore_stream
-from natstui.jetstream.managing.snapshot import Pace
+from natstui.jetstream.managing.snapshot import Pace, to_its_end
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.flushing import flushed
 
@@ -49,6 +50,40 @@ async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or
             await client.request("STREAM.DELETE.S")
     assert seen == {"nothing", "whole"}
     await client.close()
+
+
+async def test_who_wants_to_leave_waits_for_the_end_but_not_for_ever() -> None:
+    ended = list[str]()
+
+    async def work(lasts_s: float) -> None:
+        await asyncio.sleep(lasts_s)
+        ended.append("whole")
+
+    for lasts_s, leaving_s, cancels_count, expected in (
+        (0.2, 60.0, 1, ["whole"]),
+        (60.0, 0.2, 1, []),
+        (60.0, 60.0, 2, []),
+    ):
+        ended.clear()
+        task = asyncio.create_task(to_its_end(work(lasts_s), leaving_s))
+        for _ in range(cancels_count):
+            await asyncio.sleep(0.05)
+            task.cancel()
+        done, _ = await asyncio.wait([task], timeout=30)
+        assert done and task.cancelled()
+        assert ended == expected
+
+
+async def test_what_failed_while_somebody_wanted_to_leave_is_told() -> None:
+    async def work() -> None:
+        await asyncio.sleep(0.1)
+        raise RequestFailed("not as it was")
+
+    task = asyncio.create_task(to_its_end(work()))
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(RequestFailed, match="not as it was"):
+        await task
 
 
 async def _backed_up(url: str, client: Client, folder: Path) -> None:

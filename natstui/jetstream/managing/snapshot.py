@@ -34,6 +34,8 @@ _QUIET_S = 15.0
 _BEGIN_S = 60.0
 _BUILDING_S = 3600.0
 """How long a server may take to make a stream of what it was sent."""
+_LEAVING_S = 60.0
+"""How long somebody who wants to leave waits for what must not be broken off."""
 
 
 @dataclass
@@ -217,20 +219,20 @@ async def give(
     return answer
 
 
-async def to_its_end(work: Coroutine[Any, Any, T]) -> T:
+async def to_its_end(work: Coroutine[Any, Any, T], leaving_s: float = _LEAVING_S) -> T:
     """Wait for what must not be broken off; who cancels this is obeyed when it is over.
 
-    Who cancels it again is obeyed at once.
+    That is after `leaving_s` at the latest; who cancels it again is obeyed at once.
     """
     task = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:
         try:
-            await asyncio.wait([task])
+            await asyncio.wait([task], timeout=leaving_s)
         finally:
             task.cancel()
-        if not task.cancelled() and (error := task.exception()):
+        if task.done() and not task.cancelled() and (error := task.exception()):
             raise error from None
         raise
 

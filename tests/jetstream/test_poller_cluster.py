@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
+
+from nats.errors import NoRespondersError
 
 from natstui.config import Secret
 from natstui.jetstream.testbed.cluster import Cluster
@@ -10,10 +13,21 @@ from natstui.model.live.snapshot import Snapshot
 from tests.jetstream.polling import Polled, api, polling, rows
 
 
+async def _stored(polled: Polled, subject: str) -> bool:
+    try:
+        await polled.client.nc.request(subject, b"x", timeout=5)
+    except NoRespondersError:
+        return False
+    return True
+
+
 async def _stream(polled: Polled, name: str, replicas_count: int) -> dict[str, Any]:
     words = {"name": name, "subjects": [name], "num_replicas": replicas_count}
     await api(polled.client, f"STREAM.CREATE.{name}", words)
-    await polled.client.nc.request(name, b"x", timeout=5)
+    # The servers hear a moment later from each other who listens to a new subject.
+    async with asyncio.timeout(20):
+        while not await _stored(polled, name):
+            await asyncio.sleep(0.05)
     body = {"stream_name": name, "config": {"durable_name": "C", "ack_policy": "explicit"}}
     await api(polled.client, f"CONSUMER.DURABLE.CREATE.{name}.C", body)
     info: dict[str, Any] = await api(polled.client, f"STREAM.INFO.{name}")

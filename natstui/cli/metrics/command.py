@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
 
+_ASK_AGAIN_S = 10.0
+
 
 @click.command()
 @click.option(
@@ -54,8 +56,10 @@ async def _serve(
             ),
         }
         ended, going = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-        for work in going:
-            work.cancel()
-        await asyncio.wait(going)
+        while going:
+            for work in going:
+                work.cancel()
+            # What comes while a connection is being made can get lost, and nothing is lost here.
+            _, going = await asyncio.wait(going, timeout=_ASK_AGAIN_S)
         for work in ended:
             work.result()

@@ -151,42 +151,30 @@ def _analysed(
     cancel = Cancel(spark)
     # Where there is little, a step has a task or two: to ask for them takes longer than they do.
     progress.watch(spark, cancel.check, tasks=not is_little(spark))
+    tries_count = 0
     try:
-        for _ in range(_MOST_TRIES - 1):
+        while True:
+            store = Store(spark, output.out, uuid.uuid4().hex[:8])
             try:
-                return _tried(spark, little, words, sessions, output, progress)
+                if output.alone:
+                    store.tidy()
+                return analyse(
+                    spark, store, sessions, _thresholds(words), progress, words.rows, little
+                )
             except (PySparkException, Py4JError) as error:
                 cancel.check()
-                if not is_gone(error):
+                tries_count += 1
+                if tries_count == _MOST_TRIES or not is_gone(error):
                     raise
                 progress.step("beginning again, because a segment was completed meanwhile")
-        return _tried(spark, little, words, sessions, output, progress)
-    except (PySparkException, Py4JError):
-        cancel.check()
-        raise
+            finally:
+                store.discard()
     finally:
         cancel.end()
         progress.end()
         spark.stop()
         if cancel.asked:
             end_jvm()
-
-
-def _tried(
-    spark: SparkSession,
-    little: SparkSession,
-    words: argparse.Namespace,
-    sessions: list[str],
-    output: _Output,
-    progress: Progress,
-) -> dict[str, Any]:
-    store = Store(spark, output.out, uuid.uuid4().hex[:8])
-    try:
-        if output.alone:
-            store.tidy()
-        return analyse(spark, store, sessions, _thresholds(words), progress, words.rows, little)
-    finally:
-        store.discard()
 
 
 def analyse(

@@ -116,7 +116,7 @@ CONSUMERS = (
     ),
     Situation(
         "push-twice",
-        "Two instances subscribe to a push consumer without a queue group: each message is done twice",
+        "Two instances subscribe to a push consumer without a queue group: all comes twice",
         "consumer",
         "each message processed twice",
         ("connz.subscriptions_list_detail", "config.deliver_group"),
@@ -125,7 +125,7 @@ CONSUMERS = (
     ),
     Situation(
         "flow-control-unanswered",
-        "The subscriber of a push consumer with flow control never replies to it, so delivery stops",
+        "The subscriber of a push consumer never replies to its flow control: delivery stops",
         "consumer",
         "flow control not answered",
         ("push_bound", "num_pending", "config.flow_control", "delivered.consumer_seq"),
@@ -179,7 +179,7 @@ CONSUMERS = (
     ),
     Situation(
         "ack-pending-too-small",
-        "Max ack pending is 2 and a message takes half a second: the backlog grows with idle pulls",
+        "Max ack pending is 2 and a message takes half a second: a backlog grows, pulls wait",
         "consumer",
         "max ack pending reached",
         ("num_ack_pending", "config.max_ack_pending", "num_pending", "num_waiting"),
@@ -222,7 +222,7 @@ CONSUMERS = (
     ),
     Situation(
         "floor-blocked",
-        "One message is neither acked nor redelivered (ack wait of an hour) while all after it are",
+        "One message was never acked (ack wait is an hour) and all after it were",
         "consumer",
         "ack floor blocked by one message",
         ("ack_floor.stream_seq", "delivered.stream_seq", "num_ack_pending"),
@@ -271,7 +271,7 @@ CONSUMERS = (
     ),
     Situation(
         "backoff-an-hour",
-        "Five messages failed once; the consumer's backoff lets them wait an hour for the next try",
+        "Five messages failed once; by the consumer's backoff their next try is in an hour",
         "consumer",
         "waits for backoff",
         ("config.backoff", "num_ack_pending", "num_redelivered"),
@@ -479,7 +479,7 @@ STREAMS = (
     # Consumers as a crowd.
     Situation(
         "ephemerals-pile-up",
-        "A service creates an ephemeral per request and never deletes it: 40 unused, one more a second",
+        "A service creates an ephemeral per request and deletes none: 40 unused and rising",
         "stream",
         "consumers piling up",
         ("state.consumer_count", "config.inactive_threshold", "delivered.consumer_seq"),
@@ -495,7 +495,7 @@ STREAMS = (
     ),
     Situation(
         "max-consumers",
-        "The stream has as many consumers as its max consumers allows and further ones are refused",
+        "The stream has as many consumers as max consumers allows; further ones are refused",
         "stream",
         "consumer limit reached",
         ("state.consumer_count", "config.max_consumers"),
@@ -577,7 +577,7 @@ STREAMS = (
     ),
     Situation(
         "same-message-id",
-        "After a deployment each publish has the same message ID: all are duplicates, nothing is stored",
+        "After a deployment all publishes have one message ID: as duplicates none is stored",
         "stream",
         "publisher stopped",
         ("state.last_seq", "state.last_ts"),
@@ -615,7 +615,7 @@ STREAMS = (
     ),
     Situation(
         "orphans-misspelt",
-        "One producer of a busy work queue misspells its subject: one message in ten has no consumer",
+        "A producer of a busy work queue misspells its subject: one message in ten is orphaned",
         "stream",
         "orphaned messages",
         ("state.messages", "num_pending", "num_ack_pending", "state.subjects"),
@@ -642,7 +642,7 @@ STREAMS = (
     ),
     Situation(
         "interest-subject-dropped",
-        "An interest stream's consumers want one subject; what comes on another is dropped at once",
+        "An interest stream's consumers want one subject; another's messages are dropped at once",
         "stream",
         "published messages are dropped",
         ("state.last_seq", "state.messages", "config.filter_subject"),
@@ -1082,7 +1082,7 @@ CLUSTERS = (
     ),
     Situation(
         "scale-hangs",
-        "A stream was scaled to three replicas while a node hangs: the new replica never catches up",
+        "A stream was scaled to three replicas while a node hangs: the new one never catches up",
         "stream",
         "scale hangs",
         ("cluster.desired", "cluster.replicas.current"),

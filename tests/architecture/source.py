@@ -11,8 +11,6 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "natstui"
 
-Function = ast.FunctionDef | ast.AsyncFunctionDef
-
 
 @dataclass(frozen=True)
 class Module:
@@ -46,13 +44,6 @@ def modules(under: str = "natstui") -> list[Module]:
     """Return the modules of the package, or of one room of it."""
     found = [Module(path) for path in sorted(PACKAGE.rglob("*.py"))]
     return [m for m in found if m.name == under or m.name.startswith(under + ".")]
-
-
-def length_lines(node: ast.AST) -> int:
-    """Return the lines a definition takes, decorators aside."""
-    assert isinstance(node, (ast.ClassDef, *Function.__args__))
-    assert node.end_lineno is not None
-    return node.end_lineno - node.lineno + 1
 
 
 def text_files() -> list[Path]:

@@ -84,3 +84,8 @@ def test_public_things_have_docstrings_by_a_rule_the_linter_knows() -> None:
     assert "D1" in lint["select"]
     assert not {"D100", "D101", "D102", "D103", "D104"} & set(lint["ignore"])
     assert "BLE" in lint["select"]
+
+
+def test_no_file_is_a_drawer_for_everything() -> None:
+    drawers = {"utils", "util", "helpers", "helper", "manager", "base", "common", "misc"}
+    assert [m.name for m in modules() if m.path.stem in drawers] == []

@@ -5,7 +5,7 @@ PYTHON ?= python
 
 check: lint types contracts test
 
-# What neither a server nor Java is needed for: while you work, before `check`.
+# Tests that start no server, Java, terminal or process: while you work, before `check`.
 # Side by side: the types take one core only, for a while.
 quick:
 	$(MAKE) -j 4 lint types contracts quick-test
@@ -25,10 +25,11 @@ contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 test:
-	$(PYTHON) -m pytest -q -n 4 --dist loadscope
+	$(PYTHON) -m pytest -q -n 4 --dist loadgroup
 
 quick-test:
-	$(PYTHON) -m pytest -q -n 2 --quick
+	$(PYTHON) -m pytest -q -n 2 --dist loadgroup \
+		-m 'not server and not cluster and not spark and not terminal and not slow'
 
 bench:
 	$(PYTHON) -m benchmarks

@@ -1,96 +1,70 @@
-"""What every room's tests share: a real nats-server per test, and no settings of the developer."""
+"""What every room's tests share: servers, accounts, and no settings of the developer."""
 
 from __future__ import annotations
 
-import gc
 import os
 import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from functools import cache
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.jetstream.testbed.ports import HeldPorts
-from tests.duration import SPARK, SPARK_PROCESSES, longest
-from tests.quick import has_quick_tests, is_quick
+from tests.accounts import Account, ClusterAccount, account_names, accounts_config
 
-# The client in Go is the NATS CLI.
-collect_ignore = [] if shutil.which("nats") else ["jetstream/test_holders_in_two_languages.py"]
+NOT_COLLECTED = {
+    path: f"needs {program}"
+    for path, program in (
+        ("jetstream/test_holders_in_two_languages.py", "nats"),
+        ("analysis/test_browser.py", "chromium"),
+        ("analysis/test_browser.py", "pdftotext"),
+    )
+    if shutil.which(program) is None
+}
+"""The files below `tests` that need a program which this machine does not have, and the reason."""
+collect_ignore = list(NOT_COLLECTED)
+
+MARKERS = {
+    "account": "server",
+    "nats_server": "server",
+    "nats_server_factory": "server",
+    "cluster_account": "cluster",
+    "nats_cluster": "cluster",
+    "spark": "spark",
+}
+"""The marker that a test needs to use a fixture."""
+GROUPS = {"cluster_account": "cluster", "spark": "spark"}
+"""The xdist group of the tests that share what a fixture starts once for the run."""
+LONG_TIMEOUT_S = 300
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--quick` is for people at work; `make check` runs everything."""
-    parser.addoption("--quick", action="store_true", help="only tests without server and Java")
-
-
-def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import with `--quick` a file of which no test is chosen."""
-    is_test = collection_path.name.startswith("test_") and collection_path.suffix == ".py"
-    if is_test and config.getoption("--quick") and not has_quick_tests(collection_path):
-        return True
-    return None
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out with `--quick` what starts a server, a JVM or a process."""
-    if not config.getoption("--quick"):
-        return
-    chosen = [it for it in items if is_quick(it.path, getattr(it, "fixturenames", ()))]
-    config.hook.pytest_deselected(items=[it for it in items if it not in set(chosen)])
-    items[:] = chosen
-
-
-def pytest_collection_finish() -> None:
-    """Spend little on garbage: it took a third of the time of whatever runs an app."""
-    gc.collect()
-    # What is imported stays.
-    gc.freeze()
-    gc.set_threshold(5000, 10, 10)
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests with the group that shares a fixture, and with the time-out of their marker."""
+    for item in items:
+        for fixture in GROUPS.keys() & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.xdist_group(GROUPS[fixture]))
+        is_long = any(map(item.get_closest_marker, ("spark", "cluster")))
+        if is_long and item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Say at once what failed: of a run that is ended from outside, that is all one has."""
+    """Print a failure at once: it is all that remains of a run that is stopped from outside."""
     if report.failed and os.environ.get("PYTEST_XDIST_WORKER") is None:
         print(f"\n{report.nodeid} failed:\n{report.longreprtext}", flush=True)
 
 
-ROOT = Path(__file__).parent.parent
-
-
-class FileScheduling(LoadScopeScheduling):  # type: ignore[misc]
-    """Gives a worker whole files, which share servers; two of them get all that start Spark."""
-
-    def _split_scope(self, nodeid: str) -> str:
-        """Return what the test has to run together with."""
-        path = nodeid.split("::", 1)[0]
-        return _spark_of(path) or path
-
-    def _assign_work_unit(self, node: object) -> None:
-        """Give a worker what takes longest: at the end nobody waits for a file begun late."""
-        self.workqueue.move_to_end(longest(self.workqueue), last=False)
-        super()._assign_work_unit(node)
-
-
-@cache
-def _spark_of(path: str) -> str | None:
-    """Return where a file has Spark: in the session of the worker, or in processes of its own."""
-    text = (ROOT / path).read_text(encoding="utf-8")
-    if "pytest.mark.spark" not in text:
-        return None
-    return SPARK if any(name in text for name in ("SparkSession", "Analysed")) else SPARK_PROCESSES
-
-
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> FileScheduling | None:
-    """One session of Spark is shared by all that use it; more would need more memory."""
-    return FileScheduling(config, log) if config.getvalue("dist") == "loadscope" else None
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print each file that was not collected, and why."""
+    for path, reason in NOT_COLLECTED.items():
+        terminalreporter.write_line(f"not collected: tests/{path}: {reason}")
 
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and with them whatever
@@ -102,20 +76,9 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 settings.register_profile("any machine", deadline=None)
 settings.load_profile("any machine")
 
-# Whatever is started finds byte code, as where it is installed: a process takes as long to compile
-# natstui as for all else of its start, and tests start thousands.
+# A process that compiles natstui takes twice as long to start, and tests start hundreds.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
-
-# Spark's jobs of tests are trivial: most of their time would go into compiling them well, into
-# checking the bytecode of Spark and of what it generates, and into the chmod of every small file,
-# for which the JVM starts two processes unless it is told to start one.
-os.environ.setdefault(
-    "JAVA_TOOL_OPTIONS",
-    "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m "
-    "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote "
-    "-Djdk.lang.Process.launchMechanism=VFORK",
-)
 
 
 def keep_apart(environ: pytest.MonkeyPatch, folders: Path) -> None:
@@ -133,9 +96,55 @@ def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     keep_apart(monkeypatch, tmp_path / "folders")
 
 
+@pytest.fixture(autouse=True)
+def marked(request: pytest.FixtureRequest) -> None:
+    """Fail a test that uses a server, a cluster or Spark and lacks the marker."""
+    for fixture in MARKERS.keys() & set(request.fixturenames):
+        if request.node.get_closest_marker(MARKERS[fixture]) is None:
+            pytest.fail(f"a test that uses {fixture} needs pytest.mark.{MARKERS[fixture]}")
+
+
+@pytest.fixture(scope="session")
+def new_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[], Account]]:
+    """Return accounts that nobody has used; they are on one server until it has no more."""
+    with ExitStack() as stack:
+
+        def accounts() -> Iterator[Account]:
+            while True:
+                broker = Broker(
+                    store=tmp_path_factory.mktemp("accounts"),
+                    config_text=accounts_config(),
+                    name="shared",
+                )
+                stack.enter_context(broker)
+                yield from (Account(name, broker.url) for name in account_names())
+
+        yield accounts().__next__
+
+
+@pytest.fixture
+def account(new_account: Callable[[], Account]) -> Account:
+    """An empty account on the server of the worker; `.url` has its user and password."""
+    return new_account()
+
+
+@pytest.fixture(scope="session")
+def new_cluster_account() -> Iterator[Callable[[], ClusterAccount]]:
+    """Return accounts nobody has used, of one cluster of three nodes."""
+    with Cluster(accounts=accounts_config()) as cluster:
+        names = iter(account_names())
+        yield lambda: ClusterAccount(next(names), cluster.urls)
+
+
+@pytest.fixture
+def cluster_account(new_cluster_account: Callable[[], ClusterAccount]) -> ClusterAccount:
+    """An empty account on the cluster of the run, which the test leaves running."""
+    return new_cluster_account()
+
+
 @pytest.fixture
 def nats_server_factory(tmp_path: Path) -> Iterator[Callable[..., Broker]]:
-    """Start as many servers as a test asks for: `factory(config_text="", jetstream=True)`."""
+    """Start as many servers as a test needs: `factory(config_text="", jetstream=True)`."""
     with ExitStack() as stack:
         names = (f"server{i}" for i in range(1, 1000))
 
@@ -158,12 +167,12 @@ def held_port() -> Iterator[int]:
 
 @pytest.fixture
 def nats_server(nats_server_factory: Callable[..., Broker]) -> Broker:
-    """A fresh server with JetStream and an empty store; `.url` is where it listens."""
+    """A server of the test's own: for what concerns its configuration, its death or its disk."""
     return nats_server_factory()
 
 
 @pytest.fixture
 def nats_cluster() -> Iterator[Cluster]:
-    """Three nodes with a meta leader; connect as user `app`, password `app`."""
+    """A cluster of the test's own, for faults: three nodes; user `app`, password `app`."""
     with Cluster() as cluster:
         yield cluster

@@ -9,6 +9,8 @@ import pytest
 
 from natstui.children import kill
 
+pytestmark = pytest.mark.slow
+
 
 async def test_one_that_ended_by_itself_is_ended_all_the_same() -> None:
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", "")

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import natstui
 
 FIRST_READS = """
@@ -42,6 +44,7 @@ for thread in threads:
 """
 
 
+@pytest.mark.slow
 def test_threads_may_read_for_the_first_time_at_once() -> None:
     for _ in range(10):
         child = subprocess.run([sys.executable, "-c", FIRST_READS], capture_output=True, text=True)

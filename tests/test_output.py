@@ -14,6 +14,8 @@ import pytest
 
 from natstui.output import WholeFile, write_all
 
+pytestmark = pytest.mark.slow
+
 SIZE_BYTES = 1_000_000
 TEXT = f"'a' * {SIZE_BYTES} + chr(10)"
 OUT = "import sys; from natstui.output import *;"

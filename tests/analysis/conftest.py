@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +20,6 @@ from natstui.analysis.spark.store import Store
 from tests.analysis.locally import Locally, analyse_locally
 from tests.analysis.planted import Analysed, read, write_first, write_second, write_third
 from tests.analysis.troubled import damage
-
-_BROWSER = all(map(shutil.which, ("chromium", "pdftotext")))
-collect_ignore = [] if _BROWSER else ["test_browser.py"]
 
 
 @pytest.fixture(scope="session")

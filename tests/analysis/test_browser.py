@@ -13,6 +13,8 @@ from natstui.analysis.report.page import page
 from natstui.analysis.report.sections import rows_of, sections
 from tests.analysis.drawn import result
 
+pytestmark = pytest.mark.slow
+
 BROWSER = "chromium"
 
 

@@ -108,6 +108,7 @@ def all_reduced(session: str, consumers: dict[str, Values], at_us: int) -> Itera
         yield from reduced(session, name, values, at_us)
 
 
+@pytest.mark.slow
 def test_of_forty_equal_pairs_at_most_two_are_told_to_differ() -> None:
     rng = np.random.default_rng(7)
     loads = (0.5, 0.8, 0.9, 0.95, 0.98, 1.0)
@@ -133,6 +134,7 @@ def drained(rng: np.random.Generator, capacity: float) -> Values:
     return {THROUGHPUT: moved, PENDING: left, "waiting": 1.0}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", SLOWER)
 @pytest.mark.parametrize("others", [0, 20])
 def test_a_consumer_that_is_a_fifth_slower_is_named_with_its_interval(

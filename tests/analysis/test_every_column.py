@@ -75,10 +75,12 @@ def found(analysed: Analysed, table: str) -> list[Row]:
     return [{k: v for k, v in row.items() if k != "series_id"} for row in rows]
 
 
+@pytest.mark.server
 def test_every_table_has_an_independent_computation() -> None:
     assert OF_A_SESSION.keys() | OF_ALL == {table.name for table in gold.TABLES}
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("table", OF_A_SESSION)
 def test_a_table_is_what_plain_python_finds_in_the_records(analysed: Analysed, table: str) -> None:
     expected = [
@@ -173,10 +175,12 @@ def lasted_s(rows: list[Row], group: Row) -> float:
     return oracle_recorded.covered_us(spans, min(ends), max(ends)) / 1e6
 
 
+@pytest.mark.server
 def test_the_verdict_is_the_ten_heaviest_findings_of_the_other_tables(analysed: Analysed) -> None:
     assert_alike("verdict", found(analysed, "verdict"), oracle_verdict.verdict(analysed.gold))
 
 
+@pytest.mark.server
 def test_the_troubles_planted_in_the_third_session_are_told(analysed: Analysed) -> None:
     kinds = [row["kind"] for row in analysed.rows("availability", THIRD)]
     assert sorted(kinds) == ["api_slow", *["disconnected"] * 2, *["unavailable"] * 2]

@@ -163,6 +163,7 @@ def told(child: subprocess.Popen[str]) -> str:
     return child.stdout.readline().strip()
 
 
+@pytest.mark.slow
 def test_a_second_analysis_waits_says_so_and_goes_on_when_the_first_is_killed(
     tmp_path: Path,
 ) -> None:
@@ -182,6 +183,7 @@ def test_a_second_analysis_waits_says_so_and_goes_on_when_the_first_is_killed(
                 assert (second.wait(60), third.wait(60)) == (0, 0)
 
 
+@pytest.mark.slow
 def test_other_folders_are_held_at_the_same_time(tmp_path: Path) -> None:
     for name in "ab":
         (tmp_path / name).mkdir()

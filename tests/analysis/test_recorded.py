@@ -23,7 +23,7 @@ from natstui.model.records.recording import RecordingChanged, StartRecording, St
 from tests.analysis.jobs import natstui
 from tests.engine.engine_process import EngineProcess
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.server, pytest.mark.spark]
 
 AWAY_S = 7.0
 """The engine is stopped for this long: polls are missing, and that is a gap."""

@@ -6,8 +6,12 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from natstui.cli.root import COMMANDS
 from tests.architecture.source import modules
+
+pytestmark = pytest.mark.slow
 
 SCREEN = {"textual", "rich"}
 SPARK = {"pyspark", "py4j"}

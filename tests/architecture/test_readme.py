@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import subprocess
 
+import pytest
+
 from tests.architecture.source import ROOT
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -18,6 +20,7 @@ def test_there_are_exactly_two_set_up_lines_and_each_is_complete() -> None:
     assert "make check" in tests
 
 
+@pytest.mark.slow
 def test_the_check_of_a_fresh_clone_takes_its_lines_from_the_readme() -> None:
     script = ROOT / ".ci" / "run"
     assert subprocess.run(["bash", "-n", script], check=False).returncode == 0

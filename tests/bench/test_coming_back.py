@@ -17,6 +17,8 @@ from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
 from tests.bench.running import Records, check_sums, plan
 
+pytestmark = pytest.mark.server
+
 RATE = (RateSegment(None, 300, 300),)
 AWAY_S = 0.6
 
@@ -217,6 +219,7 @@ async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
     assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (450, 0)
 
 
+@pytest.mark.cluster
 async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster: Cluster) -> None:
     whole = Connection(servers=nats_cluster.urls, user="app", password=Secret("app"))
     own = await connect(whole)

@@ -32,6 +32,8 @@ from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkPlanned, Be
 from natstui.model.records.record import Record
 from tests.bench.running import Records, plan, run_plan
 
+pytestmark = pytest.mark.server
+
 both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 STREAM = StreamPlan("FAILING", subjects=("bench",))
 DENYING = """

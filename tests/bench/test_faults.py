@@ -24,6 +24,8 @@ from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, Benchm
 from natstui.model.records.record import Record
 from tests.bench.running import Records, Run, check_sums
 
+pytestmark = pytest.mark.server
+
 STREAM = StreamPlan("FAULTS", subjects=("bench",))
 both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 

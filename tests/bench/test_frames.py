@@ -7,6 +7,8 @@ from nats.protocol.parser import Parser
 
 from natstui.bench.wire.frames import Framer, ProtocolBroken, Run
 
+pytestmark = pytest.mark.server
+
 Message = tuple[int, bytes, bytes, bytes, bytes]
 
 

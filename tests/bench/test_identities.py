@@ -15,6 +15,8 @@ from tests.bench.running import plan, run_plan
 from tests.jetstream.certificates import make_files
 from tests.jetstream.operator_jwts import Operator, Signer, write_creds
 
+pytestmark = pytest.mark.server
+
 Factory = Callable[..., Broker]
 both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 STREAM = StreamPlan("IDENTITY", subjects=("bench",))

@@ -12,11 +12,15 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
 
+import pytest
+
 from natstui.bench.result.metrics import metrics
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import RateSegment, Role
 from tests.bench.running import plan, run_plan
+
+pytestmark = pytest.mark.server
 
 DELAY_S = 0.5
 """A twentieth of it is more than a busy machine takes to wake somebody, most of the time."""

@@ -30,6 +30,8 @@ from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
 from tests.bench.running import Records, Run, check_sums
 
+pytestmark = pytest.mark.server
+
 HERE = environment(None)
 SLOW = RateSegment(None, 400, 400)
 FAST_PER_S = 4000

@@ -53,6 +53,7 @@ def test_without_steps_upwards_there_is_no_knee() -> None:
         assert found.never_broken(9.0) is None
 
 
+@pytest.mark.server
 async def test_a_run_ends_when_its_latency_breaks(run: Run) -> None:
     steps = tuple(RateSegment(2.0, rate, rate) for rate in (10, 20, 3000, 6000, 9000, 12_000))
     slow = Role("subs", "js-consume", think_s=0.005, max_ack_pending_msgs=5)

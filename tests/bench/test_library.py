@@ -74,6 +74,7 @@ def test_a_busy_client_is_not_sold_as_a_slow_server() -> None:
     assert result().notes == ()
 
 
+@pytest.mark.server
 def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
     run = library.saved_run(PLAN, (result(), result(1200)), environment(None))
     path = library.save(run, tmp_path)
@@ -109,6 +110,7 @@ def test_noise_is_no_change_and_a_change_has_an_interval() -> None:
     assert "--repeat" in difference("e2e.p99", base[:1], base[:1]).verdict
 
 
+@pytest.mark.server
 def test_only_figures_both_runs_have_are_compared() -> None:
     run = library.saved_run(PLAN, (result(), result()), environment(None))
     names = {one.metric for one in compare(run, run)}

@@ -15,6 +15,8 @@ from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 
+pytestmark = pytest.mark.server
+
 
 async def test_the_private_parts_are_where_they_were(broker: Broker) -> None:
     client = await connect(Connection(servers=(broker.url,)))

@@ -41,6 +41,8 @@ from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
 from tests.bench.running import Records, check_sums
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("machines")]
+
 AHEAD_MS = 50.0
 STREAM = StreamPlan("FAR", subjects=("far",))
 

@@ -59,6 +59,7 @@ def changes(size_bytes: int, counts: Counts) -> int:
     return more
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("client", ["wire", "nats-py"])
 async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
     broker: Broker, client: ClientKind, tmp_path: Path
@@ -114,6 +115,7 @@ REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
 )
 
 
+@pytest.mark.server
 async def test_what_receivers_could_not_read_or_the_server_not_take_is_refused(
     broker: Broker,
 ) -> None:

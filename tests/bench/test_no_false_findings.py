@@ -24,6 +24,8 @@ from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.bench.running import Records
 
+pytestmark = pytest.mark.server
+
 _OF_A_BUSY_MACHINE = {A_API_SLOW, M_STALE}
 _LOOKED_ON_US = 3_000_000
 

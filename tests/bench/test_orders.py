@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role
+
+pytestmark = pytest.mark.server
 
 SENDERS = Role(
     "sender",

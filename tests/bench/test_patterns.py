@@ -18,6 +18,8 @@ from natstui.model.bench.plan import (
 )
 from tests.bench.running import Run
 
+pytestmark = pytest.mark.server
+
 STREAM = StreamPlan("PATTERNS", subjects=("bench", "bench.*"), allow_batches=True)
 BUCKET = StreamPlan("patterns", history_count=1)
 both = pytest.mark.parametrize("client", ["wire", "nats-py"])

@@ -2,10 +2,14 @@
 
 import socket
 
+import pytest
+
 from natstui.bench.result.server_process import ServerProcess
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
 from tests.bench.running import Run
+
+pytestmark = pytest.mark.server
 
 
 async def test_the_server_of_this_machine_is_found_and_measured(broker: Broker, run: Run) -> None:

@@ -14,6 +14,8 @@ from natstui.model.bench.plan import ClientKind, Pattern, Payload, Role, StreamP
 from natstui.model.bench.result import BenchmarkResult
 from tests.bench.running import plan, run_plan
 
+pytestmark = pytest.mark.server
+
 MIB = 1 << 20
 LARGE = "max_payload: 2MB"
 """Headers count too: a message of 1 MiB with headers is more than servers take by default."""

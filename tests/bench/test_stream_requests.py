@@ -52,6 +52,7 @@ async def ran(broker: Broker, plan: BenchmarkPlan) -> BenchmarkResult:
     return result
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("payload", [Payload("json", 200), Payload("fixed", 24)])
 async def test_every_request_has_its_response_and_both_legs_are_timed(
     broker: Broker, payload: Payload
@@ -71,6 +72,7 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
     assert "responses 2,001" in summary_text(saved)
 
 
+@pytest.mark.server
 async def test_requests_of_a_killed_worker_are_answered_by_another(broker: Broker) -> None:
     killed = Fault(0.5, "kill", "workers")
     plan = conversation(1_500, Payload(), killed, think_s=0.001, ack_wait_s=1.0)
@@ -88,6 +90,7 @@ async def test_requests_of_a_killed_worker_are_answered_by_another(broker: Broke
     assert result.verdict == "ok", result.notes
 
 
+@pytest.mark.server
 async def test_requests_that_nobody_answers_are_told(broker: Broker) -> None:
     plan = conversation(50, Payload())
     silent = Role("workers", "js-consume", subject="ask")

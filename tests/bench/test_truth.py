@@ -27,6 +27,8 @@ from tests.bench.calm import Waiting
 from tests.bench.observer import RATE, Observer, prove
 from tests.bench.running import Records, check_sums, plan
 
+pytestmark = pytest.mark.server
+
 HERE = environment(None)
 
 

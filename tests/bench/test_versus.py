@@ -134,6 +134,7 @@ def test_ratios_have_intervals_and_a_geometric_mean() -> None:
     assert max(map(len, text.splitlines())) <= 90
 
 
+@pytest.mark.server
 async def test_everything_is_measured_in_turns_and_nothing_is_left_behind(
     broker: Broker, said: Callable[[], list[list[str]]]
 ) -> None:
@@ -180,6 +181,7 @@ async def test_each_subscriber_of_the_other_program_waits_for_what_is_published(
     assert "bench pub natstui.versus.S --msgs 500 " in sends
 
 
+@pytest.mark.server
 def test_the_command_prints_rates_intervals_ratios_and_the_server(nats_server: Broker) -> None:
     command = [sys.executable, "-m", "natstui", "bench", "vs", "js", "get", "sync"]
     flags = ["--rounds", "2", "--msgs", "2k", "--json", "--server", nats_server.url]
@@ -195,6 +197,7 @@ def test_the_command_prints_rates_intervals_ratios_and_the_server(nats_server: B
     assert "round 2 of 2: js get sync" in done.stderr
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(("pattern", "client"), [("js-ordered", "nats-py"), ("js-push", "wire")])
 async def test_what_a_stream_holds_comes_after_go_and_not_while_others_start(
     broker: Broker, pattern: Pattern, client: ClientKind

@@ -22,6 +22,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Pattern, Role, StreamPlan
 from tests.bench.running import plan
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-atomic", "js-publish-fast"])
 async def test_no_publisher_needs_to_look_whether_it_may_go_on(

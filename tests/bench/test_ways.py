@@ -20,6 +20,8 @@ from tests.bench.observer import Observer, prove
 from tests.bench.running import plan, run_plan
 from tests.jetstream.certificates import make_files
 
+pytestmark = pytest.mark.server
+
 Factory = Callable[..., Broker]
 MIB = 1 << 20
 LARGE = "max_payload: 2MB\n"

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from natstui.bench.job.protocol import Orders, Ready, Up
 from natstui.bench.run.channels import Pipes
 from natstui.bench.run.worker_processes import WorkerPool, WorkerProcess
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
+
+pytestmark = pytest.mark.server
 
 
 async def test_a_worker_that_is_not_understood_is_ended_and_named(broker: Broker) -> None:

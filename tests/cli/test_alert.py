@@ -117,6 +117,7 @@ async def stuck(url: str) -> nats.NATS:
     return nc
 
 
+@pytest.mark.server
 async def test_a_command_a_webhook_and_a_subject_are_told(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -164,6 +165,7 @@ async def test_a_command_a_webhook_and_a_subject_are_told(
     await nc.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -189,6 +191,7 @@ def test_rules_that_could_never_tell_anybody_are_refused(
     assert run.stderr.count("\n") == 1
 
 
+@pytest.mark.server
 async def test_a_rule_is_tried_on_a_recording(nats_server: Broker, tmp_path: Path) -> None:
     nc = await stuck(nats_server.url)
     sessions, config = tmp_path / "sessions", tmp_path / "config.toml"

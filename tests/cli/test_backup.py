@@ -23,6 +23,8 @@ from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
 from tests.jetstream.flushing import flushed
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:
@@ -276,6 +278,7 @@ def test_a_restore_killed_at_random_moments_leaves_nothing_or_says_so(
     assert json.loads(shell.ok("stream", "info", "S", "--json"))["state"]["messages"] == 4_000
 
 
+@pytest.mark.cluster
 def test_a_replicated_stream_is_restored_with_its_consumers(
     nats_cluster: Cluster, tmp_path: Path
 ) -> None:

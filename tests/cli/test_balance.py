@@ -12,12 +12,15 @@ from pathlib import Path
 from typing import Any
 
 import nats
+import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.cli.test_connections import run
 from tests.cli.test_manage import Shell
 from tests.jetstream.test_connections import as_user
+
+pytestmark = pytest.mark.cluster
 
 STREAMS = 30
 

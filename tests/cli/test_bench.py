@@ -5,11 +5,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 
 from natstui.bench.plan.scenario import ready_scenarios
 from natstui.cli.root import root
 from natstui.jetstream.testbed.broker import Broker
+
+pytestmark = pytest.mark.server
 
 
 def bench(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:

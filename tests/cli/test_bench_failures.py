@@ -16,6 +16,8 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.bench.test_failures import _children
 from tests.cli.test_bench import bench
 
+pytestmark = pytest.mark.server
+
 PACED = """
 title = "paced"
 duration = "30s"

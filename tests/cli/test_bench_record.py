@@ -16,6 +16,8 @@ from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned, BenchmarkSummed
 from natstui.session.read.recording import Recording
 
+pytestmark = pytest.mark.server
+
 COUNTED = ("sent_msgs", "acked_msgs", "received_msgs", "sent_bytes", "acks_sent_msgs")
 
 

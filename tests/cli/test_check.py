@@ -4,7 +4,11 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
+
+pytestmark = pytest.mark.slow
 
 
 def run_check(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -12,6 +16,7 @@ def run_check(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
+@pytest.mark.server
 def test_a_good_connection_ends_with_success(nats_server: Broker) -> None:
     done = run_check("--server", nats_server.url)
     assert (done.returncode, done.stderr) == (0, "")

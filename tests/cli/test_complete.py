@@ -45,6 +45,7 @@ async def filled(url: str) -> None:
             await bucket.put(key, b"x")
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
@@ -70,6 +71,7 @@ def test_names_are_offered_as_they_are_now(
     assert sorted(found) == expected
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("shell", ["zsh", "fish"])
 def test_other_shells_are_offered_the_same(
     nats_server: Broker, tmp_path: Path, shell: str
@@ -85,11 +87,13 @@ def test_other_shells_are_offered_the_same(
         assert sorted(offered(line, tmp_path, shell, **server)) == expected, line
 
 
+@pytest.mark.slow
 def test_without_a_server_nothing_is_offered_and_nothing_said(tmp_path: Path) -> None:
     nowhere = {"NATSTUI_CONNECTION_SERVER": "nats://127.0.0.1:1"}
     assert offered("natstui stream info ", tmp_path, **nowhere) == []
 
 
+@pytest.mark.slow
 def test_recordings_and_contexts_are_offered(tmp_path: Path) -> None:
     sessions = tmp_path / "sessions"
     scenario = Scenario(streams=1, consumers=1)

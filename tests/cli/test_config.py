@@ -66,6 +66,7 @@ def test_the_path_of_the_file_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert shown.endswith("config.toml\n")
 
 
+@pytest.mark.slow
 def test_what_an_error_quotes_cannot_steer_the_terminal() -> None:
     command = [sys.executable, "-m", "natstui", "watch", "--config", "none\x1b]2;mine\x07.toml"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

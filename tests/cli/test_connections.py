@@ -8,11 +8,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import APP, as_user
+
+pytestmark = pytest.mark.server
 
 HOSTILE = "evil\x1b]0;title\x07\x1b[31m\u202ename"
 

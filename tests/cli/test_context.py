@@ -31,6 +31,7 @@ def fields(shell: Shell, name: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.server
 def test_a_context_is_made_selected_used_changed_and_removed(
     shell: Shell, nats_server: Broker
 ) -> None:

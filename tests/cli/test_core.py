@@ -25,6 +25,8 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_manage import Done, Shell
 from tests.jetstream.flushing import flushed
 
+pytestmark = pytest.mark.server
+
 PATIENCE_S = 120
 HOSTILE = b"evil\x1b]0;title\x07\x1b[31m"
 

@@ -124,6 +124,7 @@ CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
 }
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("name", CHILDREN)
 def test_a_process_of_ours_runs_nothing_of_the_current_folder(
     name: str, hostile: Path, nats_server: Broker
@@ -132,6 +133,7 @@ def test_a_process_of_ours_runs_nothing_of_the_current_folder(
     assert list(hostile.glob("ran*")) == []
 
 
+@pytest.mark.slow
 def test_a_mark_is_left_where_python_looks_into_the_current_folder(hostile: Path) -> None:
     subprocess.run([sys.executable, "-m", "json"], capture_output=True, check=False)
     assert list(hostile.glob("ran*"))
@@ -160,6 +162,7 @@ def test_python_that_spark_starts_runs_nothing_of_the_current_folder(
     assert list(hostile.glob("ran*")) == []
 
 
+@pytest.mark.server
 def test_a_checkout_that_is_not_installed_starts_its_own_processes(
     tmp_path: Path, nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

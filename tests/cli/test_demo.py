@@ -17,6 +17,8 @@ import pytest
 from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
 from tests.jetstream.demo_watch import ask, eventually
 
+pytestmark = pytest.mark.server
+
 
 class Demo:
     """A headless demo whose temporary files and processes can be told from all others."""

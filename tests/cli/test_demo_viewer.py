@@ -12,6 +12,8 @@ import pytest
 from tests.cli.processes import PATIENCE_S, assert_nothing_is_left, pids_of
 from tests.tui.terminals import OnTerminal
 
+pytestmark = pytest.mark.terminal
+
 DEMO = "import sys; sys.argv[1:] = ['demo']; from natstui.__main__ import main; main()"
 
 

@@ -195,6 +195,7 @@ def change_of(session: AdminSession, action: Action, **words: Any) -> Change:
     return replace(known, created_at_us=made, confirmed=consumer or "S", **words)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("action", sorted(CASES))
 def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
     nats_server_factory: Callable[..., Broker], tmp_path: Path, action: Action
@@ -247,6 +248,7 @@ def test_a_change_that_removes_is_done_only_to_what_was_seen_and_named(
 HEADLESS = sorted(action for action in CASES if CATALOGUE[action].headless)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("action", HEADLESS)
 def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
     nats_server: Broker, tmp_path: Path, action: Action
@@ -275,6 +277,7 @@ def test_a_command_that_removes_says_what_and_does_nothing_on_a_closed_stdin(
         assert case.said in done.stderr, "said also to whoever is not asked"
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("action", sorted(STORED))
 def test_a_command_that_removes_from_a_bucket_says_what_and_does_nothing_on_a_closed_stdin(
     nats_server: Broker, tmp_path: Path, action: JournalAction
@@ -309,6 +312,7 @@ def replace_environment(shell: Shell, **values: str) -> Shell:
     return other
 
 
+@pytest.mark.server
 def test_a_message_that_removes_others_asks_for_its_subject(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -27,6 +27,7 @@ def said(shell: Shell, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     ("words", "code", "err_code", "text"),
     [
@@ -57,6 +58,7 @@ def test_an_error_is_an_object_with_its_code(
     assert told.get("err_code") == err_code
 
 
+@pytest.mark.server
 def test_without_json_an_error_is_a_sentence(nats_server: Broker, tmp_path: Path) -> None:
     shell = Shell(nats_server.url, tmp_path)
     code, _, err = said(shell, "stream", "info", "NONE")
@@ -103,6 +105,7 @@ def test_every_command_answers_in_json() -> None:
     assert set(every_command(root, ())) - set(commands(root, ())) == WITHOUT_JSON
 
 
+@pytest.mark.server
 def test_what_runs_until_it_is_stopped_says_in_json_where_it_is(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_manage import Shell
+
+pytestmark = pytest.mark.server
 
 EUROPE = """
 accounts {

@@ -16,6 +16,8 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 KNOWN = (
     "name",
     "stored_msgs",

@@ -30,6 +30,8 @@ from natstui.model.findings.monitor_metadata import PREFIX
 from natstui.model.records.managing import SilenceFinding
 from tests.jetstream.flushing import flushed
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("health")]
+
 
 def run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(

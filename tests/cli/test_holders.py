@@ -11,12 +11,15 @@ from asyncio.subprocess import PIPE
 from pathlib import Path
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_connections import HOSTILE, run
 from tests.cli.test_core import connected
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_holders import at_work, consumer, people, pull
+
+pytestmark = pytest.mark.server
 
 
 async def test_the_clients_of_a_pull_consumer_are_named_with_what_the_tap_cost(

@@ -15,6 +15,8 @@ from natstui.model.assets.buckets import is_key_filter
 from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 BINARY = bytes(range(256))
 
 

@@ -22,6 +22,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.text import config_of_file
 from tests.cli.rewriting import speaking
 
+pytestmark = pytest.mark.server
+
 
 @dataclass(frozen=True)
 class Done:

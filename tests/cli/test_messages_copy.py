@@ -22,6 +22,8 @@ from tests.cli.test_core import PATIENCE_S, connected, run
 from tests.cli.test_manage import Shell
 from tests.jetstream.flushing import flushed
 
+pytestmark = pytest.mark.server
+
 MANY = 200_000
 AT_ONCE = 5_000
 """A stream drops what nobody waits for beyond 10,000 messages that it has not stored yet."""

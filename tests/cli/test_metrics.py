@@ -146,6 +146,7 @@ async def filled(url: str) -> dict[str, int]:
     }
 
 
+@pytest.mark.server
 async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
@@ -171,6 +172,7 @@ async def test_names_labels_and_values_are_those_of_the_exporter_and_the_server(
     assert value(found, "jetstream_consumer_delivered_consumer_seq", **of_consumer) == 5
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("name", ["watch", "record"])
 async def test_watch_and_record_serve_the_same_beside(
     name: str, nats_server: Broker, tmp_path: Path
@@ -186,6 +188,7 @@ async def test_watch_and_record_serve_the_same_beside(
     assert found.keys() >= EXPECTED.keys() - {"natstui_finding_since_seconds"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
@@ -201,6 +204,7 @@ def test_metrics_beside_are_refused_in_one_sentence(words: Sequence[str], senten
     assert ended.stderr.count("\n") == 1
 
 
+@pytest.mark.server
 async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
@@ -220,6 +224,7 @@ async def test_a_server_that_is_gone_leaves_no_old_numbers_behind(
     assert value(found, "natstui_poll_age_seconds") > 1
 
 
+@pytest.mark.server
 async def test_other_pages_are_not_found_and_wrong_addresses_are_one_sentence(
     nats_server_factory: Callable[..., Broker],
 ) -> None:

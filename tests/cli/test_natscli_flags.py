@@ -15,6 +15,8 @@ from natstui.model.assets.text import parsed
 from tests.cli.natscli_rows import EMPTIED, FLAGS, ROWS
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 
 def test_the_tables_have_every_flag_of_the_nats_cli() -> None:
     for command, flags in FLAGS.items():

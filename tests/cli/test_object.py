@@ -19,6 +19,8 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 CONTENT = random.Random(1).randbytes(700_001)
 
 

@@ -7,12 +7,15 @@ import json
 from collections.abc import Callable
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_health import run
 from tests.cli.test_metrics import metrics, scraped, value
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
+
+pytestmark = pytest.mark.server
 
 
 async def test_one_other_account_is_judged_and_measured(

@@ -49,6 +49,8 @@ def secured(nats_server_factory: Callable[..., Broker]) -> str:
     return server.url.replace("nats://", f"nats://app:{SECRET}@")
 
 
+@pytest.mark.server
+@pytest.mark.terminal
 @pytest.mark.parametrize("flag", ["--server", "--engine"])
 def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> None:
     engine = f"{sys.executable} -m natstui engine --server={secured}"
@@ -62,6 +64,7 @@ def test_no_engine_shows_the_password_of_its_server(flag: str, secured: str) -> 
     assert SECRET not in str(below)
 
 
+@pytest.mark.server
 def test_no_benchmark_worker_shows_the_password_of_its_server(secured: str) -> None:
     words = ("bench", "pub", "hello", "--duration", "2s", "--server", secured)
     with subprocess.Popen(
@@ -75,6 +78,7 @@ def test_no_benchmark_worker_shows_the_password_of_its_server(secured: str) -> N
     assert SECRET not in below
 
 
+@pytest.mark.slow
 def test_no_analysis_shows_the_token_of_its_spark_server(tmp_path: Path) -> None:
     recorded = made(tmp_path / "sessions", Scenario().beginning())
     seen: list[str] = []
@@ -100,6 +104,7 @@ def test_no_analysis_shows_the_token_of_its_spark_server(tmp_path: Path) -> None
     assert SECRET not in seen[0]
 
 
+@pytest.mark.slow
 def test_an_engine_without_its_first_line_says_so() -> None:
     done = subprocess.run(
         own_program("natstui", "engine", "--server", "-"),
@@ -109,6 +114,7 @@ def test_an_engine_without_its_first_line_says_so() -> None:
     assert b"--server -: the first line on stdin holds no address" in done.stderr
 
 
+@pytest.mark.server
 def test_nothing_that_natstui_makes_is_open_to_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nats_server: Broker
 ) -> None:

@@ -18,6 +18,8 @@ from tests.cli.test_manage import Shell
 from tests.cli.test_taking import filled
 from tests.jetstream.flushing import flushed
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:

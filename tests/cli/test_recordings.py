@@ -25,6 +25,8 @@ from tests.session.making import made, wait_until
 from tests.session.scenario import Scenario
 from tests.session.test_damage import cut_off
 
+pytestmark = pytest.mark.slow
+
 
 def natstui(*words: str, sessions: Path | None = None) -> subprocess.CompletedProcess[str]:
     options = ["--sessions", str(sessions)] if sessions else []
@@ -49,6 +51,7 @@ def recorder(
     )
 
 
+@pytest.mark.server
 async def test_a_recording_of_a_server_exports_the_counters_of_the_server(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -118,6 +121,7 @@ def test_a_duration_ends_a_recording_and_a_server_that_never_was_is_exit_code_3(
     assert "failed" in log.read_text()
 
 
+@pytest.mark.server
 async def test_several_systems_are_recorded_together_each_into_its_own_recording(
     nats_server_factory: Callable[..., Broker], tmp_path: Path
 ) -> None:
@@ -160,6 +164,7 @@ def seen_in(folder: Path) -> set[str]:
     return {name for poll in polls for name in poll.streams.name}
 
 
+@pytest.mark.server
 def test_a_folder_that_cannot_be_is_exit_code_6(tmp_path: Path, nats_server: Broker) -> None:
     (tmp_path / "file").write_text("x")
     with recorder(tmp_path / "file", "--server", nats_server.url) as child:

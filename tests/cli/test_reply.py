@@ -18,6 +18,8 @@ from tests.cli.test_core import PATIENCE_S, connected, ended, run
 from tests.cli.test_manage import Shell
 from tests.jetstream.flushing import flushed
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:

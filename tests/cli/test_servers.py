@@ -12,6 +12,8 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_connections import run
 from tests.jetstream.test_connections import APP, as_user
 
+pytestmark = pytest.mark.server
+
 
 async def test_a_table_and_one_object_of_json_tell_the_same(
     nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

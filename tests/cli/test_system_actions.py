@@ -43,6 +43,7 @@ async def connection(url: str, folder: Path, name: str) -> dict[str, Any] | None
     return next((row for row in told["connections"] if row["name"] == name), None)
 
 
+@pytest.mark.cluster
 async def test_streams_go_elsewhere_clients_are_kicked_and_a_lost_server_is_removed(
     nats_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,6 +15,8 @@ from natstui.jetstream.testbed.cluster import Cluster
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:
@@ -90,6 +92,7 @@ async def test_a_pin_is_taken_from_the_client_that_has_it(
     assert pinned not in json.dumps(info.get("priority_groups"))
 
 
+@pytest.mark.cluster
 async def test_another_server_leads_after_a_step_down(
     nats_cluster: Cluster, tmp_path: Path
 ) -> None:

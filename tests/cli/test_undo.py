@@ -14,6 +14,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 _ACCOUNTS = """
 accounts {
   A: { jetstream: enabled, users: [ { user: a, password: a } ] }
@@ -187,6 +189,7 @@ def test_another_name_than_the_one_asked_for_is_never_a_yes(
     assert shell.config("stream", "info", "KEEP")["description"] == "mine"
 
 
+@pytest.mark.cluster
 def test_a_cluster_is_the_same_from_each_of_its_nodes(
     nats_cluster: Cluster, tmp_path: Path
 ) -> None:

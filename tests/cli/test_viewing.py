@@ -13,6 +13,8 @@ from natstui.jetstream.testbed.broker import Broker
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def shell(nats_server: Broker, tmp_path: Path) -> Shell:

@@ -24,6 +24,8 @@ from tests.cli.watching import COMMAND, watch, watch_once
 from tests.jetstream.demo_watch import ask
 from tests.jetstream.slow_link import SlowLink, Wire
 
+pytestmark = pytest.mark.server
+
 FIELDS_OF_STREAM = {
     "stored_msgs": "messages",
     "stored_bytes": "bytes",

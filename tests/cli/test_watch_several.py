@@ -22,6 +22,8 @@ from tests.cli.watching import COMMAND, watch
 from tests.jetstream.test_connections import as_user
 from tests.jetstream.test_other_account import BOTH, a_consumer
 
+pytestmark = pytest.mark.server
+
 LONG_S = 60.0
 
 

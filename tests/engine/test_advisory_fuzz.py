@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.recording import Recording
@@ -20,6 +21,8 @@ from tests.jetstream.raw_publisher import RawPublisher
 from tests.jetstream.test_forged import ADVISORY, BODIES, HEADERS, METRIC, SOUND, SUBJECTS
 from tests.tui.terminals import OnTerminal, Reader, rss_mb
 from tests.tui.test_viewer_process import MAIN
+
+pytestmark = [pytest.mark.server, pytest.mark.terminal]
 
 SEED = 20_261_122
 MESSAGES_COUNT = 10_000

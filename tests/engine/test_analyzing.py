@@ -64,6 +64,7 @@ def is_alive(pid: int) -> bool:
     return bool(state) and not state.startswith("Z")
 
 
+@pytest.mark.slow
 def test_an_analysis_is_cancelled_and_another_can_be_started(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=1))
     progress = engine.next(AnalysisProgress, s=60)
@@ -81,6 +82,7 @@ def test_an_analysis_is_cancelled_and_another_can_be_started(engine: EngineProce
     assert (again.run_id, again.session) == (5, "20260921T141320Z-old")
 
 
+@pytest.mark.slow
 def test_an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=1))
     engine.next(AnalysisProgress, s=60)
@@ -92,6 +94,7 @@ def test_an_engine_that_is_killed_takes_its_analysis_along(engine: EngineProcess
     assert not is_alive(child)
 
 
+@pytest.mark.slow
 def test_a_session_that_is_not_there_is_one_sentence(engine: EngineProcess) -> None:
     engine.send(StartAnalysis(command_id=1, session="nothing"))
     ended = engine.next(AnalysisFinished)
@@ -185,6 +188,7 @@ def test_spark_that_was_started_early_analyses_what_is_asked_for(early: Early) -
     assert not is_alive(waiting)
 
 
+@pytest.mark.slow
 def test_an_early_start_that_is_gone_is_replaced(early: Early) -> None:
     (waiting,) = early.children()
     os.kill(waiting, signal.SIGKILL)
@@ -198,6 +202,7 @@ def test_an_early_start_that_is_gone_is_replaced(early: Early) -> None:
     assert not any(map(is_alive, others))
 
 
+@pytest.mark.slow
 def test_a_stop_while_another_child_takes_over_means_that_one(
     early: Early, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -217,6 +222,7 @@ def test_a_stop_while_another_child_takes_over_means_that_one(
     assert early.children() == set()
 
 
+@pytest.mark.slow
 def test_spark_is_not_started_early_unless_the_settings_say_so(engine: EngineProcess) -> None:
     engine.send(PrepareAnalysis(command_id=1))
     assert engine.next(Answered).status == "refused"

@@ -5,12 +5,16 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Change
 from natstui.model.records.messages import Answered
 from natstui.model.records.stores import BackUp, LookAtBackup, RestoreBackup, StopMoving
 from tests.engine.engine_process import EngineProcess
 from tests.engine.test_server_commands import asked, engine
+
+pytestmark = pytest.mark.server
 
 __all__ = ["engine"]
 

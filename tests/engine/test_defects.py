@@ -28,6 +28,7 @@ main()
 """
 
 
+@pytest.mark.server
 def test_a_defect_in_a_command_is_its_answer_and_the_engine_goes_on(
     nats_server: Broker, tmp_path: Path
 ) -> None:

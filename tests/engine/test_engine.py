@@ -25,6 +25,8 @@ from natstui.model.records.record import (
 )
 from tests.engine.engine_process import EngineProcess
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def engine(nats_server: Broker) -> Iterator[EngineProcess]:

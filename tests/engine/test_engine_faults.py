@@ -28,6 +28,8 @@ from natstui.model.records.record import (
 from tests.engine.engine_process import EngineProcess
 from tests.jetstream.test_broker import is_alive
 
+pytestmark = pytest.mark.server
+
 NOTICED_S = 10
 RECOVERED_S = 10
 """2 s are promised, and measured by `benchmarks.engine_faults`; the rest is for busy machines."""

@@ -18,6 +18,8 @@ from tests.jetstream.accounts import MONITOR
 from tests.jetstream.certificates import make_files
 from tests.jetstream.operator_jwts import Operator, write_creds
 
+pytestmark = pytest.mark.server
+
 Factory = Callable[..., Broker]
 NOTICED_S = 20
 

@@ -23,6 +23,8 @@ from natstui.session.share.verify import verify
 from tests.engine.engine_process import EngineProcess
 from tests.session.test_seek import facts, replayed
 
+pytestmark = pytest.mark.server
+
 SECRET = "no-one-shall-see-this"
 
 

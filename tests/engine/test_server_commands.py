@@ -29,6 +29,8 @@ from natstui.model.records.record import LinkChanged, Outcome
 from natstui.model.records.recording import ChangeSession, ExportSelection
 from tests.engine.engine_process import EngineProcess
 
+pytestmark = pytest.mark.server
+
 HELLO = base64.b64encode(b"hello").decode()
 
 

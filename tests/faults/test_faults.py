@@ -41,6 +41,8 @@ from tests.faults.ground import Fault, Ground, done
 from tests.faults.of_consumers import CONSUMER_FAULTS
 from tests.faults.of_streams import STREAM_FAULTS
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("faults")]
+
 FAULTS = (*CONSUMER_FAULTS, *STREAM_FAULTS)
 INTERVAL_S = 1.0
 POLLS = 3

@@ -23,6 +23,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.tap import MOST_TAPPED_PER_S, StartTap, Tapped
 from tests.ending import ended
 
+pytestmark = pytest.mark.server
+
 
 @dataclass
 class Worker:

@@ -20,6 +20,8 @@ from natstui.model.live.rates import ack_rate
 from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
+pytestmark = pytest.mark.server
+
 WATCHED_S = 30
 PAUSE_S = 0.02
 BEFORE_IT_COUNTS = 30

@@ -14,6 +14,8 @@ from natstui.model.records.journal import entry_command, entry_text
 from tests.architecture.source import modules
 from tests.jetstream.admin_session import admin_session
 
+pytestmark = pytest.mark.server
+
 S = 1_000_000_000
 GROUPED = {
     "name": "C",

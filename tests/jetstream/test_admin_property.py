@@ -26,6 +26,8 @@ from natstui.tui.frame.form.text import Subject, drafted
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
 
+pytestmark = pytest.mark.server
+
 Step = tuple[str, object]
 
 _BOUNDED = settings(

@@ -19,6 +19,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.operator_jwts import Operator, Signer, write_creds
 
+pytestmark = pytest.mark.server
+
 Factory = Callable[..., Broker]
 
 PASSWORD = "p@ss:w/ö%rd?"

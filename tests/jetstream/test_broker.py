@@ -20,6 +20,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.jetstream.testbed.ports import HeldPorts
 
+pytestmark = pytest.mark.server
+
 
 async def _stream_names(url: str) -> list[str]:
     nc = await nats.connect(url, connect_timeout=5)
@@ -127,6 +129,7 @@ def test_a_held_port_is_nobody_elses_and_a_server_can_listen_there() -> None:
             assert broker.ports[0] == port and broker.is_healthy()
 
 
+@pytest.mark.cluster
 def test_a_cluster_that_cannot_start_leaves_no_node() -> None:
     cluster = Cluster()
     blocked = int(cluster.routes[-1].rpartition(":")[2])
@@ -165,6 +168,7 @@ def test_the_server_dies_with_a_killed_parent() -> None:
     assert not is_alive(server_pid)
 
 
+@pytest.mark.cluster
 def test_a_cluster_has_three_healthy_nodes(nats_cluster: Cluster) -> None:
     assert len(nats_cluster.urls) == 3
     assert nats_cluster.node("n2").is_healthy()

@@ -16,6 +16,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import BrowseMessages, MessagePage, PullNext, ReadMessage
 from tests.jetstream.admin_session import AdminSession, admin_session
 
+pytestmark = pytest.mark.server
+
 DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct", "one by one"])
 
 

@@ -193,6 +193,7 @@ async def compare(connection: Connection, streams: int, consumers: int) -> None:
         assert not [it for it in bulk.records if isinstance(it, Unavailable)]
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("source", ["system", "monitoring", "import"])
 async def test_rows_of_one_answer_are_those_of_lists(
     nats_server_factory: Callable[..., Broker], source: str
@@ -207,6 +208,7 @@ async def test_rows_of_one_answer_are_those_of_lists(
     await other.close()
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("source", ["system", "monitoring"])
 async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, source: str) -> None:
     nc = await nats.connect(as_user(nats_cluster.urls[0], "app"))
@@ -216,6 +218,7 @@ async def test_in_a_cluster_each_row_is_its_leaders(nats_cluster: Cluster, sourc
     await nc.close()
 
 
+@pytest.mark.server
 async def test_what_is_made_changed_and_deleted_is_seen_in_bulk(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
@@ -254,6 +257,7 @@ async def until_seen(polled: Polled, streams: set[str], consumers: set[tuple[str
             await polled.until(Snapshot)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("wrong", ["password", "account"])
 async def test_where_the_system_account_does_not_answer_lists_do_and_it_is_said(
     nats_server_factory: Callable[..., Broker], wrong: str
@@ -278,6 +282,7 @@ async def test_where_the_system_account_does_not_answer_lists_do_and_it_is_said(
     await nc.close()
 
 
+@pytest.mark.server
 async def test_rows_come_in_bulk_where_the_limits_of_connections_are_not_told(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
@@ -420,6 +425,7 @@ def test_an_answer_is_packed_unless_connection_and_link_bear_it(
     assert asking._packs(raw_bytes) is packs
 
 
+@pytest.mark.server
 async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_answers_only(
     nats_server_factory: Callable[..., Broker],
 ) -> None:
@@ -435,6 +441,7 @@ async def test_servers_that_keep_little_for_a_connection_are_asked_for_packed_an
     await nc.close()
 
 
+@pytest.mark.cluster
 async def test_when_a_node_dies_its_streams_are_unreachable_and_the_others_go_on(
     nats_cluster: Cluster,
 ) -> None:

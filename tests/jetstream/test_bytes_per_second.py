@@ -18,6 +18,8 @@ from natstui.model.live.rates import stream_rates
 from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
 
+pytestmark = pytest.mark.server
+
 WATCHED_S = 30
 PAUSE_S = 0.01
 BEFORE_IT_COUNTS = 200

@@ -3,10 +3,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
+import pytest
+
 from natstui.config import Connection, Secret
 from natstui.jetstream.connection.check import Step, check
 from natstui.jetstream.testbed.broker import Broker
 from tests.jetstream.accounts import MONITOR
+
+pytestmark = pytest.mark.server
 
 Factory = Callable[..., Broker]
 

@@ -12,6 +12,8 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
 
+pytestmark = pytest.mark.server
+
 
 async def test_a_connection_tells_server_account_and_api_level(nats_server: Broker) -> None:
     changes: list[LinkChanged] = []

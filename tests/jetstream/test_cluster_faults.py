@@ -5,7 +5,11 @@ One cluster under load serves all cells; `python -m tests.jetstream.cluster_matr
 
 from __future__ import annotations
 
+import pytest
+
 from tests.jetstream.cluster_matrix import loaded_cluster, run_cell
+
+pytestmark = pytest.mark.cluster
 
 _CELLS = (("kill", "other"), ("kill", "connected"), ("restart", "other"), ("quorum", "other"))
 

@@ -28,6 +28,8 @@ from tests.jetstream.flushing import flushed
 from tests.jetstream.operator_jwts import Operator, write_creds
 from tests.jetstream.raw_publisher import RawPublisher
 
+pytestmark = pytest.mark.server
+
 APP = """
 accounts {
   APP: { jetstream: enabled, users: [
@@ -64,6 +66,7 @@ def connz(node: Broker, query: str) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.cluster
 async def test_they_equal_what_each_node_of_a_cluster_tells(nats_cluster: Cluster) -> None:
     async with AsyncExitStack() as stack:
 
@@ -214,6 +217,7 @@ async def test_with_jwts_the_user_has_a_name_and_no_jwt_is_kept(
     assert jwt not in repr(seen) and "eyJ" not in repr(seen)
 
 
+@pytest.mark.cluster
 async def test_with_jwts_a_plain_user_sees_what_each_node_of_a_cluster_tells(
     tmp_path: Path,
 ) -> None:
@@ -297,6 +301,7 @@ async def test_an_answer_beyond_what_the_connection_may_hold_does_not_cost_it(
                 await client.ask("$SYS.REQ.ACCOUNT.PING.CONNZ", body)
 
 
+@pytest.mark.cluster
 async def test_a_server_that_falls_silent_is_named(nats_cluster: Cluster) -> None:
     async with asking(as_user(nats_cluster.urls[0], "app")) as (client, servers):
         seen = await read_connections(client, servers, closed=False)

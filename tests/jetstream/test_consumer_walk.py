@@ -8,12 +8,15 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import nats
+import pytest
 from nats.aio.msg import Msg
 from nats.js.client import JetStreamContext
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.ending import ended
 from tests.jetstream.polling import Polled, polling, rows
+
+pytestmark = pytest.mark.server
 
 Counts = tuple[int, int, int, int, str, str]
 """Pending, ack pending, redelivered, waiting, delivered and ack floor as consumer/stream."""

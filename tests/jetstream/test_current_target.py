@@ -18,6 +18,8 @@ from natstui.model.records.actions import IRREVERSIBLE
 from natstui.model.records.managing import Action, KeyAction, ObjectAction
 from tests.jetstream.admin_session import AdminSession, admin_session
 
+pytestmark = pytest.mark.server
+
 _STREAM = {"name": "S", "subjects": ["s.>"], "storage": "memory"}
 _CONSUMER = {"durable_name": "C", "ack_policy": "explicit"}
 _ASKED: dict[str, dict[str, object]] = {"delete_message": {"seq": 2}, "reset_consumer": {"seq": 1}}

@@ -13,6 +13,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import PreviewDelivery
 from tests.jetstream.admin_session import admin_session
 
+pytestmark = pytest.mark.server
+
 
 @pytest.mark.parametrize("direct", [True, False])
 @pytest.mark.parametrize(

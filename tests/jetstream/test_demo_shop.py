@@ -14,6 +14,8 @@ from nats.aio.msg import Msg
 from natstui.jetstream.testbed.shop.assets import INVOICES_MAX_BYTES, ORDERS_KEPT_MSGS, STREAMS
 from tests.jetstream.demo_watch import PATIENCE_S, ask, eventually, headless_demo
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("demo shop")]
+
 Answer = dict[str, Any]
 
 

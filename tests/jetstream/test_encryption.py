@@ -18,6 +18,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.certificates import Files, make_files, write_encrypted_key
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("encryption")]
+
 Factory = Callable[..., Broker]
 
 

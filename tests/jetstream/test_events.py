@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import nats
+import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
@@ -21,6 +22,8 @@ from natstui.model.live.state import State, folded
 from natstui.model.records.evidence import AcksCounted
 from natstui.model.records.record import AckSample, Advisory, Record, Restored, Unavailable
 from tests.ending import ended
+
+pytestmark = pytest.mark.server
 
 
 class _Heard:

@@ -13,6 +13,8 @@ from natstui.model.records.record import AckSample, Advisory, Unavailable
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.jetstream.test_events import listening
 
+pytestmark = pytest.mark.server
+
 ADVISORY = b"$JS.EVENT.ADVISORY.CONSUMER."
 METRIC = b"$JS.EVENT.METRIC.CONSUMER.ACK."
 SOUND = {

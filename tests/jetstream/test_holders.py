@@ -26,6 +26,8 @@ from tests.ending import ended
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user, asking
 
+pytestmark = pytest.mark.server
+
 NEXT = "$JS.API.CONSUMER.MSG.NEXT.S.C"
 
 

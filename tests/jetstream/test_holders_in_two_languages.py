@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 
+import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.jetstream.system.pulls import pull_clients
@@ -23,6 +24,8 @@ from tests.jetstream.test_holders_of_cluster import (
     same_shares,
     store,
 )
+
+pytestmark = pytest.mark.cluster
 
 LITTLE = 12
 

@@ -31,6 +31,8 @@ from tests.jetstream.operator_jwts import Operator, write_creds
 from tests.jetstream.test_connections import as_user, asking
 from tests.jetstream.test_holders import at_work, consumer, names, until_it_reads
 
+pytestmark = [pytest.mark.server, pytest.mark.cluster]
+
 WORKERS = ("one", "two", "three")
 TURNS = ("one", "two", "three", "one", "two", "one")
 """Who takes next: the shares do not depend on how busy the machine is."""

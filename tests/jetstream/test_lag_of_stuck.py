@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 import nats
+import pytest
 from nats.aio.client import Client as NatsClient
 
 from natstui.config import Connection
@@ -14,6 +15,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.age import consumer_lag
 from natstui.model.live.snapshot import Snapshot
 from tests.jetstream.polling import Polled, api, polling
+
+pytestmark = pytest.mark.server
 
 STREAMS_COUNT = 20
 CONSUMERS_COUNT = 10

@@ -21,6 +21,8 @@ from natstui.jetstream.polling.decode.streams import read_stream
 from natstui.jetstream.polling.lag import NextReading
 from natstui.jetstream.testbed.broker import Broker
 
+pytestmark = pytest.mark.server
+
 CONSUMERS = 60
 
 

@@ -19,6 +19,8 @@ from natstui.model.records.record import LinkChanged
 from tests.ending import ended
 from tests.jetstream.test_outage import until
 
+pytestmark = pytest.mark.server
+
 _LAME_DUCK = 'lame_duck_grace_period: "1s"\nlame_duck_duration: "30s"\n'
 _LOGIN = "authorization { user: u, password: p, timeout: 0.2 }\n"
 

@@ -80,6 +80,7 @@ def published(server: Broker, messages: list[Message]) -> None:
         publisher.settle()
 
 
+@pytest.mark.server
 async def test_messages_and_bytes_of_each_subject_are_those_published(nats_server: Broker) -> None:
     dice = random.Random(16)
     subjects = [f"a.{x}.{y}".encode() for x in "bcd" for y in "efgh"] + [b"a.b", b"z", b"\xff\x0b"]
@@ -125,6 +126,7 @@ async def test_messages_and_bytes_of_each_subject_are_those_published(nats_serve
             told.listener.find(1)
 
 
+@pytest.mark.server
 async def test_subjects_beyond_what_is_remembered_are_counted_together(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -150,6 +152,7 @@ async def test_subjects_beyond_what_is_remembered_are_counted_together(
         assert len((await told.looked_at(LIST)).rows) <= 402
 
 
+@pytest.mark.server
 async def test_a_flood_is_counted_and_the_other_connection_stays(nats_server: Broker) -> None:
     client = await connect(Connection(servers=(nats_server.url,)))
     block = b"".join(b"PUB f.%d 64\r\n%s\r\n" % (n % 50, b"x" * 64) for n in range(5_000))
@@ -183,6 +186,7 @@ async def _asked(client: object) -> None:
     assert await client.request("INFO", timeout_s=20)  # type: ignore[attr-defined]
 
 
+@pytest.mark.server
 async def test_internal_subjects_are_hidden_and_those_used_once_stand_together(
     nats_server: Broker,
 ) -> None:
@@ -205,6 +209,7 @@ async def test_internal_subjects_are_hidden_and_those_used_once_stand_together(
         assert paths == [f"_INBOX.x.{n}" for n in range(5)]
 
 
+@pytest.mark.server
 async def test_a_lost_connection_is_told_and_it_goes_on(nats_server: Broker) -> None:
     async with listening(nats_server, "news", look=LIST) as told:
         published(nats_server, [(b"news", b"one", b"")])

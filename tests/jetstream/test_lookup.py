@@ -41,6 +41,7 @@ async def test_a_resolver_that_does_not_answer_is_not_waited_for(
     over.set()
 
 
+@pytest.mark.server
 async def test_the_next_address_of_a_host_is_tried_when_the_first_is_dead(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

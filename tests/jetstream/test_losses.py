@@ -18,6 +18,8 @@ from natstui.model.records.actions import OF_CONSUMER
 from natstui.model.records.managing import Change, PreviewChange
 from tests.jetstream.admin_session import AdminSession, admin_session
 
+pytestmark = pytest.mark.server
+
 _NEW = {"discard": "new"}
 _C = {"durable_name": "C", "ack_policy": "explicit"}
 

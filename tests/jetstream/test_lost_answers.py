@@ -25,6 +25,8 @@ from natstui.model.records.managing import Action, Change
 from natstui.model.records.messages import PublishMessage
 from tests.ending import ended
 
+pytestmark = pytest.mark.server
+
 
 class Deafening:
     """A wire to the server that swallows one answer: that to the request it is told of."""

@@ -7,11 +7,14 @@ import re
 from urllib.parse import urlsplit
 
 import nats
+import pytest
 from nats.js.api import ConsumerConfig
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.record import Unavailable
 from tests.jetstream.polling import polling
+
+pytestmark = pytest.mark.server
 
 _LIST = re.compile(rb"PUB \$JS\.API\.CONSUMER\.LIST\.B \S+ \d+\r\n[^\r]*\r\n")
 _LONG_S = 25.0

@@ -33,6 +33,8 @@ from tests.jetstream.polling import Polled, as_usual, polled_by
 from tests.jetstream.test_bulk import ACCOUNTS, asked, fill, newest, same, until_seen
 from tests.jetstream.test_connections import as_user
 
+pytestmark = pytest.mark.server
+
 BOTH = ACCOUNTS.replace("IMPORT", "")
 
 
@@ -173,6 +175,7 @@ async def test_with_jwts_an_account_is_named_by_its_name_or_its_key(
     await nc.close()
 
 
+@pytest.mark.cluster
 async def test_in_a_cluster_rows_are_their_leaders_and_what_is_away_is_not_gone(
     nats_cluster: Cluster,
 ) -> None:

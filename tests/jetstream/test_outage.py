@@ -15,6 +15,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.records.record import LinkChanged
 
+pytestmark = pytest.mark.server
+
 LONG_S = 20.0
 
 
@@ -157,6 +159,7 @@ async def test_a_stuck_reconnect_is_noticed_and_begun_anew(nats_server: Broker) 
         watching.cancel()
 
 
+@pytest.mark.cluster
 async def test_another_node_of_a_cluster_takes_over(nats_cluster: Cluster) -> None:
     user = {"user": "app", "password": Secret("app")}
     changes: list[LinkChanged] = []

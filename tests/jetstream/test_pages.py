@@ -3,9 +3,13 @@ from __future__ import annotations
 import asyncio
 import json
 
+import pytest
+
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
+
+pytestmark = pytest.mark.server
 
 STREAMS = 302
 CONSUMERS = 1100

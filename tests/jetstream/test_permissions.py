@@ -23,6 +23,8 @@ from natstui.model.records.messages import BrowseMessages, PullNext
 from natstui.model.records.record import LinkChanged
 from tests.jetstream.accounts import MONITOR
 
+pytestmark = pytest.mark.server
+
 Factory = Callable[..., Broker]
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import time
 
+import pytest
+
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.polling.budget.asking import RequestLimiter
@@ -15,6 +17,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from tests.ending import ended
 from tests.jetstream.polling import Polled, api, polling
+
+pytestmark = pytest.mark.server
 
 MANY_COUNT = 600
 LEAST_LIST_S = 0.000_060

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import pytest
 from nats.errors import NoRespondersError
 
 from natstui.config import Secret
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.live.snapshot import Snapshot
 from tests.jetstream.polling import Polled, api, polling, rows
+
+pytestmark = pytest.mark.cluster
 
 
 async def _stored(polled: Polled, subject: str) -> bool:

@@ -6,12 +6,15 @@ import asyncio
 from collections.abc import Callable
 
 import nats
+import pytest
 
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Record, Unavailable
 from tests.jetstream.polling import Polled, polling, rows
+
+pytestmark = pytest.mark.server
 
 LEAST = [
     "$JS.API.INFO",

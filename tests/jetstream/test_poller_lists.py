@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.snapshot import Snapshot
 from natstui.model.records.record import Configured
 from tests.jetstream.polling import api, polling, rows
+
+pytestmark = pytest.mark.server
 
 
 async def _stream(client: Client, name: str, **config: object) -> None:

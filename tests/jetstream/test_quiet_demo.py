@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import listen
@@ -14,6 +16,8 @@ from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
 from tests.jetstream.demo_watch import PATIENCE_S, headless_demo
+
+pytestmark = pytest.mark.server
 
 _SICK = {
     "ORDERS > newsletter", "ORDERS > legacy-erp", "PICKING > pickers-large",

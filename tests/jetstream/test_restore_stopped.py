@@ -26,6 +26,7 @@ _MESSAGES_COUNT = 20_000
 _TURNS_COUNT = 20
 
 
+@pytest.mark.server
 async def test_a_restore_stopped_after_its_last_byte_leaves_all_of_the_stream_or_nothing(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -7,6 +7,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream
 from natstui.jetstream.polling.rollbacks import ROLLED_BACK, Rollbacks
 from natstui.jetstream.testbed.broker import Broker
@@ -21,6 +23,7 @@ async def _publish(polled: Polled, count: int, last_seq: int) -> None:
     await polled.until(Snapshot, lambda s: s.streams.last_seq == (last_seq,))
 
 
+@pytest.mark.server
 async def test_a_store_put_back_from_a_backup_is_told(nats_server: Broker, tmp_path: Path) -> None:
     backup = tmp_path / "backup"
     async with polling(nats_server.url) as polled:

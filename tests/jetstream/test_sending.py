@@ -24,6 +24,8 @@ from natstui.model.records.messages import (
 )
 from tests.jetstream.admin_session import AdminSession, admin_session
 
+pytestmark = pytest.mark.server
+
 HELLO = base64.b64encode(b"hello").decode()
 
 

@@ -23,6 +23,8 @@ from natstui.model.servers.server import Servers, rates_between
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import as_user
 
+pytestmark = pytest.mark.cluster
+
 
 def of_cluster(cluster: Cluster, source: str) -> Connection:
     """Return how the user of an account connects, with what else it may ask."""
@@ -182,6 +184,7 @@ async def test_a_server_that_is_gone_is_named(nats_cluster: Cluster) -> None:
         await client.close()
 
 
+@pytest.mark.server
 async def test_nobody_else_is_waited_for_where_there_is_one_server(
     nats_server_factory: Callable[..., Broker],
 ) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from natstui.config import Connection
 from natstui.jetstream.connection.client import connect
 from natstui.jetstream.connection.journal import Journal
@@ -13,6 +15,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import SilenceFinding
 from natstui.model.records.record import Record, Restored, Unavailable
 from natstui.model.records.silences import Silenced
+
+pytestmark = pytest.mark.server
 
 
 class Heard:

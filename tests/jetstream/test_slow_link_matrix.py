@@ -21,6 +21,8 @@ from tests.ending import ended
 from tests.jetstream.polling import Polled, api
 from tests.jetstream.slow_link import SlowLink, Wire
 
+pytestmark = pytest.mark.server
+
 STREAMS_COUNT = 201
 TOLD_EVERY_COUNT = 20
 """One stream in so many gets a message a second, which tells how old a row is."""

@@ -18,6 +18,8 @@ from natstui.model.records.record import LinkChanged
 from tests.jetstream.polling import api, polling
 from tests.jetstream.slow_link import SlowLink, Wire
 
+pytestmark = pytest.mark.server
+
 STEADY = Wire(20_000, 0.05, stall_share=0.0)
 FAR = Wire(1_000_000, 0.3, stall_share=0.0)
 FAR_COUNT = 48

@@ -219,6 +219,7 @@ def test_a_connection_survives_the_pipe_and_shows_no_secret(desk: Desk) -> None:
     assert connection.target == "prod · a:4222 (+1)"
 
 
+@pytest.mark.server
 async def test_a_context_with_a_dead_first_server_connects(
     desk: Desk, nats_server_factory: Callable[..., Broker], monkeypatch: pytest.MonkeyPatch
 ) -> None:

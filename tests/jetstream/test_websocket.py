@@ -84,12 +84,14 @@ def test_an_address_may_be_a_websocket(text: str, url: str) -> None:
     assert parse_server(text).url == url
 
 
+@pytest.mark.server
 async def test_a_port_without_websockets_is_told(nats_server: Broker) -> None:
     url = nats_server.url.replace("nats://", "ws://")
     with pytest.raises(ConnectionFailed, match="does not answer as a websocket does"):
         await connect(Connection(servers=(url,)))
 
 
+@pytest.mark.server
 async def test_a_lost_websocket_comes_back(
     nats_server_factory: Callable[..., Broker], held_port: int
 ) -> None:

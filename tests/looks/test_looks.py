@@ -28,6 +28,7 @@ def difference(name: str, size: tuple[int, int], now: str) -> list[str]:
     return list(lines)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
 async def test_every_screen_looks_as_it_did(size: tuple[int, int]) -> None:
     with fixed():

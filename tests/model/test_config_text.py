@@ -130,6 +130,7 @@ def test_sections_follow_each_other() -> None:
     assert read({"placement": {"cluster": "x"}}, "placement.cluster") == "x"
 
 
+@pytest.mark.slow
 @given(some.dictionaries(some.text(), some.text(), min_size=1))
 def test_any_metadata_survives_the_line_of_a_form(pairs: dict[str, str]) -> None:
     field = STREAM_FIELD["metadata"]

@@ -46,6 +46,7 @@ def cut_off(sessions: Path, polls: int = 3) -> Path:
     return maker.disk.folder
 
 
+@pytest.mark.slow
 def test_a_cut_at_every_byte_of_the_last_segment_is_survived(tmp_path: Path) -> None:
     folder = cut_off(tmp_path)
     whole = list(Recording(folder).records())
@@ -163,6 +164,7 @@ def in_memory(tmp_path: Path) -> Iterator[Path]:
         yield Path(folder)
 
 
+@pytest.mark.slow
 def test_five_thousand_fuzzed_folders_give_sentences(in_memory: Path) -> None:
     chance = random.Random(5)
     scenario = Scenario(streams=1, consumers=1)
@@ -205,6 +207,7 @@ def test_a_packed_session_comes_back_the_same(tmp_path: Path) -> None:
     assert unpack(file, tmp_path / "sessions") != folder
 
 
+@pytest.mark.slow
 def test_five_thousand_fuzzed_packs_leave_nothing_behind(in_memory: Path) -> None:
     chance = random.Random(6)
     original = packed(in_memory).read_bytes()
@@ -293,6 +296,7 @@ BOMBS: dict[str, tuple[bytes, int, int]] = {
 """What is repeated, how often, and how many bytes a line of a record begins with."""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what", BOMBS)
 def test_a_bomb_is_refused_before_it_takes_any_room(tmp_path: Path, what: str) -> None:
     text, times_count, head_bytes = BOMBS[what]

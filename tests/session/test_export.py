@@ -24,6 +24,8 @@ from natstui.session.share.tables import TABLES, Value
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 
+pytestmark = pytest.mark.xdist_group("export")
+
 
 def quiet(done: int, total: int) -> None:
     assert 0 <= done <= total

@@ -77,6 +77,7 @@ def test_a_column_that_came_later_is_unknown_in_old_recordings() -> None:
     assert read == poll
 
 
+@pytest.mark.slow
 def test_the_lines_are_read_by_zcat(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=2)
     folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 40)])

@@ -14,6 +14,8 @@ from natstui.model.records.recording import Gap
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 
+pytestmark = pytest.mark.slow
+
 OWN_MOUNTS = ["unshare", "--user", "--map-root-user", "--mount"]
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -11,11 +11,15 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from natstui.model.records.record import Noted
 from natstui.session.files.folder import segments
 from natstui.session.library import seal_left_open
 from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).resolve().parents[2]
 KILLS = 50

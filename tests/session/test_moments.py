@@ -21,6 +21,8 @@ from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts, replayed
 
+pytestmark = pytest.mark.xdist_group("moments")
+
 POLLS_PER_SEGMENT = 3
 
 
@@ -133,6 +135,7 @@ def test_nothing_is_late_because_the_clock_was_set_back(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.slow
 def test_sampled_acknowledgements_add_up_to_the_same_wherever_reading_begins(
     tmp_path: Path,
 ) -> None:

@@ -28,6 +28,8 @@ from natstui.session.write.settings import RecorderSettings
 from tests.model.findings.life import Life, at_us
 from tests.session.making import made, wait_until
 
+pytestmark = pytest.mark.xdist_group("recorded findings")
+
 
 class Kept(Life):
     """A life of which every record is kept."""

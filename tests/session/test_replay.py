@@ -33,6 +33,8 @@ from tests.session.making import Maker, fold, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import facts
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("replay")]
+
 LAST_S = 150
 
 

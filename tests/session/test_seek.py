@@ -20,6 +20,8 @@ from natstui.session.read.seek import lines_until, route
 from tests.session.making import fold, made
 from tests.session.scenario import START_US, Scenario
 
+pytestmark = pytest.mark.xdist_group("seek")
+
 
 def plain(value: object) -> object:
     """Return a value that compares by content: rosters compare by identity otherwise."""

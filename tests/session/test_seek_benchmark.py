@@ -30,6 +30,8 @@ from tests.session.making import Maker, made
 from tests.session.scenario import START_US, Scenario
 from tests.session.test_seek import at_us_of, facts, live, replayed
 
+pytestmark = pytest.mark.xdist_group("seek benchmark")
+
 PLAN = BenchmarkPlan("t", "", (Role("p", "publish"),), None, 5.0)
 LAST_S = 500
 RESULT = BenchmarkResult(
@@ -88,6 +90,7 @@ def test_the_middle_of_a_run_is_built_from_the_nearest_keyframe(recording: Recor
     assert later.reports_from < later.last
 
 
+@pytest.mark.slow
 def test_many_events_meanwhile_do_not_hide_the_run(tmp_path: Path) -> None:
     noise = [
         Advisory(START_US + 200_000_000 + n * 10_000, "nak", "S", "c", "text", "{}")

@@ -24,6 +24,8 @@ from tests.jetstream.test_other_account import BOTH, a_consumer
 from tests.tui.test_several_systems import put_cursor_on, rows
 from tests.tui.viewer import NATSTUI, Viewer
 
+pytestmark = pytest.mark.server
+
 ACCOUNTS = ("APP", "OTHER")
 ONLY_WATCHED = "the account OTHER is only watched"
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 
 import nats
+import pytest
 from nats.js.api import ConsumerConfig, StreamConfig
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.tap import TapScreen
 from tests.tui.viewer import viewing
+
+pytestmark = pytest.mark.server
 
 HELD_S = 0.25
 

@@ -184,6 +184,7 @@ async def test_escape_leaves_an_analysis_running_and_s_stops_it(
         assert not viewer.app._notifications
 
 
+@pytest.mark.slow
 async def test_what_cannot_be_analysed_is_said_on_the_screen(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -28,6 +28,8 @@ from tests.tui.test_forms import (
 )
 from tests.tui.viewer import Viewer, frozen, viewing
 
+pytestmark = pytest.mark.server
+
 __all__ = ["own_state"]
 
 WIDE = (160, 40)

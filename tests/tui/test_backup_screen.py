@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
@@ -13,6 +14,8 @@ from natstui.tui.managing.backup import BackupScreen, RestoreScreen
 from tests.tui.test_forms import own_state, toasts
 from tests.tui.test_object_files import answer, says
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 __all__ = ["own_state"]
 

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 
 def form(viewer: Viewer) -> BenchmarkForm:

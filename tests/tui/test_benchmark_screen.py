@@ -218,6 +218,7 @@ async def finished(viewer: Viewer) -> None:
     )
 
 
+@pytest.mark.server
 async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(120, 40)) as viewer:
         await viewer.press("b")
@@ -232,6 +233,7 @@ async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Brok
         assert told == ["no benchmark has run yet: b opens the form of one"]
 
 
+@pytest.mark.server
 async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_every_message(
     nats_server: Broker,
 ) -> None:
@@ -256,6 +258,7 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
         await viewer.until(lambda: "verdict" in viewer.text, "its summary")
 
 
+@pytest.mark.server
 async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_sentence(
     nats_server: Broker,
 ) -> None:
@@ -295,6 +298,7 @@ async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_
         assert told_of.endswith("publishers sends 4.00 KiB a message instead of 128 B now")
 
 
+@pytest.mark.server
 async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and_in_the_library(
     nats_server: Broker,
 ) -> None:
@@ -313,6 +317,7 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
         await viewer.until(lambda: "PARTIAL" in viewer.text, "marked")
 
 
+@pytest.mark.server
 async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
     nats_server: Broker,
 ) -> None:
@@ -341,6 +346,7 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
 
 
+@pytest.mark.server
 async def test_the_command_line_is_seen_above_the_footer(nats_server: Broker) -> None:
     async with viewing(nats_server.url, size=(80, 24)) as viewer:
         for keys in ((), ("b",)):

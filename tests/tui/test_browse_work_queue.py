@@ -6,12 +6,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
 from nats.aio.client import Client
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.messages.screen import MessagesScreen
 from tests.tui.test_forms import asked, connected
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 STORED = 30_000
 ROUNDS = 5

@@ -30,6 +30,7 @@ async def begin(viewer: Viewer, **texts: str) -> None:
     await viewer.pilot.pause()
 
 
+@pytest.mark.server
 async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(nats_server: Broker) -> None:
     nc = await nats.connect(nats_server.url)
     js = nc.jetstream()

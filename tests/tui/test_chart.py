@@ -161,6 +161,7 @@ async def test_a_killed_drawing_process_is_started_again() -> None:
         assert app.plotter.pid not in (None, first)
 
 
+@pytest.mark.slow
 async def test_a_drawing_process_that_does_not_start_is_not_started_for_ever() -> None:
     app = ChartApp(Plotter((sys.executable, "-c", "raise SystemExit(1)")))
     async with app.run_test(size=(80, 24)) as pilot:
@@ -185,6 +186,7 @@ async def test_the_drawing_process_ends_with_the_app() -> None:
     raise AssertionError("the drawing process outlived the app")
 
 
+@pytest.mark.slow
 async def test_the_drawing_process_ends_when_its_app_is_killed() -> None:
     code = """
 import asyncio

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from natstui.tui.frame.detail.screen import DetailScreen
 from natstui.tui.frame.messages import Open
 from natstui.tui.kit.chart.chart import Chart
 from natstui.tui.kit.chart.frame import PlotFrame
 from tests.looks.showing import OVER_S, RECORDING, at_rest, goes_to
 from tests.tui.viewer import Viewer, replaying
+
+pytestmark = pytest.mark.slow
 
 
 async def opened(viewer: Viewer) -> None:

@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.connections.clients import (
     ClientsScreen,
@@ -19,6 +21,8 @@ from tests.jetstream.test_holders import at_work, consumer, people, pull
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
+
+pytestmark = pytest.mark.server
 
 SIZE = (160, 40)
 

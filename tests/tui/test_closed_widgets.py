@@ -117,6 +117,7 @@ async def test_a_long_task_does_not_keep_the_screens_that_lay_below_where_it_beg
         works[0].cancel()
 
 
+@pytest.mark.server
 async def test_a_screen_that_is_open_when_everything_has_come_goes_when_it_is_closed(
     nats_server: Broker, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from itertools import pairwise
 
 import nats
+import pytest
 from nats.js.api import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.units import bytes_text, count_text
 from tests.tui.viewer import viewing
+
+pytestmark = pytest.mark.server
 
 
 async def test_every_column_of_the_streams_table_says_what_the_server_says(

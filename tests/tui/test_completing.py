@@ -10,6 +10,8 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.command_line import CommandLine
 from tests.tui.viewer import viewing
 
+pytestmark = pytest.mark.server
+
 OFFERED = (
     ("consum", "consumers"),
     ("consumers KV", "consumers KV_carts"),

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.connection import Connections, busiest
@@ -14,6 +15,8 @@ from tests.jetstream.test_connections import APP, as_user, look
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
+
+pytestmark = pytest.mark.server
 
 HOSTILE = "evil\x1b]0;title\x07\x1b[31m[bold]\u202ename"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import nats
+import pytest
 from nats.aio.client import Client
 
 from natstui.jetstream.testbed.broker import Broker
@@ -13,6 +14,8 @@ from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.screen import MessagesScreen
 from tests.cli.test_messages_copy import counts, gave_up
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 KEEPER = "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.>"
 

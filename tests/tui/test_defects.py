@@ -20,6 +20,8 @@ from natstui.tui.frame.table_text import Rows
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(autouse=True)
 def own_reports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

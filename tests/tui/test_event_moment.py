@@ -37,6 +37,7 @@ def test_what_is_typed_is_said_as_it_is_understood(text: str, words: str) -> Non
     assert bool(moment_words(text, NOW_US)) == bool(words)
 
 
+@pytest.mark.server
 async def test_a_key_leads_to_what_happened_then(nats_server: Broker) -> None:
     nc = await nats.connect(nats_server.url)
     js = nc.jetstream()

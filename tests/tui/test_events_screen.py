@@ -13,6 +13,8 @@ from natstui.tui.events.cells import brief_text
 from natstui.tui.streams.detail import StreamDetail
 from tests.tui.viewer import viewing
 
+pytestmark = pytest.mark.server
+
 
 def advisory(text: str, consumer: str | None = "c", kind: str = "nak") -> Advisory:
     return Advisory(0, kind, "S", consumer, text, "{}")

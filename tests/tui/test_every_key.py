@@ -220,6 +220,7 @@ async def press_all(viewer: Viewer, name: str, come: Callable[[], Awaitable[None
     return pressed
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("part", range(4))
 async def test_every_key_of_every_footer_is_pressed(
     nats_server: Broker, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -240,6 +241,7 @@ async def test_every_key_of_every_footer_is_pressed(
             assert await press_all(viewer, name, partial(go, viewer, name)), name
 
 
+@pytest.mark.slow
 async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
     scenario = Scenario(streams=2, consumers=2)
     folder = made(tmp_path, [*scenario.beginning(), *scenario.records(0, 20)])

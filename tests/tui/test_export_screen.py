@@ -16,6 +16,8 @@ from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("export screen")]
+
 LAST_S = 30
 
 
@@ -75,6 +77,7 @@ async def test_the_rows_a_filter_leaves_are_exported_over_the_whole_recording(
     assert not (tmp_path / "out" / "stream_sample.csv").exists()
 
 
+@pytest.mark.server
 async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refused(
     nats_server: Broker, tmp_path: Path
 ) -> None:

@@ -7,10 +7,13 @@ import signal
 import time
 
 import nats
+import pytest
 
 from natstui.clock import steady_us
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 SAID_WITHIN_S = 10.0
 BACK_WITHIN_S = 2.0

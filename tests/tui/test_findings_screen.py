@@ -174,6 +174,7 @@ async def raised(viewer: Viewer, code: str) -> None:
     await viewer.until(is_listed, code)
 
 
+@pytest.mark.server
 async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
     nats_server: Broker,
 ) -> None:
@@ -215,6 +216,7 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.until(lambda: "· over" in viewer.words, "that it is over")
 
 
+@pytest.mark.server
 async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -> None:
     async with shop(nats_server) as js, viewing(nats_server.url) as viewer:
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
@@ -227,6 +229,7 @@ async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -
         )
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("flags", [(), ("--read-only",)], ids=["writable", "read-only"])
 async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
     nats_server: Broker, flags: tuple[str, ...]
@@ -267,6 +270,7 @@ def _entity(viewer: Viewer) -> Entity:
     return next(it.entity for it in viewer.app.state.findings.silenced())
 
 
+@pytest.mark.server
 async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_form(
     nats_server: Broker,
 ) -> None:
@@ -288,6 +292,7 @@ async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_f
         await viewer.until(lambda: form.entries.texts == {"max_ack_pending": "7"}, "the field")
 
 
+@pytest.mark.server
 async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_question(
     nats_server: Broker,
 ) -> None:
@@ -324,6 +329,7 @@ async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_que
         await viewer.until(lambda: "newest first" in viewer.words, "the newest page")
 
 
+@pytest.mark.slow
 async def test_a_replay_shows_the_findings_of_its_moment_and_asks_no_server(
     tmp_path: Path,
 ) -> None:

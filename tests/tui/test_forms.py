@@ -26,6 +26,8 @@ from natstui.tui.managing.journal import JournalScreen
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 S = 1_000_000_000
 SMALL = (80, 24)
 
@@ -123,6 +125,7 @@ REQUESTS = {
 }  # fmt: skip
 
 
+@pytest.mark.cluster
 async def test_request_and_response_streams_are_made_by_keyboard_on_three_servers(
     nats_cluster: Cluster,
 ) -> None:

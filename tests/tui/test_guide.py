@@ -18,6 +18,8 @@ from natstui.tui.frame.live import GuideLine
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,8 @@ from textual.app import App
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 PAYLOADS = (
     "[@click=app.quit]x[/]",
     "x[/]",

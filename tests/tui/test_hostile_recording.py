@@ -13,6 +13,8 @@ from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import replaying
 
+pytestmark = pytest.mark.slow
+
 BEYOND_CALENDARS_US = 9 * 10**17
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.kit.command_line import CommandLine
@@ -11,6 +13,8 @@ from natstui.tui.kit.key_footer import KeyFooter
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
+
+pytestmark = pytest.mark.server
 
 REPLAY_KEYS = "space Play/pause S Seek a Mark A = Compare"
 

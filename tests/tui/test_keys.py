@@ -19,6 +19,8 @@ from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 
 async def fill(server: Broker) -> None:
     nc = await nats.connect(server.url)

@@ -17,6 +17,8 @@ from natstui.session.read.recording import Recording
 from natstui.session.share.verify import verify
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def sessions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -8,11 +8,15 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
+
 from natstui.model.records.record import Noted, Record
 from natstui.tui.app.follower import Follower
 from natstui.tui.app.link import Link
 from tests.session.making import made
 from tests.session.scenario import Scenario
+
+pytestmark = pytest.mark.slow
 
 WRITES = """
 import os, sys

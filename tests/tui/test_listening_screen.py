@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
@@ -14,6 +16,8 @@ from tests.tui.test_forms import asked, connected
 from tests.tui.test_messages import typed
 from tests.tui.test_permissions import INBOX, READING, server_for
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 SIZE = (140, 40)
 

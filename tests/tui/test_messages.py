@@ -31,6 +31,8 @@ from tests.tui.test_forms import (
 )
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 __all__ = ["own_state"]
 
 WIDE = (120, 40)

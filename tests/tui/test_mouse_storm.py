@@ -7,9 +7,13 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.terminals import OnTerminal, Reader, rss_mb
 from tests.tui.test_viewer_process import MAIN
+
+pytestmark = pytest.mark.terminal
 
 EVENTS_COUNT = 20_000
 MORE_MB = 20
@@ -42,6 +46,7 @@ def storm(count: int) -> Iterator[bytes]:
         yield b"\x1b[<%d;%d;%dM" % (button, number % 119 + 1, number % 39 + 1)
 
 
+@pytest.mark.server
 def test_a_storm_of_the_mouse_does_not_swell_a_viewer(nats_server: Broker) -> None:
     with OnTerminal(MAIN, "--server", nats_server.url, width=120, height=40) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)

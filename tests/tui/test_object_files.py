@@ -16,6 +16,8 @@ from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.objects import ObjectsScreen
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 CONTENT = random.Random(3).randbytes(300_001)
 
 

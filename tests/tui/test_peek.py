@@ -59,6 +59,7 @@ def title(viewer: Viewer) -> str:
     return peek.text._sections[0].title if peek.display and peek.region.height else ""
 
 
+@pytest.mark.server
 async def test_it_follows_the_cursor_and_tells_findings(nats_server: Broker) -> None:
     async with shown(nats_server, (120, 40)) as viewer:
         await viewer.until(lambda: title(viewer) == "A", "the first row")
@@ -72,6 +73,7 @@ async def test_it_follows_the_cursor_and_tells_findings(nats_server: Broker) -> 
         assert "nobody ever pulled" in viewer.words
 
 
+@pytest.mark.server
 async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
     nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -91,6 +93,7 @@ async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
         await viewer.until(lambda: title(viewer) == "A", "that it is back")
 
 
+@pytest.mark.server
 async def test_another_size_gives_it_another_place(nats_server: Broker) -> None:
     async with shown(nats_server, (200, 60)) as viewer:
         peek = viewer.app.screen.query_one(Peek)

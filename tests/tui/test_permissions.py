@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import viewing
+
+pytestmark = pytest.mark.server
 
 ACCOUNTS = """
 accounts {{ APP: {{ jetstream: enabled, users: [

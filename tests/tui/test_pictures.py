@@ -26,6 +26,8 @@ from natstui.tui.servers.screen import ServerScreen
 from tests.tui.svg_pictures import Picture, picture
 from tests.tui.viewer import Viewer, replaying, viewing
 
+pytestmark = pytest.mark.slow
+
 WIDE, NARROW = (120, 40), (80, 24)
 TIMELINE_LINES = 2
 SCREENS = ("1", "2", "3", "4", "stream", "consumer", "b")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import nats
+import pytest
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 _STREAMS_COUNT = 60
 _FEW_REQUESTS = {"NATSTUI_MONITOR_MAX_REQUESTS_PER_S": "6"}

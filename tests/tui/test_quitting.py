@@ -16,6 +16,8 @@ from natstui.tui.kit.pick import Pick
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.viewer import viewing
 
+pytestmark = pytest.mark.server
+
 RECORDING = RecordingChanged(1, on=True, folder="a", size_bytes=1)
 MEASURING = BenchmarkView(run_id="r", planned=BenchmarkPlanned(1, "r", PLAN))
 

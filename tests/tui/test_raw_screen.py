@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 
 import nats
+import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import viewing
+
+pytestmark = pytest.mark.server
 
 
 async def test_a_stream_is_shown_raw_searched_and_copied(nats_server: Broker) -> None:

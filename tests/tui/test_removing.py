@@ -14,6 +14,8 @@ from natstui.tui.managing.journal import JournalScreen
 from tests.tui.test_forms import asked, connected, fill, on_form, on_streams, toasts
 from tests.tui.viewer import Viewer, viewing
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture(autouse=True)
 def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,6 +18,8 @@ from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
 
+pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("replay screen")]
+
 LAST_S = 60
 
 
@@ -126,6 +128,7 @@ async def test_two_moments_are_compared(folder: Path) -> None:
         assert f"{grown:+,}" in viewer.text
 
 
+@pytest.mark.server
 async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
     nats_server: Broker,
 ) -> None:
@@ -158,6 +161,7 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
         await viewer.until(lambda: "needs a recording" in viewer.words)
 
 
+@pytest.mark.server
 async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes_on(
     nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -170,6 +174,7 @@ async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes
         await viewer.until(lambda: len(viewer.app.state.costs) > polls)
 
 
+@pytest.mark.server
 async def test_a_folder_removed_while_recording_is_told_at_once_and_recording_resumes(
     nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

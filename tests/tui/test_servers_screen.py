@@ -24,6 +24,8 @@ from tests.session.scenario import Scenario
 from tests.tui.server_columns import Beside, Look, judged
 from tests.tui.viewer import Viewer, replaying, viewing
 
+pytestmark = pytest.mark.xdist_group("servers screen")
+
 SYSTEM = {"NATSTUI_SYSTEM_USER": "sys", "NATSTUI_SYSTEM_PASSWORD": "sys"}
 
 
@@ -87,6 +89,7 @@ def looked_at(viewer: Viewer, earlier: Servers, now: Servers) -> list[Look]:
     ]
 
 
+@pytest.mark.cluster
 @pytest.mark.parametrize("source", ["system", "monitoring", "account"])
 async def test_every_column_is_what_the_ports_of_each_server_tell(
     lab: Cluster, source: str, monkeypatch: pytest.MonkeyPatch
@@ -147,6 +150,7 @@ async def told(viewer: Viewer, *sentences: str) -> float:
     return time.monotonic() - began_s
 
 
+@pytest.mark.cluster
 async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_they_come(
     lab: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +197,7 @@ async def test_a_rolling_restart_a_killed_leader_and_a_lost_quorum_are_told_as_t
         assert "lag" not in viewer.words.partition("META GROUP")[2].partition("ACCOUNTS")[0]
 
 
+@pytest.mark.server
 async def test_p_stops_the_looks_at_servers(nats_server: Broker) -> None:
     async with viewing(nats_server.url) as viewer:
         await viewer.press("4")
@@ -201,6 +206,7 @@ async def test_p_stops_the_looks_at_servers(nats_server: Broker) -> None:
         await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
 
 
+@pytest.mark.slow
 async def test_a_recording_shows_what_it_has_of_the_server(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])

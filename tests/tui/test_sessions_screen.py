@@ -23,6 +23,8 @@ from tests.session.scenario import Scenario
 from tests.tui.test_forms import asked, connected, toasts
 from tests.tui.viewer import Viewer, frozen, replaying, viewing
 
+pytestmark = pytest.mark.server
+
 
 @pytest.fixture
 def library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -32,6 +32,8 @@ from natstui.tui.stores.bucket_form import BucketForm
 from natstui.tui.streams.form import StreamForm
 from tests.tui.viewer import NATSTUI, Viewer
 
+pytestmark = pytest.mark.server
+
 WATCH = Watch(0, tuple(f"STREAM-{at}" for at in range(60)), ())
 NAMES = ("east", "west", "north")
 

@@ -24,6 +24,8 @@ from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.test_forms import asked, connected, toasts
 from tests.tui.viewer import Viewer, frozen, viewing
 
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("stale screens")]
+
 WIDE = (120, 40)
 
 

@@ -22,6 +22,8 @@ from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
 
+pytestmark = pytest.mark.server
+
 HOSTILE = b"evil\x1b]0;title\x07\x1b[31m[bold]\xe2\x80\xaename"
 
 

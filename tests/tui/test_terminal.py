@@ -15,6 +15,8 @@ from natstui.errors import UsageError
 from natstui.tui.kit.terminal import RESET, needs_ascii, require_terminal
 from tests.tui.terminals import OnTerminal
 
+pytestmark = pytest.mark.terminal
+
 APP = """
 import sys
 from pathlib import Path

@@ -14,6 +14,8 @@ from tests.tui.terminals import OnTerminal
 from tests.tui.test_terminal import APP
 from tests.tui.test_viewer_process import MAIN
 
+pytestmark = pytest.mark.terminal
+
 NOT_UTF8 = (
     b"\x80",
     b"\xff\xfe",
@@ -52,6 +54,7 @@ def test_input_that_is_no_text_and_no_key_is_survived(sent: bytes, tmp_path: Pat
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("command", ["viewer", "demo", "replay"])
 def test_every_crash_of_the_screen_is_told_by_the_exit_code(
     command: str, nats_server: Broker, tmp_path: Path

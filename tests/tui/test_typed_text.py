@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.widgets import Input, TextArea
 
 from natstui.tui.app.screens import go_to
@@ -26,6 +27,8 @@ from tests.tui.test_forms import (
     toasts,
 )
 from tests.tui.viewer import Viewer, frozen
+
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("typed text")]
 
 
 def row(viewer: Viewer, path: str) -> FieldRow:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from textual.events import Key, Paste
 from textual.keys import _character_to_key
 
@@ -16,6 +17,8 @@ from tests.tui.terminals import OnTerminal
 from tests.tui.test_forms import asked, connected, jump_to, on_form, on_streams
 from tests.tui.test_viewer_process import MAIN
 from tests.tui.viewer import Viewer
+
+pytestmark = [pytest.mark.server, pytest.mark.xdist_group("typing")]
 
 NAMED = {"\r": "enter", "\t": "tab", "\x13": "ctrl+s", "\x1b": "escape", "\x15": "ctrl+u"}
 
@@ -101,6 +104,7 @@ async def test_a_burst_goes_through_several_screens_and_a_paste_keeps_its_place(
         assert found["message"]["data"] == "cGFzdGVkIHdvcmRzLCB0eXBlZCB3b3Jkcw=="
 
 
+@pytest.mark.terminal
 async def test_a_real_terminal_loses_no_key_of_a_burst(nats_server: Broker) -> None:
     with OnTerminal(MAIN, "--server", nats_server.url, width=120, height=40) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)

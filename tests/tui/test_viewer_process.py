@@ -16,6 +16,8 @@ from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.terminals import OnTerminal
 
+pytestmark = pytest.mark.terminal
+
 MAIN = "import sys; from natstui.__main__ import main; sys.argv[0] = 'natstui'; main()"
 
 
@@ -34,6 +36,7 @@ def test_a_terminal_can_be_reset() -> None:
         assert RESET.encode() in terminal.output
 
 
+@pytest.mark.server
 def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(nats_server: object) -> None:
     with OnTerminal(MAIN, "--server", nats_server.url) as terminal:  # type: ignore[attr-defined]
         assert b"connected" in terminal.read(b"connected", within_s=60)
@@ -43,6 +46,7 @@ def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(nats_server: obj
         assert b"\x1b[?1003l" in terminal.output
 
 
+@pytest.mark.server
 def test_a_viewer_whose_terminal_is_closed_ends_with_everything_it_started(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,6 +58,7 @@ def test_a_viewer_whose_terminal_is_closed_ends_with_everything_it_started(
     assert_nothing_is_left(tmp_path)
 
 
+@pytest.mark.server
 def test_a_viewer_told_to_go_on_that_was_not_suspended_leaves_the_terminal_in_order(
     nats_server: object,
 ) -> None:

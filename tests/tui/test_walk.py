@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 
 import nats
+import pytest
 from nats.aio.msg import Msg
 
 from natstui.jetstream.testbed.broker import Broker
 from tests.tui.viewer import Viewer, viewing
+
+pytestmark = pytest.mark.server
 
 
 async def shows(

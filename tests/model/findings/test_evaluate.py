@@ -6,6 +6,8 @@ import json
 import time
 from dataclasses import replace
 
+import pytest
+
 from natstui.model.findings.catalogue.document import catalogue_text, documented
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
@@ -96,6 +98,7 @@ def cost_s(state: State) -> float:
     return time.process_time() - began
 
 
+@pytest.mark.slow
 def test_judging_a_hundred_thousand_consumers_costs_little() -> None:
     state = State()
     for second in range(3):

@@ -13,6 +13,7 @@ from tests.model.findings.life import Life, at_us
 _HOUR_S = 3600.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "of_s", [(1.0, 1.0), (0.3, 4.0), (5.0, 5.0)], ids=["each second", "unsteady", "each 5 s"]
 )

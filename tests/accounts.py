@@ -1,0 +1,64 @@
+"""Accounts of servers that several tests use: each test gets one that nobody used before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+ACCOUNTS_COUNT = 300
+
+
+@dataclass(frozen=True)
+class Account:
+    """One account with JetStream, and the server it is on; user and password are its name."""
+
+    name: str
+    server_url: str
+
+    @property
+    def url(self) -> str:
+        """Where its user connects."""
+        return _with_user(self.server_url, self.name)
+
+    @property
+    def system_url(self) -> str:
+        """Where the user of the system account connects."""
+        return _with_user(self.server_url, "sys")
+
+
+@dataclass(frozen=True)
+class ClusterAccount:
+    """One account with JetStream on a cluster; user and password are its name."""
+
+    name: str
+    server_urls: tuple[str, ...]
+
+    @property
+    def urls(self) -> tuple[str, ...]:
+        """Where its user connects, one address per node."""
+        return tuple(_with_user(url, self.name) for url in self.server_urls)
+
+    @property
+    def url(self) -> str:
+        """The first of the addresses."""
+        return self.urls[0]
+
+
+def _with_user(url: str, name: str) -> str:
+    scheme, _, address = url.partition("://")
+    return f"{scheme}://{name}:{name}@{address}"
+
+
+def account_names() -> Iterator[str]:
+    """Return the names of the accounts that `accounts_config` prepares."""
+    return (f"T{i:03}" for i in range(1, ACCOUNTS_COUNT + 1))
+
+
+def accounts_config() -> str:
+    """Return the part of a server's configuration that prepares the accounts."""
+    accounts = "\n".join(
+        f"  {name}: {{ jetstream: enabled, users: [{{ user: {name}, password: {name} }}] }}"
+        for name in account_names()
+    )
+    system = "  $SYS: { users: [{ user: sys, password: sys }] }"
+    return f"accounts {{\n{system}\n{accounts}\n}}\n"

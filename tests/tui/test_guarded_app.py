@@ -11,7 +11,9 @@ from contextlib import contextmanager
 import pytest
 from textual.app import ComposeResult
 from textual.notifications import Notification
-from textual.widgets import Static
+from textual.pilot import Pilot
+from textual.screen import Screen
+from textual.widgets import Input, Static
 from textual.widgets._toast import Toast
 
 from natstui.tui.app.guarded import GuardedApp
@@ -43,6 +45,35 @@ async def test_a_small_terminal_is_told_what_is_needed_until_it_grows() -> None:
         assert "too small" in app.text()
         await pilot.press("q")
     assert app.return_code == 0
+
+
+def test_there_is_nothing_to_deselect_before_the_first_screen() -> None:
+    SmallApp().clear_selection()
+
+
+class InputApp(GuardedApp):
+    class First(Screen[None]):
+        def compose(self) -> ComposeResult:
+            yield Input("typed")
+
+    MODES = {"first": First}  # noqa: RUF012 - Textual declares it so
+    DEFAULT_MODE = "first"
+
+
+def test_the_first_screen_may_have_an_input_and_its_selection_is_cleared() -> None:
+    seen: list[object] = []
+
+    async def select_and_type(pilot: Pilot[object]) -> None:
+        screen = pilot.app.screen
+        screen.text_select_all()
+        seen.extend((screen.query_one(Input).value, bool(screen.selections)))
+        await pilot.press("left")
+        seen.append(bool(screen.selections))
+        pilot.app.exit()
+
+    # Not `run_test`: only here Textual lets tasks begin at once, where Python can (from 3.12 on).
+    InputApp().run(headless=True, auto_pilot=select_and_type)
+    assert seen == ["typed", True, False]
 
 
 async def test_one_sentence_is_one_toast() -> None:

@@ -259,6 +259,15 @@ class GuardedApp(App[int]):
         few = self.console.color_system == "standard" and not self.is_headless
         return (*super().get_line_filters(), *self._own_filters, *((SIXTEEN,) if few else ()))
 
+    def clear_selection(self) -> None:
+        """Deselect the text on the screen in view, if there is one.
+
+        From Python 3.12 on, the inputs of the first screen call this before it is on the stack,
+        and Textual (8.2) raises: https://github.com/Textualize/textual/issues/6444
+        """
+        if self.screen_stack:
+            super().clear_selection()
+
     def copy_to_clipboard(self, text: str) -> None:
         """Copy text without what would act when it is pasted into a shell."""
         super().copy_to_clipboard(safe_copy(text))

@@ -178,33 +178,14 @@ def _tell(name: str, cost: Cost, samples_count: int) -> tuple[float, float]:
     return gold
 
 
-def _first_run(root: Path) -> str:
-    """Analyse a minute, so that Spark's classes are kept as after anybody's first run."""
-    classes = root / "classes"
-    words = f"--classes={classes}"
-    first = measured(write_session(root / "minute", Plan(ticks_count=60)), root / "out", words)
-    while not (kept := [*classes.glob("*.part")]) or _changes(kept[0]):
-        time.sleep(1.0)
-    size_mib = kept[0].stat().st_size / 2**20
-    print(f"first run of all, of a minute: {first.wall_s:.1f} s wall; it keeps {size_mib:.0f} MiB"
-          " of Spark's classes for those below")  # fmt: skip
-    return words
-
-
-def _changes(file: Path) -> bool:
-    before = file.stat()
-    time.sleep(3.0)
-    return file.stat().st_mtime_ns != before.st_mtime_ns
-
-
-def _many(root: Path, classes: str) -> None:
+def _many(root: Path) -> None:
     """Analyse many small sessions, and one more."""
     for number in range(MANY_COUNT):
         write_session(root / "many" / f"{number:04d}", replace(SMALL, seed=number + 1))
     every = root / "many" / "*"
-    all_ = median_of(lambda run: measured(every, root / f"out200-{run}", classes))
+    all_ = median_of(lambda run: measured(every, root / f"out200-{run}"))
     write_session(root / "many" / "more", replace(SMALL, seed=MANY_COUNT + 1))
-    more = median_of(lambda run: measured(every, root / f"out200-{run}", classes))
+    more = median_of(lambda run: measured(every, root / f"out200-{run}"))
     files_count = sum(1 for _ in (root / "out200-0").rglob("*.parquet"))
     print(f"{MANY_COUNT} sessions of 40 s: {all_.wall_s:.1f} s wall  {all_.cpu_s:.1f} s CPU"
           f"  (limit {MANY_LIMIT_S} s), {files_count:,} Parquet files")  # fmt: skip
@@ -218,28 +199,26 @@ def main() -> None:
         root = Path(place)
         session = write_session(root / "small", SMALL)
         small = median_of(lambda run: measured(session, root / f"out0-{run}"))
-        print(f"40 s of 8 consumers, no classes kept: {small.wall_s:.1f} s wall"
+        print(f"40 s of 8 consumers: {small.wall_s:.1f} s wall"
               f"  {small.cpu_s:.1f} s CPU  (limit {SMALL_LIMIT_S} s)", flush=True)  # fmt: skip
-        classes = _first_run(root)
-        _many(root, classes)
+        _many(root)
         hour = write_session(root / "hour", Plan(), findings=True)
         samples_count = HOUR_SAMPLES_COUNT
         print(f"bronze: {bronze_us(hour, samples_count):.2f} µs of CPU per consumer sample"
               f"  (limit {BRONZE_LIMIT_US})", flush=True)  # fmt: skip
-        cost = median_of(lambda run: measured(hour, root / f"out1-{run}", classes))
+        cost = median_of(lambda run: measured(hour, root / f"out1-{run}"))
         one = _tell("1 h", cost, samples_count)
-        again = median_of(lambda run: measured(hour, root / f"out1-{run}", classes))
+        again = median_of(lambda run: measured(hour, root / f"out1-{run}"))
         print(f"  again, nothing new {again.wall_s:4.1f} s wall  {again.cpu_s:6.1f} s CPU"
               f"  (limit {AGAIN_LIMIT_S} s)")  # fmt: skip
         if os.environ.get("NATSTUI_BENCH_TEN") != "0":
-            _ten_hours(root, one, classes)
+            _ten_hours(root, one)
 
 
-def _ten_hours(root: Path, one: tuple[float, float], classes: str) -> None:
+def _ten_hours(root: Path, one: tuple[float, float]) -> None:
     made = Path(os.environ.get("NATSTUI_BENCH_TEN") or root / "ten")
     session = made if made.is_dir() else write_session(root / "ten", TEN_HOURS, findings=True)
-    words = ("--partitions=16", classes)
-    cost = median_of(lambda run: measured(session, root / f"out10-{run}", *words))
+    cost = median_of(lambda run: measured(session, root / f"out10-{run}", "--partitions=16"))
     ten = _tell("10 h", cost, 10 * HOUR_SAMPLES_COUNT)
     print(f"  gold             {ten[0] / one[0]:6.1f} times the wall of 1 h, "
           f"{ten[1] / one[1]:.1f} times its CPU  (limit {GOLD_LIMIT_TIMES} times)"

@@ -103,7 +103,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--baseline", action="append", default=[], help="session to compare the others with")
     for name, what in _FOR_SPARK.items():
         add(name, action="append", default=[], help=what)
-    add("--classes", type=Path, help="folder that keeps Spark's classes for the next start")
     add("--rows", type=int, default=defaults.ROWS_COUNT, help="rows of each table in the result")
     add("--pipe", action="store_true", help="write lines of JSON")
     add("--log", help="file for what Spark prints")

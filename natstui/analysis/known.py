@@ -15,7 +15,7 @@ _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
 _ROOMS = ("analysis", "model")
 _CHANGES_NOTHING = frozenset({"sessions", "out", "master", "memory", "partitions", "scratch", "ui",
-                              "classes", "pipe", "log", "remote", "packages", "jars"})  # fmt: skip
+                              "pipe", "log", "remote", "packages", "jars"})  # fmt: skip
 """Options that change how the answers are found, not what they are."""
 
 

@@ -52,8 +52,6 @@ class AnalysisRequest:
     jars: tuple[str, ...] = ()
     rows_count: int = ROWS_COUNT
     log: str | None = None
-    classes: str | None = None
-    """Folder that keeps Spark's classes for the next start."""
 
 
 class Failed(AnalysisError):
@@ -90,7 +88,6 @@ def command(request: AnalysisRequest) -> list[str]:
         "--stuck-after": request.stuck_after_s,
         "--rows": request.rows_count,
         "--log": request.log,
-        "--classes": request.classes,
     }
     for name, value in options.items():
         if value is not None:

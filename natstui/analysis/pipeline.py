@@ -34,7 +34,6 @@ from natstui.analysis.silver import build as silver
 from natstui.analysis.silver.sources import find_sources
 from natstui.analysis.spark.cancel import Cancel, end_jvm, end_starting
 from natstui.analysis.spark.failures import explain, is_gone, not_started
-from natstui.analysis.spark.java import check_java
 from natstui.analysis.spark.little import is_little
 from natstui.analysis.spark.session import (
     SparkSettings,
@@ -63,8 +62,6 @@ def run(
     try:
         if words.remote:
             check_remote(words.remote)
-        elif not submitted:
-            check_java()
         with locked(out, progress.wait) as alone:
             progress.step("starting Spark")
             try:
@@ -94,7 +91,6 @@ def _settings(words: argparse.Namespace, sessions: list[str], scratch: Path) -> 
         words.memory,
         words.partitions,
         words.ui,
-        words.classes,
         here=_runs_here(words) and not any(map(is_url, (words.out, *sessions))),
         small=is_small(words, sessions),
         little=is_little_here(words, sessions),

@@ -19,7 +19,6 @@ from natstui.analysis.folders import check_sessions
 from natstui.analysis.pipeline import is_small
 from natstui.analysis.spark.cancel import end_jvm, end_starting
 from natstui.analysis.spark.failures import explain, not_started
-from natstui.analysis.spark.java import check_java
 from natstui.analysis.spark.session import SparkSettings, open_session
 
 UNUSED_S = 600.0
@@ -37,11 +36,9 @@ def session_asked_for(
         scratch,
         memory=words.memory,
         partitions_count=words.partitions,
-        classes=words.classes,
         small=True,
     )
     try:
-        check_java()
         # The first query loads more classes than the start itself.
         open_session(settings).range(1).count()
     except KeyboardInterrupt:
@@ -57,6 +54,5 @@ def session_asked_for(
         pass
     finally:
         if session is None:
-            # Killed: at its own end it would keep the few classes of an unused start.
             end_jvm()
     return session

@@ -1,33 +1,47 @@
-"""`natstui check`: try a connection step by step."""
+"""`natstui check`: try a connection step by step, or what an analysis would run on."""
 
 from __future__ import annotations
 
 import asyncio
+import importlib.metadata
+import importlib.util
 import json
+import os
 from typing import TYPE_CHECKING
 
 import click
 
 from natstui.cli.options import connection_options
+from natstui.errors import MissingExtra, NatstuiError
+from natstui.units import bytes_text
 
 if TYPE_CHECKING:
     from natstui.config import Connection
     from natstui.config.settings import Settings
-    from natstui.jetstream.connection.check import Step
 
 
 @click.command()
 @connection_options
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per step.")
+@click.option(
+    "--analysis", is_flag=True, help="Check Java, Spark and memory of an analysis instead."
+)
 @click.pass_context
 def check(
-    ctx: click.Context, *, settings: Settings, connection: Connection, as_json: bool
+    ctx: click.Context,
+    *,
+    settings: Settings,
+    connection: Connection,
+    as_json: bool,
+    analysis: bool,
 ) -> None:
     """Try the connection step by step and print what each step found.
 
     Steps: address, TCP, greeting, TLS, authentication, account, JetStream, permissions. Every
     address is tried; the exit code is that of the last step that failed.
     """
+    if analysis:
+        ctx.exit(_check_analysis(as_json=as_json))
     ctx.exit(asyncio.run(_check(connection, as_json=as_json)))
 
 
@@ -39,16 +53,51 @@ async def _check(connection: Connection, *, as_json: bool) -> int:
     code = 0
     async for step in check_steps(connection):
         code = step.error.exit_code if step.error else code
-        click.echo(_json_line(step) if as_json else _line(step))
+        _print_step(step.place, step.name, step.text, ok=step.error is None, as_json=as_json)
     return code
 
 
-def _line(step: Step) -> str:
-    mark = click.style("failed", fg="red") if step.error else click.style("ok    ", fg="green")
-    return f"{mark}  {step.place}  {step.name:<14}  {step.text}"
+def _check_analysis(*, as_json: bool) -> int:
+    """Print what an analysis would run on; return the exit code of the last part that failed."""
+    code = 0
+    for name, describe in (("Java", _java), ("Spark", _spark), ("memory", _memory)):
+        error: NatstuiError | None = None
+        try:
+            text = describe()
+        except NatstuiError as raised:
+            error, text, code = raised, str(raised), raised.exit_code
+        _print_step("analysis", name, text, ok=error is None, as_json=as_json)
+    return code
 
 
-def _json_line(step: Step) -> str:
-    return json.dumps(
-        {"place": step.place, "step": step.name, "ok": step.error is None, "text": step.text}
+def _java() -> str:
+    from natstui.analysis.spark.java import find_java
+
+    java = find_java()
+    return f"Java {java.version} of {java.origin}: {java.program}"
+
+
+def _spark() -> str:
+    found = importlib.util.find_spec("pyspark")
+    if found is None or found.origin is None:
+        raise MissingExtra("analyze", "spark")
+    home = os.environ.get("SPARK_HOME") or os.path.dirname(found.origin)
+    return f"pyspark {importlib.metadata.version('pyspark')}: {home}"
+
+
+def _memory() -> str:
+    from natstui.analysis.defaults import MEMORY
+
+    machine_bytes = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return (
+        f"{MEMORY} of heap (--memory changes it) and up to as much again beside it; this machine "
+        f"has {bytes_text(machine_bytes)}"
     )
+
+
+def _print_step(place: str, name: str, text: str, *, ok: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps({"place": place, "step": name, "ok": ok, "text": text}))
+        return
+    mark = click.style("ok    ", fg="green") if ok else click.style("failed", fg="red")
+    click.echo(f"{mark}  {place}  {name:<14}  {text}")

@@ -181,11 +181,11 @@ def _tell(waiting: subprocess.Popen[bytes], folder: Path) -> bool:
 
 def start_child(what: str) -> subprocess.Popen[bytes]:
     """Start the analysis of a folder, or one that waits; raise AnalysisError where none starts."""
-    cache = user_cache_path("natstui")
+    out = user_cache_path("natstui") / "analysis"
     words = own_program("natstui.analysis.job", what, "--pipe")
     try:
         child = subprocess.Popen(
-            [*words, f"--out={cache / 'analysis'}", f"--classes={cache / 'spark'}"],
+            [*words, f"--out={out}"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

@@ -21,7 +21,7 @@ OTHER_PROGRAMS = {
     "natstui.jetstream.testbed.broker": "nats-server, found on the PATH or in its package",
     "natstui.config.references": "op and nsc, found on the PATH",
     "natstui.bench.versus.rival": "nats, found on the PATH",
-    "natstui.analysis.spark.java": "java, found by JAVA_HOME or on the PATH",
+    "natstui.analysis.spark.java": "java, of JAVA_HOME, of the PATH or of its package",
 }
 HANDED_ON = {
     "natstui.cli.core.reply": "the user's --command, without a shell",

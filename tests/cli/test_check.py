@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -34,6 +36,25 @@ def test_a_failed_step_ends_with_its_exit_code() -> None:
         "ok": False,
         "text": "nothing listens at 127.0.0.1:1 (connection refused)",
     }
+
+
+def test_the_parts_of_an_analysis_are_printed() -> None:
+    done = run_check("--analysis", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    steps = {step["step"]: step["text"] for step in map(json.loads, done.stdout.splitlines())}
+    assert list(steps) == ["Java", "Spark", "memory"]
+    assert re.match(r"Java \d\d of .*: /.*java$", steps["Java"])
+    assert steps["Spark"].startswith("pyspark 4.")
+    assert "1g of heap" in steps["memory"] and "this machine has" in steps["memory"]
+
+
+def test_an_analysis_that_cannot_start_is_told_with_its_exit_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    done = run_check("--analysis")
+    assert done.returncode == 7
+    assert done.stdout.startswith(f"failed  analysis  Java            JAVA_HOME={tmp_path} has no")
 
 
 def test_a_wrong_file_is_one_sentence() -> None:

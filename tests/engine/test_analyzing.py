@@ -123,18 +123,17 @@ def test_without_pyspark_the_sentence_names_the_extra(
     assert "pip install 'natstui[spark]'" in refusal(sessions)
 
 
-def test_without_java_the_sentence_says_how_to_get_it(
+def test_a_java_home_without_java_is_named(
     sessions: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_session(sessions / "20260921T141320Z-old", Plan(1, 1, 3))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     viewer = Told()
     Analyzing(sessions, viewer).execute(StartAnalysis(command_id=1))
     while not isinstance(record := viewer.get(timeout=60), AnalysisFinished):
         assert isinstance(record, AnalysisProgress)
     assert record.status == "failed"
-    assert "install Java 17" in record.text
+    assert f"JAVA_HOME={tmp_path} has no bin/java" in record.text
 
 
 @pytest.mark.parametrize("line", [b"Exception in thread\n", b"[]\n", b'{"kind": "progress"}\n'])

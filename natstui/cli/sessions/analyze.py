@@ -206,10 +206,7 @@ def analyze(
     """
     # Checked before minutes of work, not after them.
     _check_files(page_file, notebook_file)
-    classes = str(_cache() / "spark")
-    request = AnalysisRequest(
-        _found(sessions), out or str(_cache() / "analysis"), classes=classes, **options
-    )
+    request = AnalysisRequest(_found(sessions), out or str(_cache() / "analysis"), **options)
     show = _Bar(sys.stderr.isatty())
     try:
         result = run_job(request, show.update)

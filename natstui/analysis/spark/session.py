@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -106,17 +107,10 @@ def open_session(settings: SparkSettings) -> SparkSession:
     builder = SparkSession.builder.appName(APP_NAME)
     if settings.remote:
         return _tuned(builder.remote(settings.remote).getOrCreate(), settings)
-    # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
-    # Where Spark is, its own script would start a Python to find out.
-    environment = {"PYTHONSAFEPATH": "1", "SPARK_HOME": _find_spark_home()}
-    environment |= find_java().environment()
-    if settings.master.startswith("local") or "127.0.0.1" in settings.master:
-        # In the environment, because Spark picks its address before it reads its settings.
-        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    environment = start_environment(settings.master, os.environ) | find_java().environment()
+    if _is_on_loopback(settings.master):
         builder = builder.config("spark.driver.bindAddress", "127.0.0.1")
         builder = builder.config("spark.driver.host", "127.0.0.1")
-    for name, words in _JVM_ENVIRONMENT.items():
-        environment[name] = os.environ.get(name, words)
     builder = builder.master(settings.master)
     convert_quickly()
     for name, value in _start_settings(settings).items():
@@ -124,6 +118,27 @@ def open_session(settings: SparkSettings) -> SparkSession:
     with _in_environment(environment):
         spark = builder.getOrCreate()
     return _tuned(spark, settings)
+
+
+def start_environment(master: str, users: Mapping[str, str]) -> dict[str, str]:
+    """Return the variables that Spark is started with; `users` are those that are set already."""
+    # Spark starts Python with -m, which otherwise looks for modules in the current folder first.
+    # Where Spark is, its own script would start a Python to find out.
+    environment = {"PYTHONSAFEPATH": "1", "SPARK_HOME": _find_spark_home()}
+    if _is_on_loopback(master):
+        # In the environment, because Spark picks its address before it reads its settings.
+        environment["SPARK_LOCAL_IP"] = "127.0.0.1"
+    if master.startswith("local"):
+        # Otherwise the workers run the `python3` of the PATH, which may be of another version. On
+        # a cluster this path may not exist.
+        environment["PYSPARK_PYTHON"] = users.get("PYSPARK_PYTHON") or sys.executable
+    for name, words in _JVM_ENVIRONMENT.items():
+        environment[name] = users.get(name, words)
+    return environment
+
+
+def _is_on_loopback(master: str) -> bool:
+    return master.startswith("local") or "127.0.0.1" in master
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from natstui.analysis.folders import WRITTEN, files_of, is_url, unescaped
+from natstui.files import write_complete
 
 _FILE = "result.json"
 _CODE = Path(__file__).parents[1]
@@ -68,6 +69,4 @@ def forget_result(out: str) -> None:
 def keep_result(out: str, state: str, result: dict[str, Any]) -> None:
     """Keep a result until the next run; raises OSError."""
     kept = {"state": state, "result": result}
-    aside = Path(out, f".{_FILE}.tmp")
-    aside.write_text(json.dumps(kept, ensure_ascii=False), encoding="utf-8")
-    aside.replace(Path(out, _FILE))
+    write_complete(Path(out, _FILE), json.dumps(kept, ensure_ascii=False).encode())

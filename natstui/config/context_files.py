@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +11,7 @@ from typing import Any
 from natstui.clean import clean_line
 from natstui.config.contexts import context_path, load_context, nats_folder, selected_context
 from natstui.errors import UsageError
+from natstui.files import write_complete
 from natstui.paths import private_folder
 
 SECRET_FIELDS = ("password", "token", "user_jwt", "user_seed")
@@ -86,15 +85,6 @@ def _refusals_of(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, text: str) -> None:
-    """Write a file whole or not at all, readable by its owner alone from its first byte on."""
+    """Write a file complete or not at all, for its owner alone; a link is written through."""
     private_folder(path.parent)
-    number, temporary = tempfile.mkstemp(dir=path.parent, prefix=".natstui-")
-    try:
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_complete(path.resolve() if path.is_symlink() else path, text.encode(), mode=0o600)

@@ -10,6 +10,7 @@ import platformdirs
 
 from natstui.asset_file import read_asset_file
 from natstui.errors import UsageError
+from natstui.files import write_complete
 from natstui.model.assets.templates import BUILT_IN, Template
 from natstui.paths import private_folder
 
@@ -41,7 +42,7 @@ def save_template(name: str, config: Mapping[str, object], folder: Path | None =
     lines = [f"{key} = {_toml(value)}\n" for key, value in config.items() if key != "name"]
     try:
         private_folder(file.parent)
-        file.write_text("".join(lines), encoding="utf-8")
+        write_complete(file, "".join(lines).encode())
     except OSError as error:
         raise UsageError(f"the template {file} cannot be written: {error}") from error
     return file

@@ -17,6 +17,7 @@ from natstui.bench.result.environment import Environment
 from natstui.bench.result.metrics import Metrics, medians, metrics
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
+from natstui.files import write_complete
 from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencies
 from natstui.model.bench.latency import TaggedInterval, hdr_log
 from natstui.model.bench.plan import BenchmarkPlan
@@ -96,10 +97,8 @@ def save(run: SavedRun, folder: Path) -> Path:
     path = folder / f"{run.name}.json"
     try:
         private_folder(folder)
-        half = path.with_suffix(".part")
-        half.write_bytes(encode(run))
-        half.replace(path)
-        path.with_suffix(".hlog").write_text(_log(run), encoding="utf-8")
+        write_complete(path, encode(run))
+        write_complete(path.with_suffix(".hlog"), _log(run).encode())
     except OSError as error:
         raise SessionError(f"the run cannot be saved in {folder}: {error.strerror}") from error
     return path

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import csv
+import io
 import signal
 import sys
 import time
@@ -26,6 +27,7 @@ from natstui.cli.bench.options import RunOptions
 from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
 from natstui.errors import AssertionFailed, Interrupted, NatstuiError, Refused, UsageError
+from natstui.files import write_complete
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
 from natstui.model.records.benchmark import (
@@ -230,13 +232,14 @@ _COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "
 
 def _write_csv(saved: list[library.SavedRun], path: Path) -> None:
     """Write a row for each worker of each repetition. Raises UsageError."""
+    text = io.StringIO()
+    table = csv.writer(text)
+    table.writerow(("run", "repetition", *_COLUMNS))
+    for run in saved:
+        for number, result in enumerate(run.results, 1):
+            table.writerows((run.name, number, *_cells(one)) for one in result.workers)
     try:
-        with path.open("w", newline="", encoding="utf-8") as file:
-            table = csv.writer(file)
-            table.writerow(("run", "repetition", *_COLUMNS))
-            for run in saved:
-                for number, result in enumerate(run.results, 1):
-                    table.writerows((run.name, number, *_cells(one)) for one in result.workers)
+        write_complete(path, text.getvalue().encode())
     except OSError as error:
         raise UsageError(f"{path} cannot be written: {error.strerror}") from error
 

@@ -24,6 +24,7 @@ from natstui.cli.complete import recordings
 from natstui.cli.sessions.options import library
 from natstui.cli.text_table import Column, stdout_width, table
 from natstui.errors import AnalysisError, DamagedSession
+from natstui.files import check_replaceable, write_complete
 from natstui.model.findings.thresholds import STUCK_AFTER_S
 from natstui.units import UNKNOWN
 
@@ -230,6 +231,11 @@ def _check_files(page_file: Path | None, notebook_file: Path | None) -> None:
     for file in (page_file, notebook_file):
         if file and not file.absolute().parent.is_dir():
             raise AnalysisError(f"cannot write {file}: its folder does not exist")
+        if file:
+            try:
+                check_replaceable(file, replaces=True)
+            except OSError as error:
+                raise AnalysisError(f"cannot write {file}: {error.strerror}") from error
     # A page is only read; into a notebook people write.
     if notebook_file and notebook_file.exists():
         raise AnalysisError(f"{notebook_file} exists already, maybe with cells of yours")
@@ -249,13 +255,10 @@ def _write_files(
 
 
 def _write(file: Path, text: str) -> None:
-    """Write a file aside and rename it."""
-    aside = file.with_name(f".{file.name}.tmp")
+    """Write a file that appears complete; raises AnalysisError."""
     try:
-        aside.write_text(text, encoding="utf-8")
-        aside.replace(file)
+        write_complete(file, text.encode())
     except OSError as error:
-        aside.unlink(missing_ok=True)
         raise AnalysisError(f"cannot write {file}: {error.strerror}") from error
     click.echo(f"natstui: wrote {file}", err=True)
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from natstui import __version__
 from natstui.errors import NotFound, PermissionDenied
+from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Config
 from natstui.jetstream.managing.backup_folder import (
@@ -60,7 +61,7 @@ async def back_up_account(
     with new_folder(target) as folder:
         written = []
         for name in names:
-            own = folder / name
+            own = folder / file_name(name)
             own.mkdir(mode=0o700)
             try:
                 written.append(

@@ -6,25 +6,28 @@ both have to be. A backup of an account has one such folder for each stream.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
-import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Annotated, Any, BinaryIO
+
+import msgspec
 
 from natstui.errors import BackupError
+from natstui.files import complete_folder, file_name, open_plain, read_plain
 from natstui.jetstream.connection.writer import Config
-from natstui.paths import private_folder
 
 CONFIG_FILE, DATA_FILE, ABOUT_FILE = "backup.json", "stream.tar.s2", "natstui.json"
 FORMAT = 1
-_LOCK_FILE = "lock"
+_MOST_JSON_BYTES = 256 * 1024 * 1024
+"""A description lists every consumer of a stream; larger ones are not read."""
 _BLOCK_BYTES = 1024 * 1024
+_DATA_BLOCKS = (b"\x00", b"\x01")
+"""Compressed and uncompressed data of the S2 format: each has at least a checksum."""
 _S2_BEGINS = (b"\xff\x06\x00\x00S2sTwO", b"\xff\x06\x00\x00sNaPpY")
 
 
@@ -49,38 +52,12 @@ class Backup:
 
 @contextmanager
 def new_folder(target: Path) -> Iterator[Path]:
-    """Give a folder to write into, which gets its name `target` when all of it is on the disk.
+    """Yield a folder to write into, which gets its name `target` when all of it is on the disk.
 
-    What was left by one that was killed is begun anew. Raises BackupError.
+    What a killed backup left is removed first. Raises BackupError.
     """
-    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
-        raise BackupError(f"{target} exists already: a backup is never written over anything")
-    part = target.absolute().parent / f".{target.name}.part"
-    with _failing(target, "written"):
-        private_folder(part)
-    with _locked(part, target):
-        try:
-            with _failing(target, "written"):
-                _emptied(part)
-                yield part
-                for file in (*part.rglob("*"), part):
-                    _synced(file)
-                (part / _LOCK_FILE).unlink()
-                os.rename(part, target)
-                _synced(target.absolute().parent)
-        except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
-            raise
-
-
-@contextmanager
-def _locked(part: Path, target: Path) -> Iterator[None]:
-    with open(part / _LOCK_FILE, "wb") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise BackupError(f"another backup is being written to {target}") from error
-        yield
+    with _failing(target, "written"), complete_folder(target) as folder:
+        yield folder
 
 
 @contextmanager
@@ -89,22 +66,6 @@ def _failing(path: Path, what: str) -> Iterator[None]:
         yield
     except OSError as error:
         raise BackupError(f"{path} cannot be {what}: {error.strerror or error}") from error
-
-
-def _emptied(part: Path) -> None:
-    for one in part.iterdir():
-        if one.is_dir():
-            shutil.rmtree(one)
-        elif one.name != _LOCK_FILE:
-            one.unlink()
-
-
-def _synced(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def write_json(file: Path, content: object) -> str:
@@ -117,7 +78,7 @@ def write_json(file: Path, content: object) -> str:
 def read_json(file: Path) -> dict[str, Any]:
     """Return the object in a file; raises BackupError."""
     try:
-        found = json.loads(file.read_bytes())
+        found = json.loads(read_plain(file, _MOST_JSON_BYTES))
     except OSError as error:
         raise BackupError(f"{file} cannot be read: {error.strerror}") from error
     except (ValueError, RecursionError) as error:
@@ -138,62 +99,105 @@ def streams_of(folder: Path) -> list[Path]:
     """Return the folders of the streams in a backup of an account; raises BackupError."""
     found = sorted(file.parent for file in folder.glob(f"*/{CONFIG_FILE}"))
     if (folder / ABOUT_FILE).exists():
-        about = _about(folder)
-        wanted = sorted(str(name) for name in about.get("streams") or ())
-        missing = set(wanted) - {one.name for one in found}
+        wanted = sorted(map(file_name, _read_about(folder).streams))
+        missing = sorted(set(wanted) - {path.name for path in found})
         if missing:
-            raise BackupError(f"{folder} is not whole: {', '.join(sorted(missing))} is missing")
+            raise BackupError(f"{folder} is not complete: {', '.join(missing)} is missing")
         return [folder / name for name in wanted]
     return found
 
 
 def read_backup(folder: Path) -> Backup:
-    """Read the backup of one stream and check that it is whole; raises BackupError."""
+    """Read the backup of one stream and check that it is complete; raises BackupError."""
     if not (folder / CONFIG_FILE).exists():
         raise BackupError(f"{folder} is no backup of a stream: it has no {CONFIG_FILE}")
-    whole = read_json(folder / CONFIG_FILE)
-    config, state = whole.get("config"), whole.get("state")
-    if not isinstance(config, dict) or not config.get("name") or not isinstance(state, dict):
-        raise BackupError(f"{folder / CONFIG_FILE} is damaged: no configuration and state in it")
+    description = read_json(folder / CONFIG_FILE)
+    try:
+        msgspec.convert(description, _Description)
+    except msgspec.ValidationError as error:
+        raise BackupError(f"{folder / CONFIG_FILE} is damaged: {error}") from error
     data = folder / DATA_FILE
-    with _failing(data, "read"):
-        size_bytes = data.stat().st_size
-        about = _about(folder) if (folder / ABOUT_FILE).exists() else None
+    about = _read_about(folder) if (folder / ABOUT_FILE).exists() else None
+    with _failing(data, "read"), open_plain(data) as file:
+        size_bytes = os.fstat(file.fileno()).st_size
         if about is None:
-            with open(data, "rb") as file:
-                _check_shape(file, size_bytes, data)
-        else:
-            _check_sums(folder, about, size_bytes)
-    names = about.get("consumers") if about is not None else None
-    consumers = None if names is None else tuple(str(one["name"]) for one in names)
-    return Backup(folder, config, state, consumers, size_bytes, about is not None)
+            _check_shape(file, size_bytes, data)
+    if about is not None:
+        _check_sums(folder, about, size_bytes)
+    consumers = None
+    if about is not None and about.consumers is not None:
+        consumers = tuple(consumer.name for consumer in about.consumers)
+    return Backup(
+        folder, description["config"], description["state"], consumers, size_bytes,
+        about is not None,
+    )  # fmt: skip
 
 
-def _about(folder: Path) -> dict[str, Any]:
-    about = read_json(folder / ABOUT_FILE)
-    if about.get("format") != FORMAT:
-        raise BackupError(f"{folder} was made by a newer natstui: this one cannot read it")
-    return about
+class _ConfigName(msgspec.Struct):
+    name: Annotated[str, msgspec.Meta(min_length=1)]
 
 
-def _check_sums(folder: Path, about: dict[str, Any], size_bytes: int) -> None:
-    wanted = about.get("files") or {}
-    said = (wanted.get(DATA_FILE) or {}).get("bytes")
-    if said != size_bytes:
+class _Counts(msgspec.Struct):
+    messages: int
+    bytes: int
+    first_seq: int
+    last_seq: int
+
+
+class _Description(msgspec.Struct):
+    """What natstui reads of `backup.json`; the server reads all of it."""
+
+    config: _ConfigName
+    state: _Counts
+
+
+class _FileSum(msgspec.Struct):
+    sha256: str
+    bytes: int | None = None
+
+
+class _ConsumerName(msgspec.Struct):
+    name: str
+
+
+class _About(msgspec.Struct):
+    """`natstui.json` of a stream, or of an account."""
+
+    streams: list[str] = []
+    files: dict[str, _FileSum] = {}
+    consumers: list[_ConsumerName] | None = None
+
+
+def _read_about(folder: Path) -> _About:
+    content = read_json(folder / ABOUT_FILE)
+    if content.get("format") != FORMAT:
+        raise BackupError(f"{folder} was written by a newer natstui: this one cannot read it")
+    try:
+        return msgspec.convert(content, _About)
+    except msgspec.ValidationError as error:
+        raise BackupError(f"{folder / ABOUT_FILE} is damaged: {error}") from error
+
+
+def _check_sums(folder: Path, about: _About, size_bytes: int) -> None:
+    wanted = about.files.get(DATA_FILE)
+    if wanted is None or wanted.bytes is None:
+        raise BackupError(f"{folder / ABOUT_FILE} is damaged: it has no size of the data")
+    if wanted.bytes != size_bytes:
         raise BackupError(
-            f"{folder / DATA_FILE} is not whole: {size_bytes:,} bytes, and it has to be {said:,}"
-            if isinstance(said, int)
-            else f"{folder / ABOUT_FILE} is damaged: it does not say how long the data is"
+            f"{folder / DATA_FILE} is not complete: "
+            f"{size_bytes:,} of {wanted.bytes:,} bytes are there"
         )
     for name in (CONFIG_FILE, DATA_FILE):
-        if sum_of(folder / name) != (wanted.get(name) or {}).get("sha256"):
-            raise BackupError(f"{folder / name} is damaged: its checksum is another one")
+        known = about.files.get(name)
+        with _failing(folder / name, "read"):
+            if known is None or sum_of(folder / name) != known.sha256:
+                raise BackupError(f"{folder / name} is damaged: its checksum is another one")
 
 
 def sum_of(path: Path) -> str:
     """Return the checksum of a file; raises OSError."""
     digest = hashlib.sha256()
-    with open(path, "rb") as file:
+    with open_plain(path) as file:
         while block := file.read(_BLOCK_BYTES):
             digest.update(block)
     return digest.hexdigest()
@@ -210,6 +214,9 @@ def _check_shape(file: BinaryIO, size_bytes: int, path: Path) -> None:
     while at < size_bytes:
         file.seek(at)
         head = file.read(4)
-        at += 4 + int.from_bytes(head[1:4], "little")
+        length = int.from_bytes(head[1:4], "little")
+        at += 4 + length
         if len(head) < 4 or at > size_bytes:
-            raise BackupError(f"{path} is not whole: it ends within a block")
+            raise BackupError(f"{path} is not complete: it ends within a block")
+        if not length and head[:1] in _DATA_BLOCKS:
+            raise BackupError(f"{path} is damaged: it has a block without data")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed, UsageError
+from natstui.files import complete_file
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.reading import Reader
@@ -153,30 +153,11 @@ async def save_object(
 ) -> StoredObject:
     """Write a file's content to the disk, and return what was written.
 
-    It has another name until it is whole and its digest was checked. Raises UsageError when it
+    The file appears when it is complete and its digest was checked. Raises UsageError when it
     cannot be written, and what `copy_object` raises.
     """
-    _check_free(target, overwrites=overwrites)
-    part = _part_of(target)
     try:
-        with part.open("wb") as file:
-            found = await copy_object(client, wanted, file, progress)
-            file.flush()
-            os.fsync(file.fileno())
-        _check_free(target, overwrites=overwrites)
-        part.replace(target)
+        with complete_file(target, replaces=overwrites) as file:
+            return await copy_object(client, wanted, file, progress)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}") from error
-    finally:
-        part.unlink(missing_ok=True)
-    return found
-
-
-def _part_of(target: Path) -> Path:
-    """Return the name a file has until it is whole: beside the other, so that it can become it."""
-    return target.absolute().parent / f".{target.name}.part"
-
-
-def _check_free(target: Path, *, overwrites: bool) -> None:
-    if target.exists() and not overwrites:
-        raise UsageError(f"{target} exists already")

@@ -1,4 +1,4 @@
-"""The folder of a session: names of its files, locking, writing a file whole or not at all."""
+"""The folder of a session: names of its files, and locking."""
 
 from __future__ import annotations
 
@@ -71,26 +71,6 @@ def missing(dropped_count: int, numbers: Iterable[int], last_known: int) -> dict
             found[number] = f"{which} missing"
         expected = max(expected, number + 1)
     return found
-
-
-def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that after a crash it is the old one or the new one; raises OSError."""
-    temporary = path.with_name(f".{path.name}.tmp")
-    with temporary.open("wb") as file:
-        file.write(content)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
-    sync_folder(path.parent)
-
-
-def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable; raises OSError."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def folder_size_bytes(folder: Path) -> int:

@@ -11,9 +11,10 @@ import msgspec
 from natstui import __version__
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
+from natstui.files import write_complete
 from natstui.lines import SCHEMA_VERSION
 from natstui.model.records.record import EngineStarted, LinkChanged, Record
-from natstui.session.files.folder import INFO, reading, write_whole
+from natstui.session.files.folder import INFO, reading
 
 _MOST_BYTES = 1 << 20
 _YEAR_9999_US = 253_370_764_800_000_000
@@ -93,7 +94,7 @@ def info_after(info: SessionInfo, record: Record) -> SessionInfo:
 
 def write_info(folder: Path, info: SessionInfo) -> None:
     """Write session.json, for people too; raises OSError."""
-    write_whole(folder / INFO, msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n")
+    write_complete(folder / INFO, msgspec.json.format(msgspec.json.encode(info), indent=2) + b"\n")
 
 
 def parse_info(content: bytes, what: str) -> SessionInfo:

@@ -12,6 +12,7 @@ import msgspec
 
 from natstui.clean import clean_json, escaped
 from natstui.errors import Refused, SessionError
+from natstui.files import complete_folder
 from natstui.model.records.record import Record
 from natstui.model.records.recording import ExportSelection
 from natstui.paths import private_folder, user_path
@@ -132,27 +133,25 @@ def _exported(
     tables: Sequence[Table],
     holds: Callable[[Table, tuple[Value, ...]], bool] | None = None,
 ) -> dict[str, int]:
+    counts = {table.name: 0 for table in tables}
     try:
-        private_folder(target)
-        if any(target.iterdir()):
-            raise SessionError(f"{target} is not empty: an export goes into a folder of its own")
-        (target / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
-        counts = {table.name: 0 for table in tables}
-        with ExitStack() as files:
-            writers = {table.name: _opened(files, target, kind, table) for table in tables}
+        private_folder(target.absolute().parent)
+        with complete_folder(target) as folder, ExitStack() as files:
+            (folder / "columns.csv").write_text(columns_text(tables), encoding="utf-8")
+            writers = {table.name: _opened(files, folder, kind, table) for table in tables}
             for record in records:
                 for table, values in rows(record):
                     if table.name in counts and (holds is None or holds(table, values)):
                         writers[table.name].write(values)
                         counts[table.name] += 1
-        return counts
     except OSError as error:
         raise SessionError(f"cannot export to {target}: {error.strerror}") from error
+    return counts
 
 
-def _opened(files: ExitStack, target: Path, kind: Format, table: Table) -> _Writer:
+def _opened(files: ExitStack, folder: Path, kind: Format, table: Table) -> _Writer:
     # csv ends its own lines.
-    path = target / f"{table.name}.{kind}"
+    path = folder / f"{table.name}.{kind}"
     file = files.enter_context(path.open("w", encoding="utf-8", newline=""))
     return _Csv(file, table) if kind == "csv" else _JsonLines(file, table)
 

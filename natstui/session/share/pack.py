@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO
@@ -16,6 +17,7 @@ from typing import BinaryIO
 import msgspec
 
 from natstui.errors import SessionError
+from natstui.files import check_replaceable, complete_file, open_plain
 from natstui.paths import private_folder
 from natstui.session.files.folder import (
     INFO,
@@ -43,8 +45,8 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
     """Write a session, sealed as it is now, into one new file; raises SessionError."""
     if not target.name:
         raise SessionError(f"{target} is no name of a file")
-    if target.exists():
-        raise SessionError(f"{target} exists already")
+    with _writing(target):
+        check_replaceable(target, replaces=False)
     info = read_info(folder)
     for finding in verify(folder).findings:
         # A damaged session could not be unpacked again.
@@ -56,22 +58,23 @@ def pack(folder: Path, target: Path, *, redact: bool, progress: Progress) -> Pat
     files = segments(folder)
     pseudonyms = Pseudonyms() if redact else None
     info = info if pseudonyms is None else pseudonyms.info(info)
-    temporary = target.with_name(f".{target.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            _write_member(file, INFO, msgspec.json.encode(info))
-            for done_count, segment in enumerate(files):
-                progress(done_count, len(files))
-                name = segment_path(folder, segment.number, sealed=True).name
-                _write_member(file, name, _segment_bytes(segment, pseudonyms))
-            file.write(end())
-        temporary.replace(target)
-    except OSError as error:
-        raise SessionError(f"cannot write {target}: {error.strerror}") from error
-    finally:
-        temporary.unlink(missing_ok=True)
+    with _writing(target), complete_file(target, replaces=False) as file:
+        _write_member(file, INFO, msgspec.json.encode(info))
+        for done_count, segment in enumerate(files):
+            progress(done_count, len(files))
+            name = segment_path(folder, segment.number, sealed=True).name
+            _write_member(file, name, _segment_bytes(segment, pseudonyms))
+        file.write(end())
     progress(len(files), len(files))
     return target
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise SessionError(f"cannot write {target}: {error.strerror}") from error
 
 
 def _segment_bytes(segment: SegmentFile, pseudonyms: Pseudonyms | None) -> bytes:
@@ -97,7 +100,7 @@ def unpack(source: Path, sessions: Path) -> Path:
         private_folder(sessions)
         temporary = Path(tempfile.mkdtemp(prefix=".unpacking-", dir=sessions))
     try:
-        with reading(str(source)), source.open("rb") as file:
+        with reading(str(source)), open_plain(source) as file:
             info = _unpacked(file, temporary)
         verdict = verify(temporary)
         for finding in verdict.findings:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from natstui.errors import SessionError
+from natstui.files import sync_folder
 from natstui.paths import private_folder
 from natstui.session.files.entry import encode_keyframe
 from natstui.session.files.folder import (
@@ -18,7 +19,6 @@ from natstui.session.files.folder import (
     lock,
     segment_path,
     segments,
-    sync_folder,
 )
 from natstui.session.files.index import SegmentIndex, read_index
 from natstui.session.files.info import Dropped, SessionInfo, new_info, read_info, write_info

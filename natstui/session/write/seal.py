@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import zlib
 from pathlib import Path
 
+from natstui.files import complete_file
 from natstui.session.files.entry import Piece
-from natstui.session.files.folder import segment_path, sync_folder
+from natstui.session.files.folder import segment_path
 from natstui.session.files.index import SegmentIndex, append_index
 from natstui.session.files.layout import (
     EVENTS,
@@ -51,25 +51,12 @@ def seal(folder: Path, number: int) -> SegmentIndex | None:
     polls = polls_of(content)
     members = gzip_members(content, polls)
     index = describe(number, content, members, sum(map(len, members)), polls)
-    _write(folder, target, members)
+    # Its temporary name begins with a dot: neither a reader nor Spark takes it for a segment.
+    with complete_file(target, replaces=True, mode=0o600) as file:
+        file.writelines(members)
     plain.unlink()
     append_index(folder, index)
     return index
-
-
-def _write(folder: Path, target: Path, members: list[bytes]) -> None:
-    # A leading dot, so that neither a reader nor Spark takes it for a segment.
-    temporary = target.with_name(f".{target.name}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.writelines(members)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(target)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-    sync_folder(folder)
 
 
 def gzip_members(content: Content, polls: list[Poll]) -> list[bytes]:

@@ -6,6 +6,7 @@ import contextlib
 import json
 from pathlib import Path
 
+from natstui.files import write_complete
 from natstui.paths import private_folder
 
 
@@ -19,7 +20,7 @@ def keep(name: str, value: object) -> None:
     known = _load() | {name: value}
     with contextlib.suppress(OSError):
         private_folder(_path().parent)
-        _path().write_text(json.dumps(known), "utf-8")
+        write_complete(_path(), json.dumps(known).encode())
 
 
 def _path() -> Path:

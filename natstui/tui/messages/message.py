@@ -13,6 +13,7 @@ from textual.widgets import Static
 
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
+from natstui.files import complete_file, file_name
 from natstui.model.records.messages import ReadMessage, StoredMessage
 from natstui.model.records.record import Command
 from natstui.paths import user_path
@@ -154,7 +155,7 @@ class MessageScreen(LiveScreen):
 
     def action_save(self) -> None:
         """Write the payload, byte by byte, to a file."""
-        self._ask_name(f"{self.stream or 'heard'}-{self.seq}.bin")
+        self._ask_name(f"{file_name(self.stream or 'message')}-{self.seq}.bin")
 
     def _ask_name(self, name: str, refused: str = "") -> None:
         self.app.push_screen(Prompt("Save the payload as", name, refused=refused), self._save)
@@ -163,7 +164,8 @@ class MessageScreen(LiveScreen):
         if not name or self.message is None:
             return
         try:
-            user_path(name).write_bytes(payload_of(self.message))
+            with complete_file(user_path(name), replaces=False) as file:
+                file.write(payload_of(self.message))
         except (OSError, UsageError) as error:
             reason = f"{name}: {error.strerror}" if isinstance(error, OSError) else str(error)
             self._ask_name(name, reason)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,6 +15,7 @@ import platformdirs
 
 from natstui.decoding import decoder_of
 from natstui.errors import SessionError
+from natstui.files import write_complete
 from natstui.paths import private_folder
 
 MOST_REFUSED = 100_000
@@ -95,14 +95,9 @@ class StateFile:
     def write(self, state: State) -> None:
         """Keep it, in one step; raises SessionError."""
         state.saved_at_us = time.time_ns() // 1000
-        part = self.path.with_suffix(".part")
         try:
             private_folder(self.path.parent)
-            with part.open("wb") as file:
-                file.write(msgspec.json.encode(state))
-                file.flush()
-                os.fsync(file.fileno())
-            part.replace(self.path)
+            write_complete(self.path, msgspec.json.encode(state), mode=0o600)
         except OSError as error:
             raise SessionError(f"{self.path} cannot be written: {error}") from error
 

@@ -6,7 +6,8 @@ import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import BinaryIO, Self
 
@@ -14,53 +15,67 @@ import msgspec
 
 from natstui.decoding import decoder_of
 from natstui.errors import RequestFailed, UsageError
+from natstui.files import check_replaceable, has_unfinished, publish_file, unfinished
 from natstui.jetstream.messages.copying.account import Account
 from natstui.jetstream.messages.copying.selection import read_of
 from natstui.jetstream.messages.reading import Read
 from natstui.model.records.messages import StoredMessage
 
 _MESSAGE = decoder_of(StoredMessage)
+_PART_NAME = "messages.jsonl"
 
 
 class MessageFile:
     """A file that gets its name when all of it is on the disk; use it with `with`.
 
-    One that was stopped is kept as `.NAME.part`, and goes on where it ended.
+    What a stopped copy has written lies in a private folder beside it; a resumed one continues.
     """
 
     def __init__(self, path: Path, account: Account) -> None:
         self.path = path
         self._account = account
-        self._part = path.absolute().parent / f".{path.name}.part"
+        self._held = ExitStack()
+        self._part: Path | None = None
         self._file: BinaryIO | None = None
 
     def begin(self, after_seq: int) -> None:
-        """Open it; what it holds behind a sequence is cut off. Raises UsageError."""
-        if self.path.exists():
-            raise UsageError(f"{self.path} exists already")
-        try:
+        """Open it, without what it has of messages after a sequence; raises UsageError."""
+        if after_seq and not has_unfinished(self.path):
+            raise UsageError(
+                f"what was copied to {self.path} before is not there any more: "
+                "copy again without --resume"
+            )
+        with self._writing():
+            check_replaceable(self.path, replaces=False)
+            folder = self._held.enter_context(unfinished(self.path))
+            self._part = folder / _PART_NAME
+            flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._file = self._held.enter_context(
+                os.fdopen(os.open(self._part, flags, 0o666), "r+b")
+            )
             length = _length_up_to(self._part, after_seq) if after_seq else 0
-            self._file = self._part.open("r+b" if length else "wb")
             self._file.truncate(length)
             self._file.seek(length)
-        except OSError as error:
-            raise UsageError(f"{self._part} cannot be written: {error.strerror}") from error
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        if self._file is not None:
-            self._file.close()
+        self._held.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise UsageError(f"{self.path} cannot be written: {error.strerror}") from error
 
     def write(self, one: Read, subject: str) -> None:
         """Write a message; raises UsageError when the disk is full."""
         message = dataclasses.replace(one.as_stored(), subject=subject)
         assert self._file is not None
-        try:
+        with self._writing():
             self._file.write(json.dumps(dataclasses.asdict(message)).encode() + b"\n")
-        except OSError as error:
-            raise UsageError(f"{self._part} cannot be written: {error.strerror}") from error
         account = self._account
         account.read_msgs += 1
         account.acknowledged_msgs += 1
@@ -71,16 +86,17 @@ class MessageFile:
     def sync(self) -> None:
         """Wait until all of it is on the disk; raises UsageError."""
         assert self._file is not None
-        try:
+        with self._writing():
             self._file.flush()
             os.fsync(self._file.fileno())
-        except OSError as error:
-            raise UsageError(f"{self._part} cannot be written: {error.strerror}") from error
         self._account.done_seq = self._account.last_seq
 
     def end(self) -> None:
-        """Give it its name."""
-        self._part.replace(self.path)
+        """Give it its name; raises UsageError when something has that name by now."""
+        assert self._part is not None
+        with self._writing():
+            publish_file(self._part, self.path, replaces=False)
+            self._part.parent.rmdir()
 
 
 def _length_up_to(part: Path, seq: int) -> int:

@@ -1,0 +1,268 @@
+"""Files and folders that appear complete or not at all, and reading of files that may be hostile.
+
+A target is replaced only if it is a plain file. Until it is complete, its content lies beside it
+under a name that nobody can guess, created exclusively: no link, device or file of anybody else
+is ever followed, emptied or replaced. What must be found again after a kill lies in a folder that
+only its owner may enter; where that is, the user's state folder remembers.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import hashlib
+import os
+import re
+import secrets
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from natstui.paths import private_folder
+
+_KINDS = (
+    (stat.S_ISLNK, "a link"),
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a FIFO"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a device"),
+    (stat.S_ISCHR, "a device"),
+)
+_LONGEST_NAME = 200
+"""Characters of a file name: file systems allow 255 bytes, and natstui adds endings."""
+
+
+def check_replaceable(target: Path, *, replaces: bool) -> None:
+    """Raise OSError unless `target` is absent or, with `replaces`, a plain file."""
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISREG(mode):
+        kind = next((name for is_kind, name in _KINDS if is_kind(mode)), "no plain file")
+        if kind == "a folder":
+            raise IsADirectoryError(errno.EISDIR, "it is a folder", str(target))
+        raise OSError(errno.EINVAL, f"it is {kind}, and only plain files are replaced")
+    if not replaces:
+        raise FileExistsError(errno.EEXIST, "it exists already", str(target))
+
+
+@contextmanager
+def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> Iterator[BinaryIO]:
+    """Yield a file to write, which is named `target` once all of it is on the disk.
+
+    It has `mode`, or else that of the file it replaces, or what the umask leaves of 0666.
+    Raises OSError, also for a target that is not replaced; then the target is as it was.
+    """
+    check_replaceable(target, replaces=replaces)
+    folder = target.absolute().parent
+    temporary = folder / f".{target.name[:_LONGEST_NAME]}.{secrets.token_hex(8)}.part"
+    flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+    descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
+    try:
+        with open(descriptor, "wb") as file:
+            if mode is None:
+                with suppress(FileNotFoundError):
+                    os.fchmod(file.fileno(), stat.S_IMODE(target.lstat().st_mode))
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+        publish_file(temporary, target, replaces=replaces)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def publish_file(temporary: Path, target: Path, *, replaces: bool) -> None:
+    """Give a complete file its name; raises OSError where the target is not to be replaced."""
+    check_replaceable(target, replaces=replaces)
+    if replaces:
+        temporary.replace(target)
+    else:
+        try:
+            # Unlike a rename, a link never replaces what somebody put there meanwhile.
+            os.link(temporary, target)
+        except FileExistsError as error:
+            raise FileExistsError(errno.EEXIST, "it exists already", str(target)) from error
+        except OSError as error:
+            if error.errno not in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS, errno.EMLINK):
+                raise
+            # This file system has no hard links.
+            temporary.rename(target)
+        else:
+            temporary.unlink()
+    sync_folder(target.absolute().parent)
+
+
+def write_complete(target: Path, content: bytes, *, mode: int | None = None) -> None:
+    """Write a file that after a crash is the old one or the new one; raises OSError."""
+    with complete_file(target, replaces=True, mode=mode) as file:
+        file.write(content)
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable; raises OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def complete_folder(target: Path) -> Iterator[Path]:
+    """Yield a folder to write into, which is named `target` once all of it is on the disk.
+
+    What a killed run left of the same target is removed. Raises OSError when the target exists
+    and is no empty folder, or while another process writes to it; then the target is as it was.
+    """
+    check_free_folder(target)
+    with unfinished(target) as folder:
+        try:
+            for left in folder.iterdir():
+                _remove(left)
+            yield folder
+            for path in (*folder.rglob("*"), folder):
+                _sync(path)
+            check_free_folder(target)
+            os.rename(folder, target)
+            sync_folder(target.absolute().parent)
+        except BaseException:
+            shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+def check_free_folder(target: Path) -> None:
+    """Raise OSError unless a folder can take this name: absent, or an empty folder."""
+    try:
+        mode = target.lstat().st_mode
+    except FileNotFoundError:
+        return
+    if not stat.S_ISDIR(mode):
+        raise FileExistsError(errno.EEXIST, "it exists already, and is no folder", str(target))
+    if target.samefile(os.curdir):
+        raise OSError(errno.EBUSY, "it is the current folder", str(target))
+    if any(target.iterdir()):
+        raise OSError(errno.ENOTEMPTY, "it exists already, and is not empty", str(target))
+
+
+@contextmanager
+def unfinished(target: Path) -> Iterator[Path]:
+    """Yield the private folder beside `target` for what is not complete yet.
+
+    It is the same folder for the same target until it was renamed or removed, so that a later
+    process continues or clears what a killed one left. Raises OSError, also while another process
+    of this user has it.
+    """
+    state = _state_file(target)
+    private_folder(state.parent)
+    flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+    with open(os.open(state, flags, 0o600), "r+b") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise BlockingIOError(
+                errno.EAGAIN, "another process is writing to it", str(target)
+            ) from error
+        folder = Path(os.fsdecode(file.read()))
+        if not _is_private(folder, target):
+            folder = Path(
+                tempfile.mkdtemp(
+                    prefix=f".{target.name[:_LONGEST_NAME]}.",
+                    suffix=".part",
+                    dir=target.absolute().parent,
+                )
+            )
+            file.seek(0)
+            file.truncate()
+            file.write(os.fsencode(folder))
+            file.flush()
+            os.fsync(file.fileno())
+        yield folder
+        if not folder.exists():
+            state.unlink(missing_ok=True)
+
+
+def has_unfinished(target: Path) -> bool:
+    """Tell whether a killed or stopped process left something of this target to continue with."""
+    try:
+        return _is_private(Path(os.fsdecode(_state_file(target).read_bytes())), target)
+    except FileNotFoundError:
+        return False
+
+
+def _state_file(target: Path) -> Path:
+    # Imported here: most commands write no file.
+    from platformdirs import user_state_path
+
+    name = hashlib.sha256(os.fsencode(os.path.abspath(target))).hexdigest()[:24]
+    return user_state_path("natstui") / "unfinished" / name
+
+
+def _is_private(folder: Path, target: Path) -> bool:
+    """Tell whether this is a folder beside `target` that only this user may enter, and no link."""
+    if folder.parent != target.absolute().parent or not folder.name.startswith("."):
+        return False
+    try:
+        status = folder.lstat()
+    except OSError:
+        return False
+    return (
+        stat.S_ISDIR(status.st_mode)
+        and status.st_uid == os.geteuid()
+        and stat.S_IMODE(status.st_mode) == 0o700
+    )
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink()
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """Open a plain file to read, following links; raises OSError for a FIFO, device or folder."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "it is not a plain file", str(path))
+    return open(descriptor, "rb")
+
+
+def read_plain(path: Path, most_bytes: int) -> bytes:
+    """Return the content of a plain file; raises OSError, also when it is larger than allowed."""
+    with open_plain(path) as file:
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise OSError(errno.EFBIG, f"it is larger than {most_bytes:,} bytes", str(path))
+    return content
+
+
+_UNSAFE_IN_NAME = re.compile(r"^\.|[^A-Za-z0-9._+@ -]")
+
+
+def file_name(name: str) -> str:
+    """Return a file name for a name that came from a server: never a path, never hidden.
+
+    Ordinary names stay as they are; other characters are written as %XX of their UTF-8, and what
+    is too long ends with a checksum. Different names get different file names.
+    """
+    quoted = _UNSAFE_IN_NAME.sub(
+        lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), name
+    )
+    if len(quoted) > _LONGEST_NAME:
+        checksum = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
+        quoted = f"{quoted[: _LONGEST_NAME - 17]}~{checksum}"
+    return quoted or "%"

@@ -19,7 +19,7 @@ NatstuiError (1)
 ├── RunFailed (1)             a benchmark ended early; carries its partial result
 ├── Interrupted (130, 143)    a signal ended a run early; without a result
 ├── BrokerFailed (1)          the embedded nats-server does not run
-├── BackupError (6)           a backup cannot be read or written, or is not whole
+├── BackupError (6)           a backup cannot be read or written, or is not complete
 ├── SessionError (6)          a recording cannot be read or written
 │   └── DamagedSession        not all of it: the command did its work with the rest
 └── AnalysisError (7)         Java, Spark or the data of an analysis
@@ -168,7 +168,7 @@ class BrokerFailed(NatstuiError):
 
 
 class BackupError(NatstuiError):
-    """A backup cannot be read or written, or is not whole."""
+    """A backup cannot be read or written, or is not complete."""
 
     exit_code = 6
 

@@ -33,7 +33,7 @@ _KINDS = (
     (stat.S_ISCHR, "a device"),
 )
 _LONGEST_NAME = 200
-"""Characters of a file name: file systems allow 255 bytes, and natstui adds endings."""
+"""Bytes of a file name: file systems allow 255, and natstui adds endings."""
 
 
 def check_replaceable(target: Path, *, replaces: bool) -> None:
@@ -60,7 +60,7 @@ def complete_file(target: Path, *, replaces: bool, mode: int | None = None) -> I
     """
     check_replaceable(target, replaces=replaces)
     folder = target.absolute().parent
-    temporary = folder / f".{target.name[:_LONGEST_NAME]}.{secrets.token_hex(8)}.part"
+    temporary = folder / f"{_hidden(target)}.{secrets.token_hex(8)}.part"
     flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC
     descriptor = os.open(temporary, flags, 0o666 if mode is None else mode)
     try:
@@ -171,7 +171,7 @@ def unfinished(target: Path) -> Iterator[Path]:
         if not _is_private(folder, target):
             folder = Path(
                 tempfile.mkdtemp(
-                    prefix=f".{target.name[:_LONGEST_NAME]}.",
+                    prefix=f"{_hidden(target)}.",
                     suffix=".part",
                     dir=target.absolute().parent,
                 )
@@ -192,6 +192,10 @@ def has_unfinished(target: Path) -> bool:
         return _is_private(Path(os.fsdecode(_state_file(target).read_bytes())), target)
     except FileNotFoundError:
         return False
+
+
+def _hidden(target: Path) -> str:
+    return "." + os.fsdecode(os.fsencode(target.name)[:_LONGEST_NAME])
 
 
 def _state_file(target: Path) -> Path:
@@ -250,19 +254,20 @@ def read_plain(path: Path, most_bytes: int) -> bytes:
     return content
 
 
-_UNSAFE_IN_NAME = re.compile(r"^\.|[^A-Za-z0-9._+@ -]")
+_UNSAFE_IN_NAME = re.compile(r"^\.|[^\w.+@ -]")
 
 
 def file_name(name: str) -> str:
     """Return a file name for a name that came from a server: never a path, never hidden.
 
-    Ordinary names stay as they are; other characters are written as %XX of their UTF-8, and what
-    is too long ends with a checksum. Different names get different file names.
+    Letters, digits and `_.+@ -` stay as they are; other characters are written as %XX of their
+    UTF-8, and what is too long ends with a checksum. Different names get different file names.
     """
     quoted = _UNSAFE_IN_NAME.sub(
         lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), name
     )
-    if len(quoted) > _LONGEST_NAME:
+    as_bytes = quoted.encode()
+    if len(as_bytes) > _LONGEST_NAME:
         checksum = hashlib.sha256(name.encode("utf-8", "replace")).hexdigest()[:16]
-        quoted = f"{quoted[: _LONGEST_NAME - 17]}~{checksum}"
+        quoted = f"{as_bytes[: _LONGEST_NAME - 17].decode(errors='ignore')}~{checksum}"
     return quoted or "%"

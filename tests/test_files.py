@@ -98,11 +98,11 @@ def test_what_comes_in_the_way_meanwhile_is_not_replaced(folder: Path) -> None:
     target = folder / "target"
     with pytest.raises(OSError, match="it is a link"), complete_file(target, replaces=True):
         link_to_file(target)
-    with pytest.raises(OSError, match="exists already"):
-        with complete_file(folder / "other", replaces=False):
-            (folder / "other").write_text("precious")
+    other = folder / "other"
+    with pytest.raises(OSError, match="exists already"), complete_file(other, replaces=False):
+        other.write_text("precious")
     assert (folder / "precious").read_text() == "precious"
-    assert (folder / "other").read_text() == "precious"
+    assert other.read_text() == "precious"
     assert sorted(path.name for path in folder.iterdir()) == ["other", "precious", "target"]
 
 
@@ -250,5 +250,5 @@ def test_two_names_get_two_file_names(names: list[str]) -> None:
 
 
 def test_ordinary_names_stay_as_they_are() -> None:
-    for name in ("ORDERS", "KV_sessions", "a-b_c", "eu.orders"):
+    for name in ("ORDERS", "KV_sessions", "a-b_c", "eu.orders", "ü.bin", "a file.txt"):
         assert file_name(name) == name

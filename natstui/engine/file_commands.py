@@ -10,6 +10,7 @@ from typing import TypeVar, assert_never
 
 from natstui.errors import NatstuiError, Refused, RequestFailed, UsageError
 from natstui.feed import Sink
+from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.backup import Written, back_up_account, back_up_stream
@@ -203,7 +204,7 @@ def _names(done: Sequence[Restored]) -> str:
 def _target(file: str, name: str) -> Path:
     """Return the file that is meant; in a folder it is called as in the store."""
     path = user_path(file)
-    return path / Path(name).name if path.is_dir() else path
+    return path / file_name(Path(name).name) if path.is_dir() else path
 
 
 def _local(command: LookAtFile) -> LocalFile:

@@ -107,7 +107,7 @@ async def test_a_file_put_by_another_client_is_got_here_its_digest_checked(
         info = await store.get_info("dir/big")
         await js.purge_stream("OBJ_B", subject=f"$O.B.C.{info.nuid}", keep=5)
         short = await run(shell, "object", "get", "B", "dir/big", "-O", "short")
-        assert short.returncode == 4 and "not whole" in short.stderr
+        assert short.returncode == 4 and "not complete" in short.stderr
         await js.publish(f"$O.B.C.{info.nuid}", b"x" * 128 * 1024)
         wrong = await run(shell, "object", "get", "B", "dir/big", "-O", "wrong")
         assert wrong.returncode == 4 and "is damaged" in wrong.stderr

@@ -46,4 +46,4 @@ def test_a_damaged_backup_and_one_that_is_there_are_refused(
         file.write(b"more")
     damaged = asked(engine, LookAtBackup(5, str(folder)))
     assert damaged.status == "failed"
-    assert "is not whole" in damaged.text
+    assert "is not complete" in damaged.text

@@ -69,7 +69,7 @@ async def test_a_backup_is_restored_as_it_was_and_over_nothing(
         assert json.loads((folder / "natstui.json").read_text())["stream"] == "S"
         await viewer.press("f")
         await answer(viewer, "into which new folder", None)
-        await says(viewer, "exists already: a backup is never written over anything")
+        await says(viewer, "it exists already, and is not empty")
         await viewer.press("escape")
 
         await moving(viewer, f"restore {folder}")

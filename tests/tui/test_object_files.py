@@ -105,7 +105,7 @@ async def overwritten_only_when_asked(
         await viewer.press("ctrl+s")
         await answer(viewer, "to which file?", str(target))
         await viewer.until(lambda: isinstance(viewer.app.screen, Pick), "the question")
-        assert "4 B of" in viewer.words
+        await viewer.until(lambda: "4 B of" in viewer.words, "the size of the file in the way")
         await viewer.press(*keys)
         await viewer.until(lambda: (target / "a file.bin").read_bytes() == expected)  # noqa: B023
     file.write_bytes(b"second")

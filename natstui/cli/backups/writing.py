@@ -113,7 +113,7 @@ def _print(written: Sequence[Written], target: Path, *, as_json: bool) -> None:
 
 
 def _verify(folder: Path, *, as_json: bool) -> None:
-    """Check every backup of a folder; raises BackupError for the first that is not whole."""
+    """Check every backup of a folder; raises BackupError for the first that is not complete."""
     if not folder.is_dir():
         raise BackupError(f"there is no folder {folder}")
     folders = streams_of(folder) if is_account(folder) else [folder]

@@ -31,6 +31,7 @@ from natstui.cli.stores.options import bucket_options, given_bucket, make_bucket
 from natstui.config import Connection
 from natstui.engine.stopping import cancelled_by_signal
 from natstui.errors import UsageError
+from natstui.files import file_name
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.writer import Writer
 from natstui.jetstream.managing.configure import Changed
@@ -249,8 +250,8 @@ def _target(name: str, output: str | None) -> Path | None:
     if output is not None:
         return user_path(output)
     own = Path(name).name
-    if not own or own in (".", "..") or clean_line(own) != own:
-        raise UsageError(f"{name!r} is no name of a file here: say --output FILE")
+    if not own or file_name(own) != own:
+        raise UsageError(f"{name!r} cannot name a file here: give --output FILE")
     return Path(own)
 
 

@@ -97,9 +97,9 @@ async def restore_stream(
 ) -> None:
     """Make a stream of a backup, compare both, and add it to `done`.
 
-    Raises Conflict when there is one of that name, RequestFailed when the data is not whole: then
-    nothing stays on the server; and when it is not as it was: then it stays, marked. One that is
-    cancelled leaves nothing, or all of it when all of it was there.
+    Raises Conflict when there is one of that name, RequestFailed when the data is not complete:
+    then nothing stays on the server; and when it is not as it was: then it stays, marked. One
+    that is cancelled leaves nothing, or all of it when all of it was there.
     """
     config = wanted.config
     await refuse_present(writer.client, wanted.name)

@@ -116,7 +116,7 @@ async def copy_object(
 ) -> StoredObject:
     """Write a file's content, of a link that of what it points to, and return what was written.
 
-    Raises RequestFailed when it is not whole or its digest is another one: nothing of it may be
+    Raises RequestFailed when it is not complete or its digest is another one: nothing of it may be
     used then.
     """
     if wanted.link_bucket:
@@ -136,7 +136,8 @@ async def copy_object(
             progress(size_bytes)
     if size_bytes != wanted.size_bytes:
         raise RequestFailed(
-            f"{wanted.name} is not whole: {size_bytes:,} of {wanted.size_bytes:,} bytes are there"
+            f"{wanted.name} is not complete: "
+            f"{size_bytes:,} of {wanted.size_bytes:,} bytes are there"
         )
     if size_bytes and not same_digest(wanted.digest, digest.digest()):
         raise RequestFailed(f"{wanted.name} is damaged: its digest is not {wanted.digest}")

@@ -233,7 +233,7 @@ def read_of(message: StoredMessage) -> Read:
     """Return a stored message as one that was read; raises RequestFailed for a part of one."""
     payload = base64.b64decode(message.payload_base64)
     if len(payload) != message.payload_bytes:
-        raise RequestFailed(f"message {message.stream_seq} is not whole")
+        raise RequestFailed(f"message {message.stream_seq} is not complete")
     return Read(
         message.subject, message.stream_seq or 0, message.stored_at_us, message.headers, payload, 0
     )

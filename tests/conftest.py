@@ -6,9 +6,11 @@ import os
 import shutil
 import signal
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -17,6 +19,7 @@ from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.jetstream.testbed.ports import HeldPorts
 from tests.accounts import Account, ClusterAccount, account_names, accounts_config
+from tests.server_versions import LEFT_OUT, leave_out
 
 NOT_COLLECTED = {
     path: f"needs {program}"
@@ -45,8 +48,9 @@ LONG_TIMEOUT_S = 300
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests with the group that shares a fixture, and with the time-out of their marker."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what needs another server; mark the rest with its group and its time-out."""
+    leave_out(config, items)
     for item in items:
         for fixture in GROUPS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(GROUPS[fixture]))
@@ -61,10 +65,40 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         print(f"\n{report.nodeid} failed:\n{report.longreprtext}", flush=True)
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print each file that was not collected, and why."""
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Pass on to the run what its worker left out; all of them leave out the same."""
+    if hasattr(session.config, "workeroutput"):
+        left_out = session.config.stash.get(LEFT_OUT, Counter())
+        session.config.workeroutput["left_out"] = dict(left_out)
+
+
+class LeftOutOfWorkers:
+    """Receives what the workers of xdist left out."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Keep what a worker left out; one that died tells nothing."""
+        left_out = getattr(node, "workeroutput", {}).get("left_out")
+        if left_out is not None:
+            self._config.stash[LEFT_OUT] = Counter(left_out)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Listen to the workers."""
+    config.pluginmanager.register(LeftOutOfWorkers(config))
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    """Print each file that was not collected, and what needs another server."""
     for path, reason in NOT_COLLECTED.items():
         terminalreporter.write_line(f"not collected: tests/{path}: {reason}")
+    for reason, count in sorted(config.stash.get(LEFT_OUT, Counter()).items()):
+        terminalreporter.write_line(f"left out: {count} tests: {reason}")
 
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and with them whatever

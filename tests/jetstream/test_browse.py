@@ -1,19 +1,30 @@
 from __future__ import annotations
 
 import base64
+import json
 import random
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
+from nats.js.api import AckPolicy, ConsumerConfig
 
 from natstui.errors import RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.browse import browse, count_subjects, read_message
+from natstui.jetstream.messages.delivery_preview import preview_delivery
+from natstui.jetstream.messages.gets import has_batches
 from natstui.jetstream.messages.pull import pull_next
+from natstui.jetstream.messages.reading import Reader
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.records.messages import BrowseMessages, MessagePage, PullNext, ReadMessage
+from natstui.model.records.messages import (
+    BrowseMessages,
+    MessagePage,
+    PreviewDelivery,
+    PullNext,
+    ReadMessage,
+)
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 pytestmark = pytest.mark.server
@@ -21,9 +32,9 @@ pytestmark = pytest.mark.server
 DIRECT = pytest.mark.parametrize("direct", [True, False], ids=["direct", "one by one"])
 
 
-def filled(session: AdminSession, direct: bool, count: int = 300) -> None:
+def filled(session: AdminSession, direct: bool, count: int = 300, **options: Any) -> None:
     """300 messages on three subjects; every third of a stretch in the middle is deleted."""
-    config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct}
+    config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct} | options
     session.request("STREAM.CREATE.S", config)
     for number in range(1, count + 1):
         session.run(session.writer.client.ask(f"s.{number % 3}", b"m%d" % number))
@@ -73,6 +84,88 @@ def test_a_filter_finds_the_newest_of_its_subject(
         found = page(session, page_msgs=10, filter_subject="s.2", from_seq=found.older_seq)
         assert sequences(found) == [n for n in STORED if n % 3 == 2][-20:-10]
         assert page(session, filter_subject="s.nothing").messages == ()
+
+
+async def consumed(client: Client, subject: str) -> list[int]:
+    """Return the sequences that a plain pull consumer of nats-py receives."""
+    config = ConsumerConfig(ack_policy=AckPolicy.NONE)
+    js = client.nc.jetstream()
+    subscription = await js.pull_subscribe(subject, stream="S", config=config)
+    waiting = (await subscription.consumer_info()).num_pending or 0
+    received = [await subscription.fetch(1) for _ in range(waiting)]
+    await subscription.unsubscribe()
+    return [message.metadata.sequence.stream for messages in received for message in messages]
+
+
+@DIRECT
+def test_every_page_has_what_a_plain_consumer_gets(
+    nats_server: Broker, tmp_path: Path, direct: bool
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        client = session.writer.client
+        for subject in ("s.0", "s.1", "s.2", "s.*"):
+            wanted = session.run(consumed(client, subject))
+            assert sequences(page(session, page_msgs=10, filter_subject=subject)) == wanted[-10:]
+            found = page(session, page_msgs=500, filter_subject=subject)
+            assert sequences(found) == wanted
+            for start in (1, 101, 150, 199, 290):
+                expected = [seq for seq in wanted if seq >= start]
+                plan = {"deliver_policy": "by_start_sequence", "opt_start_seq": start}
+                asked = PreviewDelivery(1, "S", json.dumps(plan | {"filter_subject": subject}))
+                preview = session.run(preview_delivery(client, asked))
+                # Without batches nothing counts from the middle on: unknown, never another number.
+                counts = direct and has_batches(client)
+                assert preview.pending_msgs in ({len(expected)} | (set() if counts else {None}))
+                assert preview.first is not None
+                assert preview.first.stream_seq == expected[0]
+
+
+async def read_since(client: Client, moment: str) -> list[int]:
+    async with Reader(client, "S", from_time=moment) as reader:
+        return [(await anext(reader)).stream_seq for _ in range(reader.waiting_msgs)]
+
+
+@pytest.mark.parametrize("storage", ["file", "memory"])
+@DIRECT
+def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(
+    nats_server: Broker, tmp_path: Path, direct: bool, storage: str
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct, storage=storage)
+        client = session.writer.client
+        for seq in (30, 200, *range(290, 300)):
+            session.request("STREAM.MSG.DELETE.S", {"seq": seq})
+        stored = session.run(consumed(client, "s.>"))
+        for seq in (stored[0], 98, 101, 102, 149, 153, 198, 201, stored[-1]):
+            message = session.run(read_message(client, ReadMessage(1, "S", seq)))
+            moment = datetime.fromtimestamp(message.stored_at_us / 1_000_000, UTC).isoformat()
+            assert page(session, from_time=moment, page_msgs=1).sought_seq == seq
+            assert session.run(read_since(client, moment)) == stored[stored.index(seq) :]
+
+
+@pytest.mark.parametrize("subject", [None, "s.2"])
+@pytest.mark.needs_server("2.11")
+@DIRECT
+def test_the_preview_of_a_start_time_is_what_the_server_then_delivers(
+    nats_server: Broker, tmp_path: Path, direct: bool, subject: str | None
+) -> None:
+    """Compares with a consumer of the server, which on 2.11 does not start where it should."""
+    with admin_session(nats_server.url, tmp_path) as session:
+        filled(session, direct)
+        client = session.writer.client
+        for seq in (1, 101, 149, 153, 198, 300):
+            message = session.run(read_message(client, ReadMessage(1, "S", seq)))
+            moment = datetime.fromtimestamp(message.stored_at_us / 1_000_000, UTC).isoformat()
+            plan = {"deliver_policy": "by_start_time", "opt_start_time": moment}
+            config = plan | ({"filter_subject": subject} if subject else {})
+            asked = PreviewDelivery(1, "S", json.dumps(config))
+            preview = session.run(preview_delivery(client, asked))
+            body = {"stream_name": "S", "config": config | {"ack_policy": "none"}}
+            info = session.request("CONSUMER.CREATE.S", body)
+            assert preview.pending_msgs in (
+                {info["num_pending"]} | ({None} if not direct else set())
+            )
 
 
 @DIRECT

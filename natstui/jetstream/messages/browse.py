@@ -64,18 +64,30 @@ async def seek(
     return min(found, default=bounds.last_seq + 1)
 
 
-async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
-    """Return the first sequence stored at a time or after it."""
+_NEIGHBOURS_MSGS = 8
+"""How far before a message its predecessor is searched for."""
+
+
+def moment_text(text: str) -> str:
+    """Return a time as RFC 3339; raises UsageError."""
     try:
         moment = parse_moment(text).isoformat()
-        wanted_us = microseconds(moment)
+        microseconds(moment)
     except ValueError as error:
         how = "write it as 2026-01-31T12:00:00Z or 10m ago"
         raise UsageError(f"{text!r} is not a time: {how}") from error
-    asked_at_once = await getter.from_time(moment)
-    if asked_at_once is not None:
-        return asked_at_once[0].stream_seq or 1 if asked_at_once else bounds.last_seq + 1
+    return moment
+
+
+async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
+    """Return the first sequence stored at a time or after it; raises UsageError."""
+    moment = moment_text(text)
+    wanted_us = microseconds(moment)
     low, high = bounds.first_seq, bounds.last_seq + 1
+    starts = await getter.from_time(moment)
+    if starts and await _is_first_since(getter, low, starts[0], wanted_us):
+        return starts[0].stream_seq or low
+    first = high
     while low < high:
         middle = (low + high) // 2
         found = await getter.run(middle, 1, None)
@@ -83,7 +95,33 @@ async def at_time(getter: Getter, bounds: Bounds, text: str) -> int:
             low = (found[0].stream_seq or middle) + 1
         else:
             high = middle
-    return low
+            first = found[0].stream_seq or middle if found else first
+    return first
+
+
+async def _is_first_since(
+    getter: Getter, first_seq: int, message: StoredMessage, wanted_us: int
+) -> bool:
+    """Return whether a message is the first one since a time; False also where it is unknown.
+
+    Some servers skip messages where others are deleted, so that their reply needs a check.
+    """
+    seq = message.stream_seq or first_seq
+    if message.stored_at_us < wanted_us:
+        return False
+    if seq <= first_seq:
+        return True
+    run = await getter.run(max(first_seq, seq - _NEIGHBOURS_MSGS), _NEIGHBOURS_MSGS + 1, None)
+    before = [one.stored_at_us for one in run if (one.stream_seq or 0) < seq]
+    # Big messages may end a run before it has come so far.
+    is_complete = any(one.stream_seq == seq for one in run)
+    return is_complete and bool(before) and before[-1] < wanted_us
+
+
+async def sequence_since(client: Client, stream: str, text: str) -> int:
+    """Return the first sequence stored at a time or after it; raises NotFound, UsageError."""
+    bounds = await bounds_of(client, stream)
+    return await at_time(getter_of(client, stream, direct=bounds.direct), bounds, text)
 
 
 _WIDER = 16

@@ -13,6 +13,7 @@ from natstui.jetstream.messages.browse import (
     at_time,
     bounds_of,
     count_subjects,
+    moment_text,
     newest_before,
 )
 from natstui.jetstream.messages.gets import Getter, getter_of
@@ -39,13 +40,21 @@ async def preview_delivery(client: Client, asked: PreviewDelivery) -> DeliveryPr
     if policy == "by_start_sequence":
         start = max(start, int(config.get("opt_start_seq") or 0))
     elif policy == "by_start_time":
-        start = await at_time(getter, bounds, str(config.get("opt_start_time") or ""))
+        start = await _start_of_time(getter, bounds, str(config.get("opt_start_time") or ""))
     preview = await _from(getter, start, filters)
     if preview.pending_msgs is not None:
         return preview
     counts = [await _count_in_stream(client, asked.stream, start, subject) for subject in filters]
     known = [count for count in counts if count is not None]
     return replace(preview, pending_msgs=sum(known) if len(known) == len(counts) else None)
+
+
+async def _start_of_time(getter: Getter, bounds: Bounds, text: str) -> int:
+    """Return where the server starts a consumer of a time, messages that it skips included."""
+    starts = await getter.from_time(moment_text(text))
+    if starts is None:
+        return await at_time(getter, bounds, text)
+    return starts[0].stream_seq or 1 if starts else bounds.last_seq + 1
 
 
 async def _count_in_stream(

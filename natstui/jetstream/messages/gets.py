@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from nats.aio.msg import Msg
 
-from natstui.errors import NotFound, RequestFailed
+from natstui.errors import NotFound, RequestFailed, RequestTimedOut
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.messages.decode import from_api, from_direct
 from natstui.model.records.messages import StoredMessage
@@ -36,7 +36,11 @@ class Getter(Protocol):
         """Return how many messages match from a sequence on; None when it cannot be asked."""
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the first message stored from a time on; None when that cannot be asked."""
+        """Return the message at which the server starts a consumer of a time, if any.
+
+        Servers before 2.11.12, and 2.12 before 2.12.4, skip messages where others were deleted.
+        None when the server has no such request.
+        """
 
     async def last_of_each(
         self, subjects: Iterable[str], filter_subject: str
@@ -62,13 +66,13 @@ class DirectGetter:
     async def count_from(self, from_seq: int, subject: str | None) -> int | None:
         """Return how many messages match from a sequence on."""
         body: dict[str, Any] = {"seq": max(1, from_seq), "batch": 1}
-        messages = await self._raw(body | ({"next_by_subj": subject} if subject else {}))
-        return int((messages[0].headers or {})["Nats-Num-Pending"]) + 1 if messages else 0
+        messages, end = await self._raw(body | ({"next_by_subj": subject} if subject else {}))
+        # Only the end of a batch counts alike everywhere: until 2.11 a message counts itself.
+        return len(messages) + int((end.headers or {})["Nats-Num-Pending"]) if messages else 0
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return the first message stored at a time or after it, if any."""
-        moment = datetime.fromisoformat(text).astimezone(UTC).isoformat()
-        return await self._batch({"batch": 1, "start_time": moment})
+        """Return the message at which the server starts a consumer of a time, if any."""
+        return await self._batch({"batch": 1, "start_time": _utc(text), "next_by_subj": ">"})
 
     async def last_of_each(
         self, subjects: Iterable[str], filter_subject: str
@@ -77,9 +81,11 @@ class DirectGetter:
         return await self._batch({"multi_last": [filter_subject], "batch": 1024})
 
     async def _batch(self, body: dict[str, Any]) -> list[StoredMessage]:
-        return [from_direct(msg, self._preview_bytes) for msg in await self._raw(body)]
+        messages, _ = await self._raw(body)
+        return [from_direct(msg, self._preview_bytes) for msg in messages]
 
-    async def _raw(self, body: dict[str, Any]) -> list[Msg]:
+    async def _raw(self, body: dict[str, Any]) -> tuple[list[Msg], Msg]:
+        """Return the messages of a batch and the status that ends it; raises RequestTimedOut."""
         timeout_s = self._client.connection.request_timeout_s
         asked = self._client.answers(self._subject, json.dumps(body).encode(), timeout_s=timeout_s)
         found: list[Msg] = []
@@ -88,9 +94,9 @@ class DirectGetter:
                 status = (msg.headers or {}).get("Status")
                 if status is not None:
                     _check_status(status, self._subject)
-                    break
+                    return found, msg
                 found.append(msg)
-        return found
+        raise RequestTimedOut(self._subject, timeout_s)
 
 
 def _check_status(status: str, subject: str) -> None:
@@ -135,8 +141,11 @@ class ApiGetter:
         return None
 
     async def from_time(self, text: str) -> list[StoredMessage] | None:
-        """Return None: this way of reading knows sequences only."""
-        return None
+        """Return the message at which the server starts a consumer of a time; None on 2.10."""
+        if not has_batches(self._client):
+            return None
+        message = await self._get({"start_time": _utc(text), "next_by_subj": ">"})
+        return [] if message is None else [message]
 
     async def last_of_each(
         self, subjects: Iterable[str], filter_subject: str
@@ -168,10 +177,19 @@ class ApiGetter:
             raise
 
 
+def _utc(text: str) -> str:
+    return datetime.fromisoformat(text).astimezone(UTC).isoformat()
+
+
+def has_batches(client: Client) -> bool:
+    """Return whether the server reads batches and times: 2.10 ignores both fields."""
+    return (client.api_level or 0) >= 1
+
+
 def getter_of(
     client: Client, stream: str, *, direct: bool, preview_bytes: int | None = None
 ) -> Getter:
     """Return the best way to read a stream that allows direct gets or not."""
-    if direct and (client.api_level or 0) >= 1:
+    if direct and has_batches(client):
         return DirectGetter(client, stream, preview_bytes)
     return ApiGetter(client, stream, preview_bytes)

@@ -28,10 +28,12 @@ from natstui.errors import (
 )
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.wire_parser import Delivered, Piece
+from natstui.jetstream.messages.browse import sequence_since
 from natstui.jetstream.messages.decode import headers_of
 from natstui.jetstream.messages.pull import answered_numbers
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.records.messages import StoredMessage
+from natstui.model.servers.versions import SKIPS_BESIDE_DELETED, is_in
 
 Policy = Literal["all", "last", "last_per_subject", "new"]
 
@@ -206,7 +208,10 @@ class Reader:
             "idle_heartbeat": _HEARTBEAT_S * _NS,
         }
         if self.from_time is not None and not self._last_seq:
-            config |= {"deliver_policy": "by_start_time", "opt_start_time": self.from_time}
+            if is_in(self.client.link.server_version, SKIPS_BESIDE_DELETED):
+                from_seq = await sequence_since(self.client, self.stream, self.from_time)
+            else:
+                config |= {"deliver_policy": "by_start_time", "opt_start_time": self.from_time}
         if from_seq is not None:
             config |= {"deliver_policy": "by_start_sequence", "opt_start_seq": from_seq}
         verb, body = consumer_request(self.stream, self._name, config, "create")

@@ -1,0 +1,33 @@
+"""Which versions of nats-server behave differently where the JetStream API level is the same."""
+
+from __future__ import annotations
+
+import re
+
+Version = tuple[int, int, int]
+Ranges = tuple[tuple[Version, Version], ...]
+"""From a version on, and before another one."""
+
+OLDEST: Version = (2, 10, 0)
+"""The oldest server that natstui supports."""
+
+SKIPS_BESIDE_DELETED: Ranges = (((0, 0, 0), (2, 11, 12)), ((2, 12, 0), (2, 12, 4)))
+"""A consumer by start time skips messages where others were deleted (nats-server PR 7751)."""
+KEEPS_OVER_FIRST_SUBJECT_LIMIT: Ranges = (((0, 0, 0), (2, 12, 10)), ((2, 14, 0), (2, 14, 2)))
+"""A first `max_msgs_per_subject` removes messages later: with the next one, or at a restart."""
+KEEPS_WITHOUT_INTEREST: Ranges = (((0, 0, 0), (2, 15, 0)),)
+"""A stream without consumers keeps its messages when its retention becomes interest."""
+
+_VERSION = re.compile(r"v?(\d+)\.(\d+)\.(\d+)", re.ASCII)
+
+
+def version_of(text: str | None) -> Version | None:
+    """Return the version a server reports, as (2, 11, 4); None when it reports none."""
+    match = _VERSION.match(text or "")
+    return None if match is None else (int(match[1]), int(match[2]), int(match[3]))
+
+
+def is_in(text: str | None, ranges: Ranges) -> bool:
+    """Return whether a server's version is in one of the ranges; an unknown one is in none."""
+    version = version_of(text)
+    return version is not None and any(start <= version < end for start, end in ranges)

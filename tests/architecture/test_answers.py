@@ -44,26 +44,7 @@ def test_the_file_that_defines_a_table_of_gold_also_makes_its_answer() -> None:
 
 
 def test_no_file_but_that_of_the_answer_describes_its_table() -> None:
-    elsewhere = [
-        *modules("natstui.analysis.report"),
-        *modules("natstui.analysis.job"),
-        *modules("natstui.analysis.gold.answers"),
-        *modules("natstui.analysis.gold.build"),
-        *modules("natstui.cli.sessions.analyze"),
-    ]
-    assert len(elsewhere) > 6
+    elsewhere = [*modules("natstui.analysis.report"), *modules("natstui.cli.sessions")]
+    assert elsewhere
     for module in elsewhere:
         assert listed_columns(module) == [], module.name
-        assert calls(module, "Section") <= (module.name == "natstui.analysis.report.sections")
-
-
-def test_the_verdict_only_ranks_what_other_answers_found() -> None:
-    (module,) = modules("natstui.analysis.gold.verdict")
-    assert calls(module, "finding") == 0
-    read = [
-        node.args[0]
-        for node in module.nodes()
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("gold")
-    ]
-    assert read
-    assert not [table for table in read if isinstance(table, ast.Constant)]

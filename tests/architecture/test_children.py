@@ -20,7 +20,6 @@ HOLDERS = {"subprocess", "asyncio", "os", "pty", "multiprocessing", "futures"}
 OTHER_PROGRAMS = {
     "natstui.jetstream.testbed.broker": "nats-server, found on the PATH or in its package",
     "natstui.config.references": "op and nsc, found on the PATH",
-    "natstui.bench.versus.rival": "nats, found on the PATH",
     "natstui.analysis.spark.java": "java, of JAVA_HOME, of the PATH or of its package",
 }
 HANDED_ON = {

@@ -49,18 +49,17 @@ def test_help_loads_no_command_and_nothing_that_a_command_needs() -> None:
 
 
 def test_the_engine_starts_before_the_screen_is_imported() -> None:
-    script = "import natstui.cli.open_viewer, natstui.tui.app.engine_process\n"
-    script += "import natstui.tui.kit.terminal"
-    assert not loaded(script) & (SCREEN | {"asyncio", "msgspec", "click"})
+    assert not loaded("import natstui.cli.open_viewer") & (
+        SCREEN | {"asyncio", "msgspec", "click"}
+    )
 
 
 def test_the_first_screen_pays_for_no_other() -> None:
-    features = {"bench", "connections", "consumers", "events", "findings", "managing", "messages"}
-    script = "import natstui.tui.app.app\n"
-    script += (
-        f"assert not [f for f in {features} if 'natstui.tui.' + f + '.screen' in sys.modules]"
-    )
-    loaded("import sys\n" + script)
+    script = "import natstui.tui.app.app, re, sys\n"
+    script += "feature = re.compile(r'natstui[.]tui[.](?!kit|frame|app)\\w+[.]screen')\n"
+    script += "found = sorted(filter(feature.fullmatch, sys.modules))\n"
+    script += "assert found == ['natstui.tui.streams.screen'], found"
+    loaded(script)
 
 
 def test_no_command_pays_for_the_screen_or_spark_before_it_needs_them() -> None:
@@ -79,11 +78,6 @@ def test_engine_adapters_and_recordings_know_neither_screen_nor_spark() -> None:
 def test_the_viewer_loads_neither_the_nats_client_nor_settings_nor_spark() -> None:
     names = [m.name for m in modules("natstui.tui")]
     assert not loaded(importing(names)) & (SPARK | {"nats", "nkeys", "pydantic", "click"})
-
-
-def test_the_viewer_leaves_plotext_to_the_process_that_draws() -> None:
-    names = [m.name for m in modules("natstui.tui") if m.name != "natstui.tui.kit.chart.process"]
-    assert "plotext" not in loaded(importing(names))
 
 
 def test_a_bench_worker_loads_the_nats_client_and_little_else() -> None:

@@ -10,7 +10,7 @@ from typing import get_args
 import pytest
 
 from natstui.bench.worker import programs
-from natstui.model.bench.patterns import Pattern, patterns_that, traits
+from natstui.model.bench.patterns import Pattern, traits
 
 ROOT = Path(__file__).parents[2] / "natstui"
 HOME = ROOT / "model" / "bench" / "patterns.py"
@@ -87,9 +87,8 @@ def test_a_request_of_the_journal_is_no_pattern() -> None:
     assert comparisons(ast.parse('entry.action in ("publish", "request")')) == []
 
 
-def test_each_client_has_a_program_for_each_pattern_that_it_can_do() -> None:
-    assert set(programs.WIRE) == NAMES
-    assert set(programs.PLAIN) == NAMES - patterns_that(lambda row: row.is_wire_only)
+def test_there_is_a_program_for_each_pattern() -> None:
+    assert set(programs.PROGRAMS) == NAMES
 
 
 def test_who_sends_does_not_receive() -> None:

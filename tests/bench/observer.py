@@ -14,7 +14,6 @@ from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
 from natstui.model.bench.plan import (
     BenchmarkPlan,
-    ClientKind,
     Fault,
     Payload,
     RateSegment,
@@ -63,13 +62,11 @@ class Observer:
             await asyncio.sleep(0.02)
 
 
-async def prove(connection: Connection, observer: Observer, client: ClientKind) -> None:
+async def prove(connection: Connection, observer: Observer) -> None:
     """Kill one of three consumers that refuse some messages; compare with what somebody saw."""
-    consumers = Role(
-        "subs", "js-consume", 3, client, consumer="shared", nak_ratio=0.02, batch_msgs=100
-    )
+    consumers = Role("subs", "js-consume", 3, consumer="shared", nak_ratio=0.02, batch_msgs=100)
     payload = Payload(headers=(("Kind", "truth"),))
-    publishers = Role("pubs", "js-publish-async", 2, client, payload=payload, schedule=(RATE,))
+    publishers = Role("pubs", "js-publish-async", 2, payload=payload, schedule=(RATE,))
     what = BenchmarkPlan(
         title="truth",
         description="",

@@ -33,20 +33,6 @@ def test_a_stamp_comes_back(place: StampPlace) -> None:
     assert stamps.sent_ns.tolist() == [77] * 3
 
 
-@pytest.mark.parametrize("count", [1, 3])
-def test_a_stamp_of_another_clock_is_read_by_ours_and_left_as_it_came(count: int) -> None:
-    place = StampPlace(0, 24, shift_ns=1000)
-    payloads = np.zeros((count, 128), np.uint8)
-    write_stamps(payloads, place, np.arange(count), 1, np.arange(count), 77)
-    # What was read from a socket cannot be written to.
-    came = np.frombuffer(payloads.tobytes(), np.uint8).reshape(count, 128)
-    stamps = read_stamps(came, place)
-    assert stamps is not None
-    assert stamps.sent_ns is not None
-    assert stamps.due_ns.tolist() == list(range(count))
-    assert stamps.sent_ns.tolist() == [77] * count
-
-
 def test_a_small_payload_has_a_short_stamp_or_none() -> None:
     assert [place_for(size).length for size in (0, 15, 16, 23, 24)] == [0, 0, 16, 16, 24]
     payloads = np.zeros((1, 16), np.uint8)

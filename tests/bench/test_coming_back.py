@@ -12,7 +12,7 @@ from natstui.config.connection import Connection, Secret
 from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
-from natstui.model.bench.plan import ClientKind, Pattern, RateSegment, Role, StreamPlan
+from natstui.model.bench.plan import Pattern, RateSegment, Role, StreamPlan
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
 from tests.bench.running import Records, check_sums, plan
@@ -57,20 +57,21 @@ class Away:
         await self._task
 
 
-PUBLISHERS: dict[ClientKind, tuple[Pattern, ...]] = {
-    "wire": ("js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"),
-    "nats-py": ("js-publish-sync", "js-publish-async"),
-}
+PUBLISHERS: tuple[Pattern, ...] = (
+    "js-publish-sync",
+    "js-publish-async",
+    "js-publish-atomic",
+    "js-publish-fast",
+)
 
 
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
 async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
-    broker: Broker, client: ClientKind
+    broker: Broker,
 ) -> None:
     away = Away(broker.url)
     pubs = [
-        Role(pattern, pattern, 1, client, schedule=RATE, total_msgs=450, batch_msgs=20)
-        for pattern in PUBLISHERS[client]
+        Role(pattern, pattern, 1, schedule=RATE, total_msgs=450, batch_msgs=20)
+        for pattern in PUBLISHERS
     ]
     total = 450 * len(pubs)
     stream = StreamPlan("AWAY", subjects=("bench",), allow_batches=True)
@@ -92,12 +93,9 @@ async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
     assert any("sent again" in note for note in result.notes)
 
 
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
-async def test_a_stream_that_does_not_come_back_ends_the_run(
-    broker: Broker, client: ClientKind
-) -> None:
+async def test_a_stream_that_does_not_come_back_ends_the_run(broker: Broker) -> None:
     away = Away(broker.url, comes_back=False)
-    pubs = Role("pubs", "js-publish-sync", 1, client, schedule=RATE, total_msgs=9000, timeout_s=1)
+    pubs = Role("pubs", "js-publish-sync", 1, schedule=RATE, total_msgs=9000, timeout_s=1)
     what = plan(pubs, stream=StreamPlan("AWAY", subjects=("bench",)))
     benchmark = Benchmark(what, Connection(servers=(broker.url,)), away.records)
     result = await asyncio.wait_for(benchmark.run(), 90)
@@ -120,7 +118,7 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker
     async def serve() -> None:
         there = await own.nc.subscribe("ask.*", cb=answer)
         await own.nc.flush()
-        while min(answered["ask.wire"], answered["ask.nats-py"]) < 30:
+        while answered["ask.me"] < 30:
             await asyncio.sleep(0.01)
         # What is under way is still answered.
         await there.drain()
@@ -130,13 +128,9 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker
 
     serving = asyncio.create_task(serve())
     await asyncio.sleep(0)
-    clients: tuple[ClientKind, ...] = ("wire", "nats-py")
-    asks = [
-        Role(client, "request", 1, client, subject=f"ask.{client}", schedule=RATE, total_msgs=300)
-        for client in clients
-    ]
+    asks = Role("asks", "request", subject="ask.me", schedule=RATE, total_msgs=300)
     records = Records()
-    benchmark = Benchmark(plan(*asks), Connection(servers=(broker.url,)), records)
+    benchmark = Benchmark(plan(asks), Connection(servers=(broker.url,)), records)
     result = await asyncio.wait_for(benchmark.run(), 90)
     await serving
     await own.close()
@@ -247,7 +241,7 @@ async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster:
     roles = (
         Role("pubs", "js-publish-async", schedule=RATE, total_msgs=1500, timeout_s=30),
         Role("ordered", "js-ordered", timeout_s=30),
-        Role("fetches", "js-fetch", 1, "nats-py", timeout_s=30, ack_wait_s=2),
+        Role("fetches", "js-fetch", timeout_s=30, ack_wait_s=2),
     )
     what = plan(*roles, stream=StreamPlan("NODE", create=False), drain_s=40)
     benchmark = Benchmark(

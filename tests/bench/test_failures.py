@@ -20,7 +20,6 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
-    ClientKind,
     Pattern,
     Payload,
     RateSegment,
@@ -34,7 +33,6 @@ from tests.bench.running import Records, plan, run_plan
 
 pytestmark = pytest.mark.server
 
-both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 STREAM = StreamPlan("FAILING", subjects=("bench",))
 DENYING = """
 authorization { users: [ { user: u, password: p, permissions: {
@@ -53,20 +51,14 @@ async def fail(url: str, what: BenchmarkPlan, **identity: object) -> tuple[Bench
 
 
 @pytest.mark.parametrize(
-    ("pattern", "client"),
-    [
-        ("js-publish-sync", "wire"),
-        ("js-publish-async", "wire"),
-        ("js-publish-async", "nats-py"),
-        ("js-publish-atomic", "wire"),
-        ("js-publish-fast", "wire"),
-    ],
+    "pattern",
+    ["js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"],
 )
 async def test_a_full_stream_ends_the_run_with_its_reason(
-    broker: Broker, pattern: Pattern, client: ClientKind
+    broker: Broker, pattern: Pattern
 ) -> None:
     full = replace(STREAM, max_msgs=100, discard="new", allow_batches=True)
-    role = Role("pubs", pattern, 1, client, total_msgs=1000, batch_msgs=40, window_msgs=80)
+    role = Role("pubs", pattern, 1, total_msgs=1000, batch_msgs=40, window_msgs=80)
     role = replace(role, timeout_s=2)
     result, exit_code = await fail(broker.url, plan(role, stream=full))
     assert exit_code == 4
@@ -75,23 +67,21 @@ async def test_a_full_stream_ends_the_run_with_its_reason(
     assert 0 < result.accounting.stored_msgs <= 100
 
 
-@both
-async def test_a_subject_nobody_stores_ends_the_run(broker: Broker, client: ClientKind) -> None:
-    role = Role("pubs", "js-publish-async", 1, client, subject="elsewhere", total_msgs=10)
+async def test_a_subject_nobody_stores_ends_the_run(broker: Broker) -> None:
+    role = Role("pubs", "js-publish-async", 1, subject="elsewhere", total_msgs=10)
     result, exit_code = await fail(broker.url, plan(role, stream=STREAM))
     assert exit_code == 4
     assert "no stream takes" in result.notes[0]
 
 
 @pytest.mark.parametrize("pattern", ["publish", "js-publish-async"])
-@both
 async def test_a_denied_subject_is_named(
-    nats_server_factory: Callable[..., Broker], pattern: Pattern, client: ClientKind
+    nats_server_factory: Callable[..., Broker], pattern: Pattern
 ) -> None:
     from natstui.config.connection import Secret
 
     url = nats_server_factory(DENYING).url
-    role = Role("pubs", pattern, 1, client, schedule=(RateSegment(None, 500, 500),))
+    role = Role("pubs", pattern, 1, schedule=(RateSegment(None, 500, 500),))
     what = plan(role, stream=STREAM, duration_s=2)
     result, exit_code = await fail(url, what, user="u", password=Secret("p"))
     assert exit_code == PermissionDenied.exit_code
@@ -120,12 +110,11 @@ async def _streams(url: str) -> list[str]:
     return names
 
 
-@both
 async def test_a_payload_the_server_does_not_take_is_refused_before_anything_starts(
-    broker: Broker, client: ClientKind
+    broker: Broker,
 ) -> None:
     big = Payload(kind="range", size_bytes=10, size_max_bytes=2 << 20)
-    role = Role("pubs", "publish", 1, client, total_msgs=10, payload=big)
+    role = Role("pubs", "publish", 1, total_msgs=10, payload=big)
     benchmark = Benchmark(plan(role), Connection(servers=(broker.url,)), Records())
     with pytest.raises(
         UsageError, match=r"'pubs': payloads of 2.00 MiB are more than the 1.00 MiB"
@@ -134,11 +123,8 @@ async def test_a_payload_the_server_does_not_take_is_refused_before_anything_sta
     assert benchmark.worker_pids() == []
 
 
-@both
-async def test_a_server_that_goes_away_leaves_a_partial_result(
-    nats_server: Broker, client: ClientKind
-) -> None:
-    role = Role("pubs", "js-publish-async", 1, client, schedule=(RateSegment(None, 500, 500),))
+async def test_a_server_that_goes_away_leaves_a_partial_result(nats_server: Broker) -> None:
+    role = Role("pubs", "js-publish-async", 1, schedule=(RateSegment(None, 500, 500),))
     role = replace(role, timeout_s=2)
 
     acked_msgs = 0
@@ -310,17 +296,9 @@ rate = 200
     assert await _streams(broker.url) == []
 
 
-@pytest.mark.parametrize(
-    ("pattern", "client"),
-    [
-        ("js-consume", "wire"),
-        ("js-push", "nats-py"),
-        ("js-ordered", "wire"),
-        ("js-ordered", "nats-py"),
-    ],
-)
+@pytest.mark.parametrize("pattern", ["js-consume", "js-ordered"])
 async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consumer(
-    broker: Broker, tmp_path: Path, pattern: str, client: str
+    broker: Broker, tmp_path: Path, pattern: str
 ) -> None:
     own = await connect(Connection(servers=(broker.url,)))
     config = {"name": "EXISTING", "subjects": ["mine.>"], "storage": "memory"}
@@ -340,7 +318,6 @@ create = false
 [[role]]
 name = "subs"
 pattern = "{pattern}"
-client = "{client}"
 """)
     words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", broker.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:

@@ -13,7 +13,6 @@ from natstui.errors import Refused
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
-    ClientKind,
     Fault,
     Pattern,
     RateSegment,
@@ -27,13 +26,11 @@ from tests.bench.running import Records, Run, check_sums
 pytestmark = pytest.mark.server
 
 STREAM = StreamPlan("FAULTS", subjects=("bench",))
-both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 
 
-@both
 @pytest.mark.parametrize("pattern", ["subscribe", "js-push", "js-consume", "js-ordered"])
 async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
-    broker: Broker, pattern: Pattern, client: ClientKind
+    broker: Broker, pattern: Pattern
 ) -> None:
     core = pattern == "subscribe"
     sends: Pattern = "publish" if core else "js-publish-async"
@@ -41,7 +38,7 @@ async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
         title="paused",
         description="",
         roles=(
-            Role("subs", pattern, 1, client),
+            Role("subs", pattern, 1),
             Role("pubs", sends, schedule=(RateSegment(None, 500, 500),)),
         ),
         stream=None if core else STREAM,
@@ -69,13 +66,12 @@ async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
     assert reading[-1] > resumed > paused
 
 
-@both
 async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_drawn(
-    run: Run, client: ClientKind
+    run: Run,
 ) -> None:
     total = 600
     subs = Role(
-        "subs", "js-consume", 2, client, nak_ratio=0.1, term_ratio=0.1, never_ack_ratio=0.1,
+        "subs", "js-consume", 2, nak_ratio=0.1, term_ratio=0.1, never_ack_ratio=0.1,
         ack_wait_s=2.0, batch_msgs=50,
     )  # fmt: skip
     result = await run(subs, Role("pubs", "js-publish-async", total_msgs=total), stream=STREAM)
@@ -95,9 +91,8 @@ async def test_terms_naks_and_messages_never_acknowledged_are_those_that_were_dr
     assert (books.lost_msgs, books.unread_msgs, books.unsettled_msgs) == (0, 0, 0)
 
 
-@both
-async def test_a_slow_receiver_takes_its_time(run: Run, client: ClientKind) -> None:
-    slow = Role("subs", "js-consume", 1, client, think_s=0.01, batch_msgs=10)
+async def test_a_slow_receiver_takes_its_time(run: Run) -> None:
+    slow = Role("subs", "js-consume", 1, think_s=0.01, batch_msgs=10)
     result = await run(slow, Role("pubs", "js-publish-async", total_msgs=100), stream=STREAM)
     assert result.accounting.lost_msgs == 0
     assert result.counts.acks_sent_msgs == 100

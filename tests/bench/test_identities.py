@@ -1,4 +1,4 @@
-"""Both clients work with TLS and with every kind of identity."""
+"""Workers work with TLS and with every kind of identity."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ import pytest
 
 from natstui.config.connection import Connection, Secret
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.bench.plan import ClientKind, Role, StreamPlan
+from natstui.model.bench.plan import Role, StreamPlan
 from tests.bench.running import plan, run_plan
 from tests.jetstream.certificates import make_files
 from tests.jetstream.operator_jwts import Operator, Signer, write_creds
@@ -18,59 +18,49 @@ from tests.jetstream.operator_jwts import Operator, Signer, write_creds
 pytestmark = pytest.mark.server
 
 Factory = Callable[..., Broker]
-both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 STREAM = StreamPlan("IDENTITY", subjects=("bench",))
 
 
-async def prove(url: str, client: ClientKind, **identity: Any) -> None:
+async def prove(url: str, **identity: Any) -> None:
     """Publish and consume with an identity, acknowledged twice."""
     connection = Connection(servers=(url,), **identity)
     roles = (
-        Role("subs", "js-consume", 1, client, acks="double"),
-        Role("pubs", "js-publish-sync", 1, client, total_msgs=50),
+        Role("subs", "js-consume", 1, acks="double"),
+        Role("pubs", "js-publish-sync", 1, total_msgs=50),
     )
     result, _ = await run_plan(connection, plan(*roles, stream=STREAM))
     assert result.verdict == "ok", result.notes
     assert (result.accounting.stored_msgs, result.accounting.lost_msgs) == (50, 0)
 
 
-@both
-async def test_tls_with_a_client_certificate(
-    nats_server_factory: Factory, tmp_path: Path, client: ClientKind
-) -> None:
+async def test_tls_with_a_client_certificate(nats_server_factory: Factory, tmp_path: Path) -> None:
     files = make_files(tmp_path / "tls")
     url = nats_server_factory(files.server_config("verify: true")).url
-    await prove(url, client, ca=files.ca, cert=files.cert, key=files.key)
+    await prove(url, ca=files.ca, cert=files.cert, key=files.key)
 
 
-@both
-async def test_user_and_password(nats_server_factory: Factory, client: ClientKind) -> None:
+async def test_user_and_password(nats_server_factory: Factory) -> None:
     url = nats_server_factory('authorization { user: ann, password: "p w" }').url
-    await prove(url, client, user="ann", password=Secret("p w"))
+    await prove(url, user="ann", password=Secret("p w"))
 
 
-@both
-async def test_a_token(nats_server_factory: Factory, client: ClientKind) -> None:
+async def test_a_token(nats_server_factory: Factory) -> None:
     url = nats_server_factory('authorization { token: "t:k" }').url
-    await prove(url, client, token=Secret("t:k"))
+    await prove(url, token=Secret("t:k"))
 
 
-@both
-async def test_an_nkey(nats_server_factory: Factory, client: ClientKind) -> None:
+async def test_an_nkey(nats_server_factory: Factory) -> None:
     user = Signer.make(nkeys.PREFIX_BYTE_USER)
     url = nats_server_factory(f"authorization {{ users: [ {{ nkey: {user.public} }} ] }}").url
-    await prove(url, client, nkey=Secret(user.seed))
+    await prove(url, nkey=Secret(user.seed))
 
 
-@both
-async def test_a_creds_file_and_a_jwt(
-    nats_server_factory: Factory, tmp_path: Path, client: ClientKind
-) -> None:
+async def test_a_creds_file_and_a_jwt(nats_server_factory: Factory, tmp_path: Path) -> None:
     operator = Operator()
     url = nats_server_factory(operator.server_config).url
     jwt, seed = operator.user()
-    await prove(url, client, creds_file=str(write_creds(tmp_path / "u.creds", jwt, seed)))
-    await prove(url, client, user_jwt=Secret(jwt), user_seed=Secret(seed))
+    await prove(url, creds_file=str(write_creds(tmp_path / "u.creds", jwt, seed)))
+    await prove(url, user_jwt=Secret(jwt), user_seed=Secret(seed))
 
 
 async def test_no_secret_is_in_a_command_line_or_an_environment(
@@ -79,7 +69,7 @@ async def test_no_secret_is_in_a_command_line_or_an_environment(
     secret = "only-by-stdin-91"
     url = nats_server_factory(f'authorization {{ token: "{secret}" }}').url
     looking = asyncio.create_task(_secrets_seen(secret))
-    await prove(url, "wire", token=Secret(secret))
+    await prove(url, token=Secret(secret))
     looked, found = await looking
     assert looked
     assert not found

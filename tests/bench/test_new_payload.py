@@ -15,9 +15,9 @@ from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound, Refused, UsageError
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, total_counts
-from natstui.model.bench.patterns import patterns_that, traits
+from natstui.model.bench.patterns import patterns_that
 from natstui.model.bench.payload_words import payload_of, payload_text
-from natstui.model.bench.plan import ClientKind, Payload, RateSegment, Role, StreamPlan
+from natstui.model.bench.plan import Payload, RateSegment, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
@@ -60,21 +60,20 @@ def changes(size_bytes: int, counts: Counts) -> int:
 
 
 @pytest.mark.server
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
 async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
-    broker: Broker, client: ClientKind, tmp_path: Path
+    broker: Broker, tmp_path: Path
 ) -> None:
     file = tmp_path / "payload"
     file.write_bytes(bytes(range(250)) * (AFTER // 250))
 
     def role(name: str, pattern: str, subject: str, **others: object) -> Role:
-        return Role(name, pattern, 1, client, subject, **others)  # type: ignore[arg-type]
+        return Role(name, pattern, 1, subject, **others)  # type: ignore[arg-type]
 
     core = {"publish": "core", "request": "ask"}
     senders = [
         role(one, one, core.get(one, f"s.{one}"), total_msgs=EACH, schedule=RATE)
         for one in SENDERS
-        if one != "kv-put" and (client == "wire" or not traits(one).is_wire_only)
+        if one != "kv-put"
     ]
     beside = [
         role("subs", "subscribe", "core"),

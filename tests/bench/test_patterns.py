@@ -1,4 +1,4 @@
-"""Every pattern runs against a real server, with each client it applies to, and adds up."""
+"""Every pattern runs against a real server, and adds up."""
 
 from dataclasses import replace
 
@@ -9,7 +9,6 @@ from nats.aio.msg import Msg
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     Acks,
-    ClientKind,
     Pattern,
     Payload,
     RateSegment,
@@ -22,17 +21,13 @@ pytestmark = pytest.mark.server
 
 STREAM = StreamPlan("PATTERNS", subjects=("bench", "bench.*"), allow_batches=True)
 BUCKET = StreamPlan("patterns", history_count=1)
-both = pytest.mark.parametrize("client", ["wire", "nats-py"])
 
 
-@both
-async def test_fan_out_gives_every_message_to_every_subscriber(
-    run: Run, client: ClientKind
-) -> None:
-    total = 15_000 if client == "wire" else 3_000
+async def test_fan_out_gives_every_message_to_every_subscriber(run: Run) -> None:
+    total = 15_000
     result = await run(
-        Role("subs", "subscribe", 3, client),
-        Role("pubs", "publish", 1, client, total_msgs=total),
+        Role("subs", "subscribe", 3),
+        Role("pubs", "publish", 1, total_msgs=total),
     )
     assert result.accounting.received_msgs == 3 * total
     received = [one.counts.received_msgs for one in result.workers if one.role == "subs"]
@@ -42,38 +37,27 @@ async def test_fan_out_gives_every_message_to_every_subscriber(
     assert (result.accounting.lost_msgs, result.accounting.duplicate_msgs) == (0, 0)
 
 
-@both
-async def test_a_queue_group_shares_the_messages(run: Run, client: ClientKind) -> None:
+async def test_a_queue_group_shares_the_messages(run: Run) -> None:
     result = await run(
-        Role("subs", "subscribe", 2, client, queue="q", subjects_count=7),
-        Role("pubs", "publish", 2, client, total_msgs=2_001, subjects_count=7),
+        Role("subs", "subscribe", 2, queue="q", subjects_count=7),
+        Role("pubs", "publish", 2, total_msgs=2_001, subjects_count=7),
     )
     assert result.accounting.received_msgs == result.accounting.distinct_msgs == 2_001
     assert result.accounting.lost_msgs == 0
 
 
-@both
-async def test_requests_are_answered(run: Run, client: ClientKind) -> None:
-    result = await run(
-        Role("servers", "serve", 1, client), Role("clients", "request", 1, client, total_msgs=200)
-    )
+async def test_requests_are_answered(run: Run) -> None:
+    result = await run(Role("servers", "serve", 1), Role("clients", "request", 1, total_msgs=200))
     assert result.accounting.received_msgs == 200
     assert result.latencies.rtt.total_count == 200
 
 
 @pytest.mark.parametrize(
-    ("pattern", "client"),
-    [
-        ("js-publish-sync", "wire"),
-        ("js-publish-sync", "nats-py"),
-        ("js-publish-async", "wire"),
-        ("js-publish-async", "nats-py"),
-        ("js-publish-atomic", "wire"),
-        ("js-publish-fast", "wire"),
-    ],
+    "pattern",
+    ["js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"],
 )
-async def test_what_is_published_is_stored(run: Run, pattern: Pattern, client: ClientKind) -> None:
-    role = Role("pubs", pattern, 2, client, total_msgs=1_203, batch_msgs=100, window_msgs=300)
+async def test_what_is_published_is_stored(run: Run, pattern: Pattern) -> None:
+    role = Role("pubs", pattern, 2, total_msgs=1_203, batch_msgs=100, window_msgs=300)
     result = await run(role, stream=STREAM)
     assert result.verdict == "ok", result.notes
     books = result.accounting
@@ -81,7 +65,6 @@ async def test_what_is_published_is_stored(run: Run, pattern: Pattern, client: C
     assert result.latencies.ack.total_count == 1_203
 
 
-@both
 @pytest.mark.parametrize(
     ("pattern", "acks", "workers"),
     [
@@ -95,9 +78,9 @@ async def test_what_is_published_is_stored(run: Run, pattern: Pattern, client: C
     ],
 )
 async def test_what_is_stored_is_delivered(
-    run: Run, pattern: Pattern, acks: Acks, workers: int, client: ClientKind
+    run: Run, pattern: Pattern, acks: Acks, workers: int
 ) -> None:
-    consumer = Role("subs", pattern, workers, client, acks=acks, batch_msgs=200)
+    consumer = Role("subs", pattern, workers, acks=acks, batch_msgs=200)
     publisher = Role("pubs", "js-publish-async", total_msgs=1_500)
     result = await run(consumer, publisher, stream=STREAM)
     books, copies = result.accounting, workers if pattern == "js-ordered" else 1
@@ -109,23 +92,21 @@ async def test_what_is_stored_is_delivered(
         assert result.counts.acks_confirmed_msgs == 1_500
 
 
-@both
-async def test_stored_messages_are_read_back(run: Run, client: ClientKind) -> None:
+async def test_stored_messages_are_read_back(run: Run) -> None:
     await run(Role("pubs", "js-publish-async", total_msgs=700), stream=replace(STREAM, keep=True))
     stream = replace(STREAM, create=False)
-    patterns: list[Pattern] = ["js-get"] if client == "nats-py" else ["js-get", "js-get-batch"]
+    patterns: tuple[Pattern, ...] = ("js-get", "js-get-batch")
     for pattern in patterns:
-        result = await run(Role("r", pattern, 1, client, total_msgs=900), stream=stream)
+        result = await run(Role("r", pattern, 1, total_msgs=900), stream=stream)
         assert result.accounting.received_msgs == 900
         assert result.latencies.rtt.total_count == 900
-    result = await run(Role("subs", "js-consume", 1, client, acks="none"), stream=stream)
+    result = await run(Role("subs", "js-consume", 1, acks="none"), stream=stream)
     assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (700, 0)
     await run(Role("pubs", "publish", total_msgs=0), stream=replace(STREAM, keep=False))
 
 
-@both
-async def test_values_are_put_and_got(run: Run, client: ClientKind) -> None:
-    role = Role("kv", "kv-put", 1, client, subject="$KV.patterns.key", subjects_count=10)
+async def test_values_are_put_and_got(run: Run) -> None:
+    role = Role("kv", "kv-put", 1, subject="$KV.patterns.key", subjects_count=10)
     kept = replace(BUCKET, keep=True)
     result = await run(replace(role, total_msgs=100), stream=kept)
     assert result.accounting.acked_msgs == 100
@@ -136,24 +117,22 @@ async def test_values_are_put_and_got(run: Run, client: ClientKind) -> None:
     await run(Role("none", "publish", total_msgs=0), stream=BUCKET)
 
 
-@both
 @pytest.mark.parametrize("kind", ["json", "range"])
-async def test_other_payloads_carry_their_stamp(run: Run, kind: str, client: ClientKind) -> None:
+async def test_other_payloads_carry_their_stamp(run: Run, kind: str) -> None:
     payload = Payload(kind, 100, 400)  # type: ignore[arg-type]
     if kind == "json":
         payload = Payload("json", 300)
     result = await run(
-        Role("subs", "subscribe", 1, client, payload=payload),
-        Role("pubs", "publish", 1, client, payload=payload, total_msgs=1_000),
+        Role("subs", "subscribe", 1, payload=payload),
+        Role("pubs", "publish", 1, payload=payload, total_msgs=1_000),
     )
     assert result.accounting.lost_msgs == 0
     assert result.latencies.e2e.total_count == 1_000
 
 
-@both
-async def test_duplicates_sent_on_purpose_are_stored_once(run: Run, client: ClientKind) -> None:
+async def test_duplicates_sent_on_purpose_are_stored_once(run: Run) -> None:
     payload = Payload(msg_ids=True, duplicate_ratio=0.1)
-    publisher = Role("pubs", "js-publish-async", 1, client, payload=payload, total_msgs=1_100)
+    publisher = Role("pubs", "js-publish-async", 1, payload=payload, total_msgs=1_100)
     result = await run(Role("subs", "js-consume", acks="double"), publisher, stream=STREAM)
     books = result.accounting
     assert (books.acked_msgs, books.duplicate_acked_msgs, books.stored_msgs) == (1_000, 100, 1_000)
@@ -194,3 +173,19 @@ async def test_a_batch_adds_no_more_to_a_message_than_that_of_the_nats_cli(
         assert sorted(added)[-10] <= most_bytes
     finally:
         await client.close()
+
+
+@pytest.mark.parametrize("pattern", ["js-ordered", "js-push"])
+async def test_what_a_stream_holds_comes_after_go_and_not_while_others_start(
+    run: Run, pattern: Pattern
+) -> None:
+    await run(Role("p", "js-publish-async", total_msgs=500), stream=replace(STREAM, keep=True))
+    # The second worker's start keeps the first one waiting.
+    readers = Role("r", pattern, 2)
+    result = await run(readers, stream=replace(STREAM, create=False))
+    await run(Role("none", "publish", total_msgs=0), stream=STREAM)
+    copies = 2 if readers.traits.is_ordered else 1
+    assert result.accounting.received_msgs == 500 * copies
+    assert result.counts.steady_received_msgs == 500 * copies
+    assert 0 < (result.receive_per_s or 0) < 1e6
+    assert result.verdict == "ok", result.notes

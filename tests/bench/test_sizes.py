@@ -1,4 +1,4 @@
-"""Every pattern, with each client it applies to, headers, and messages from 0 B to 1 MiB."""
+"""Every pattern, with headers, and messages from 0 B to 1 MiB."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -9,8 +9,7 @@ from natstui.bench.result.assertions import parse_check
 from natstui.bench.result.metrics import metrics, metrics_names
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.bench.patterns import traits
-from natstui.model.bench.plan import ClientKind, Pattern, Payload, Role, StreamPlan
+from natstui.model.bench.plan import Pattern, Payload, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from tests.bench.running import plan, run_plan
 
@@ -27,6 +26,7 @@ PUBLISHERS: tuple[Pattern, ...] = (
     "js-publish-atomic",
     "js-publish-fast",
 )
+READERS: tuple[Pattern, ...] = ("js-get", "js-get-batch")
 CONSUMERS: tuple[Pattern, ...] = ("js-consume", "js-fetch", "js-push", "js-ordered")
 
 
@@ -39,10 +39,9 @@ def by_role(result: BenchmarkResult, size: int) -> dict[str, int]:
     return {worker.role: worker.counts.received_msgs for worker in result.workers}
 
 
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
 @pytest.mark.parametrize("size", [0, 16, 128, 64 * 1024, MIB])
 async def test_every_pattern_takes_every_size_with_headers(
-    nats_server_factory: Callable[..., Broker], size: int, client: ClientKind
+    nats_server_factory: Callable[..., Broker], size: int
 ) -> None:
     connection = Connection(servers=(nats_server_factory(LARGE).url,))
     each = 8 if size == MIB else 40
@@ -50,15 +49,11 @@ async def test_every_pattern_takes_every_size_with_headers(
 
     def role(pattern: Pattern, **others: object) -> Role:
         subject = f"s.{pattern}" if pattern in PUBLISHERS else "core"
-        made = Role(pattern, pattern, 1, client, subject, payload=payload, batch_msgs=5)
+        made = Role(pattern, pattern, 1, subject, payload=payload, batch_msgs=5)
         return replace(made, window_msgs=10, **others)  # type: ignore[arg-type]
 
-    def usable(patterns: tuple[Pattern, ...], **others: object) -> list[Role]:
-        kept = [one for one in patterns if client == "wire" or not traits(one).is_wire_only]
-        return [role(one, **others) for one in kept]
-
-    publishers = usable(PUBLISHERS, total_msgs=each)
-    receivers = usable((*CONSUMERS, "subscribe"))
+    publishers = [role(one, total_msgs=each) for one in PUBLISHERS]
+    receivers = [role(one) for one in (*CONSUMERS, "subscribe")]
     asking = [
         role("serve", subject="ask"),
         role("request", subject="ask", total_msgs=each),
@@ -84,7 +79,7 @@ async def test_every_pattern_takes_every_size_with_headers(
     assert [received[name] for name in ("subscribe", "serve", "request")] == [each] * 3
 
     existing = replace(STREAM, create=False)
-    readers = usable(("js-get", "js-get-batch"), total_msgs=each)
+    readers = [role(one, total_msgs=each) for one in READERS]
     result, _ = await run_plan(connection, plan(*readers, stream=existing))
     assert set(by_role(result, size).values()) == {each}
 

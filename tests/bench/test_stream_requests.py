@@ -131,7 +131,6 @@ def test_the_slow_demonstration_takes_a_hundred_steps_of_80_ms() -> None:
         (("window = 10", "payload = { size = 8 }"), "has no room for who asked"),
         (("batch = 5", 'acks = "none"'), "acknowledges each request"),
         (("batch = 5", "naks = 0.1"), "every request gets a response"),
-        (("window = 10", 'client = "nats-py"'), "has no call in nats-py"),
     ],
 )  # fmt: skip
 def test_a_wrong_conversation_is_refused(change: tuple[str, str], sentence: str) -> None:

@@ -13,7 +13,6 @@ from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
-    ClientKind,
     Fault,
     Pattern,
     RateSegment,
@@ -111,13 +110,12 @@ def _note_steady(record: Record, event: asyncio.Event) -> None:
         event.set()
 
 
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
 async def test_naks_and_a_killed_worker_are_counted_exactly_as_they_happened(
-    nats_server: Broker, client: ClientKind
+    nats_server: Broker,
 ) -> None:
     observer = Observer()
     await observer.begin(nats_server.url)
-    await prove(Connection(servers=(nats_server.url,)), observer, client)
+    await prove(Connection(servers=(nats_server.url,)), observer)
 
 
 async def test_messages_of_a_killed_worker_without_acks_are_lost_and_counted(

@@ -15,7 +15,7 @@ import pytest
 
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
-from natstui.model.bench.plan import ClientKind, Payload, RateSegment, Role, StreamPlan
+from natstui.model.bench.plan import Payload, RateSegment, Role, StreamPlan
 from tests.bench.observer import Observer, prove
 from tests.bench.running import plan, run_plan
 from tests.jetstream.certificates import make_files
@@ -88,20 +88,18 @@ async def way(name: str, nats_server_factory: Factory, held_port: int, tmp_path:
     return made
 
 
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
-async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way, client: ClientKind) -> None:
+async def test_what_a_run_tells_is_what_somebody_else_saw(way: Way) -> None:
     observer = Observer()
     await observer.begin(way.observer_url, way.observer_tls)
-    await prove(way.connection, observer, client)
+    await prove(way.connection, observer)
 
 
-@pytest.mark.parametrize("client", ["wire", "nats-py"])
-async def test_a_mebibyte_with_headers_comes_whole_and_once(way: Way, client: ClientKind) -> None:
+async def test_a_mebibyte_with_headers_comes_whole_and_once(way: Way) -> None:
     payload = Payload(size_bytes=MIB, headers=(("Kind", "test"),))
     total, rate = 20, (RateSegment(None, 50, 50),)
 
     def role(name: str, pattern: str, **others: object) -> Role:
-        return Role(name, pattern, 1, client, payload=payload, **others)  # type: ignore[arg-type]
+        return Role(name, pattern, 1, payload=payload, **others)  # type: ignore[arg-type]
 
     stored = StreamPlan("LARGE", subjects=("large",))
     what = plan(

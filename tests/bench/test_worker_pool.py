@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from natstui.bench.job.protocol import Orders, Ready, Up
-from natstui.bench.run.channels import Pipes
 from natstui.bench.run.worker_processes import WorkerPool, WorkerProcess
 from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
@@ -41,8 +40,7 @@ async def test_a_worker_that_is_not_understood_is_ended_and_named(broker: Broker
     async with asyncio.timeout(30):
         while not member.gone:
             await asyncio.sleep(0.05)
-        assert isinstance(member.channel, Pipes)
-        assert await member.channel.process.wait() != 0
+        assert await member.process.wait() != 0
     assert member.failed is not None and "strange" in member.failed.sentence
     assert heard[-1] is member.failed and member.over
     await pool.dismiss()

@@ -93,15 +93,6 @@ def plot(_server: Broker, _folder: Path) -> None:
     assert asyncio.run(draw())
 
 
-def joined(server: Broker, _folder: Path) -> None:
-    words = ("bench", "worker", "--join", server.url, "--clock-ahead", "1ms")
-    with subprocess.Popen(own_program("natstui", *words)) as worker:
-        run = ("bench", "pub", "hello", "--msgs", "10", "--machines", "1", "--server", server.url)
-        done = subprocess.run(own_program("natstui", *run), capture_output=True, text=True)
-        worker.terminate()
-    assert done.returncode == 0, done.stderr
-
-
 def several(server: Broker, folder: Path) -> None:
     contexts = folder.parent / "nats" / "context"
     contexts.mkdir(parents=True)
@@ -115,7 +106,6 @@ def several(server: Broker, folder: Path) -> None:
 
 CHILDREN: dict[str, Callable[[Broker, Path], None]] = {
     "natstui.bench.worker.process": bench,
-    "natstui.bench.worker.skewed": joined,
     "natstui.analysis.job": analyze,
     "natstui engine": engine,
     "natstui watch": several,

@@ -41,8 +41,7 @@ BECOMES = {
         "StreamConfiguration.storage", "StreamConfiguration.retention",
         "StreamConfiguration.discard", "ConsumerConfiguration.deliver_policy",
         "ConsumerConfiguration.ack_policy", "ConsumerConfiguration.priority_policy",
-        "WorkerResult.pattern", "WorkerResult.client", "BenchmarkResult.clock",
-        "PollCost.backoff_reason",
+        "WorkerResult.pattern", "PollCost.backoff_reason",
     },
     "stream-": {
         "StreamColumns.name", "ConsumerColumns.stream", "Upstream.name", "Snapshot.swept_streams",

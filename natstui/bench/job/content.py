@@ -26,12 +26,6 @@ _SCALE = 2654435761
 _JSON_HEAD = b'{"stamp":"'
 
 
-def stamp_place(orders: Orders) -> StampPlace:
-    """Return where messages of a role carry their stamp, and how it is read with our clock."""
-    place = payload_place(orders.role.payload)
-    return replace(place, shift_ns=orders.clock_shift_ns) if place.length else place
-
-
 def payload_place(payload: Payload) -> StampPlace:
     """Return where a payload has room for a stamp."""
     if payload.kind == "json":
@@ -101,7 +95,7 @@ class Sending:
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
         """Another object after every change."""
-        self.place = stamp_place(orders)
+        self.place = payload_place(orders.role.payload)
         """Where receivers look for the stamp: the same during the whole run."""
 
     def change(self, payload: Payload) -> None:

@@ -45,8 +45,6 @@ class Orders(_Line, frozen=True, tag="orders"):
     """The stream of the responses …"""
     response_subject: str | None = None
     """… and what its subjects begin with; behind it comes the number of who asked."""
-    clock_shift_ns: int = 0
-    """What the worker's clock lacks to that of the controller, when it is on another machine."""
     cleanup: tuple[str, ...] = ()
     """API verbs to send when the controller is gone without a word."""
 

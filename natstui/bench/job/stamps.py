@@ -38,8 +38,6 @@ class StampPlace:
     length: int
     """Bytes of the stamp proper: 24, 16 or 0."""
     as_hex: bool = False
-    shift_ns: int = 0
-    """What our clock lacks to that of the run, which stamps are written in."""
 
     @property
     def width(self) -> int:
@@ -52,7 +50,7 @@ NO_STAMP = StampPlace(0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Stamps read from many messages, as columns; times are those of our clock."""
+    """Stamps read from many messages, as columns."""
 
     due_ns: Int64s
     publisher: Int64s
@@ -81,10 +79,10 @@ def write_stamps(
     if not words:
         return
     stamps = np.empty((len(payloads), words), np.int64)
-    stamps[:, 0] = due_ns + place.shift_ns
+    stamps[:, 0] = due_ns
     stamps[:, 1] = seqs + (publisher << _SEQ_BITS)
     if words == 3:
-        stamps[:, 2] = sent_ns + place.shift_ns
+        stamps[:, 2] = sent_ns
     raw = stamps.view(np.uint8)
     if place.as_hex:
         raw = _TO_HEX[raw].reshape(len(payloads), place.width)
@@ -101,10 +99,6 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once by itself: what works on it then finds all of it together.
     words: Int64s = np.array(raw.view(np.int64).T, order="C")
-    shift_ns = place.shift_ns
-    if shift_ns:
-        words[0] -= shift_ns
-        words[2:] -= shift_ns
     return Stamps(
         due_ns=words[0],
         publisher=words[1] >> _SEQ_BITS,

@@ -50,8 +50,6 @@ def _in_role(role: Role, plan: BenchmarkPlan) -> Iterator[str]:
     pattern, traits = role.pattern, role.traits
     if not _SUBJECT.fullmatch(role.subject):
         yield f"{role.subject!r} is not a subject without wildcards"
-    if role.client == "nats-py" and traits.is_wire_only:
-        yield f"pattern {pattern} has no call in nats-py: use client wire"
     if plan.stream is None and traits.needs_stream:
         yield f"pattern {pattern} needs a [stream]"
     if traits.needs_responses:

@@ -163,12 +163,6 @@ def _stream(plan: BenchmarkPlan, value: str, name: str) -> BenchmarkPlan:
     return replace(plan, stream=replace(plan.stream, **changes))
 
 
-def _client(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
-    if value not in ("wire", "nats-py"):
-        raise ValueError(f"{value!r} is not wire or nats-py")
-    return _everybody(plan, "client", value)
-
-
 def _acks(plan: BenchmarkPlan, value: str) -> BenchmarkPlan:
     if value not in get_args(Acks):
         raise ValueError(f"{value!r} is not one of {', '.join(get_args(Acks))}")
@@ -197,6 +191,5 @@ _CHANGES: dict[str, Callable[[BenchmarkPlan, str], BenchmarkPlan]] = {
     "acks": _acks,
     "batch": lambda plan, value: _everybody(plan, "batch_msgs", parse_count(value)),
     "window": lambda plan, value: _everybody(plan, "window_msgs", parse_count(value)),
-    "client": _client,
     **MORE,
 }

@@ -17,12 +17,12 @@ import msgspec
 
 from natstui.bench.plan.check import check
 from natstui.bench.plan.payload import sized
+from natstui.bench.plan.removed import ONE_CLIENT
 from natstui.errors import UsageError
 from natstui.model.bench.patterns import traits
 from natstui.model.bench.plan import (
     Acks,
     BenchmarkPlan,
-    ClientKind,
     Fault,
     FaultKind,
     Pattern,
@@ -66,7 +66,6 @@ class RoleTable(Table):
     name: str
     pattern: Pattern
     workers: int = 1
-    client: ClientKind = "wire"
     subject: str = "bench"
     subjects: int = 1
     random_subjects: bool = False
@@ -146,6 +145,8 @@ def worded(error: msgspec.ValidationError) -> str:
     unknown = _UNKNOWN.fullmatch(what)
     if unknown is None:
         return f"{place}: {what[:1].lower()}{what[1:]}"
+    if unknown[1] == "client" and _names(steps) == _fields(RoleTable):
+        return f"{place} has no `client`: {ONE_CLIENT}"
     return f"{place} has no `{unknown[1]}`{_hint(unknown[1], _names(steps))}"
 
 
@@ -257,7 +258,6 @@ def _role(table: RoleTable, ramp_s: float) -> Role:
         name=table.name,
         pattern=table.pattern,
         workers_count=table.workers,
-        client=table.client,
         subject=table.subject,
         subjects_count=table.subjects,
         subjects_random=table.random_subjects,

@@ -60,16 +60,6 @@ def _values(run: SavedRun, name: str) -> np.ndarray:
     return np.array([value for value in found if value is not None], np.float64)
 
 
-def median_interval(values: np.ndarray) -> tuple[float | None, float | None]:
-    """Return the 95 % interval of a median, by bootstrapping; unknown for a single value."""
-    if len(values) < 2:
-        return None, None
-    random = np.random.default_rng(_SEED)
-    medians = np.median(random.choice(values, (_RESAMPLES, len(values))), axis=1)
-    low, high = (float(end) for end in np.percentile(medians, [_LOW, _HIGH]))
-    return low, high
-
-
 def difference(name: str, left: np.ndarray, right: np.ndarray) -> Difference:
     """Return how a figure changed between two sets of repetitions, by bootstrapping medians."""
     before, after = float(np.median(left)), float(np.median(right))

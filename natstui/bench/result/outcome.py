@@ -179,7 +179,6 @@ def _worker_result(end: Ending, worker: WorkerEnd) -> WorkerResult:
         role=book.role.name,
         worker_id=book.worker_id,
         pattern=book.role.pattern,
-        client=book.role.client,
         counts=book.reported,
         cpu_ratio=worker.cpu_ratio,
         rate_per_s=done / _span_s(end.steady_ns, last_ns) if last_ns else None,

@@ -12,7 +12,7 @@ from natstui.bench.result.worker_rows import worker_rows
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCY_WORDS
 from natstui.model.bench.latency import SHOWN_PERCENTILES
-from natstui.model.bench.result import ONE_MACHINE, BenchmarkResult
+from natstui.model.bench.result import BenchmarkResult
 from natstui.units import UNKNOWN, duration_text, rate_text
 
 _PARTS = (*SHOWN_PERCENTILES, "max")
@@ -29,10 +29,9 @@ def summary_text(run: SavedRun) -> str:
 
 def _summary(run: SavedRun) -> Iterator[str]:
     last, figures = run.results[-1], run.metrics
-    clients = sorted({role.client for role in run.plan.roles})
     yield ""
     times = f", median of {len(run.results)}" if len(run.results) > 1 else ""
-    yield f"{clean_line(run.title)} · client {' and '.join(clients)}{times}"
+    yield f"{clean_line(run.title)}{times}"
     partial = " · PARTIAL" if run.partial else ""
     # One repetition that went wrong is not hidden by a last one that went well.
     verdict = next((one.verdict for one in run.results if one.verdict != "ok"), "ok")
@@ -41,8 +40,6 @@ def _summary(run: SavedRun) -> Iterator[str]:
     yield f"  messages   {_messages(run)}"
     yield from _latencies(figures)
     yield f"  server     {_server(last)}"
-    if last.clock != ONE_MACHINE:
-        yield f"  clock      {clean_line(last.clock)}"
     for number, row in enumerate(worker_rows(last.workers, _ms)):
         yield f"  {'' if number else 'workers':<{LABEL_CELLS - 2}}{row}"
     for note in dict.fromkeys(note for result in run.results for note in result.notes):

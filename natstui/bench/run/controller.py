@@ -14,7 +14,6 @@ from natstui.bench.result.accounting import ConsumerSpan, WorkerBook
 from natstui.bench.result.outcome import Ending, WorkerEnd, conclude
 from natstui.bench.result.server_process import ServerCpu, ServerProcess
 from natstui.bench.run.assets import RunAssets, new_run_id
-from natstui.bench.run.joined import Joined, machines
 from natstui.bench.run.knee import Knee
 from natstui.bench.run.new_payload import changed_payload
 from natstui.bench.run.orders import added_orders, all_orders
@@ -24,7 +23,7 @@ from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound, Refused
 from natstui.feed import Sink
-from natstui.jetstream.connection.client import Client, connect
+from natstui.jetstream.connection.client import connect
 from natstui.model.bench.payload_words import payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
@@ -42,13 +41,8 @@ _HEAD_START_NS = 60_000_000
 class Benchmark:
     """One run. `run()` once; the other methods may be called while it runs."""
 
-    def __init__(
-        self, plan: BenchmarkPlan, connection: Connection, sink: Sink, machines_count: int = 0
-    ) -> None:
-        """`machines_count`: that many machines that joined do the work; 0: this one does."""
+    def __init__(self, plan: BenchmarkPlan, connection: Connection, sink: Sink) -> None:
         self.plan = plan
-        self._machines_count = machines_count
-        self._joined: Joined | None = None
         self.run_id = new_run_id()
         self.link: LinkChanged | None = None
         """The server it runs against."""
@@ -69,7 +63,7 @@ class Benchmark:
 
     def worker_pids(self) -> list[int]:
         """Return the process ids of the workers that live."""
-        return [one.channel.pid for one in self._state.pool.members if not one.gone]
+        return [one.process.pid for one in self._state.pool.members if not one.gone]
 
     async def run(self) -> BenchmarkResult:
         """Run to the end and return the result, a partial one when something failed on the way.
@@ -85,8 +79,6 @@ class Benchmark:
         try:
             self._max_payload_bytes = client.nc.max_payload
             check_fits(self.plan, self._max_payload_bytes)
-            if self._machines_count:
-                await self._join(client)
             await assets.build()
             await self._assemble(assets)
             self._go()
@@ -103,19 +95,9 @@ class Benchmark:
         state.sink.add(BenchmarkFinished(now_us(), self.run_id, result, None))
         return result
 
-    async def _join(self, client: Client) -> None:
-        """Let the workers run on machines that joined."""
-        joined = Joined(client, await machines(client, self._machines_count))
-        for one in joined.machines:
-            self._state.log(f"joined: {one.clock_text()}")
-        self._joined = joined
-        self._state.pool.place = joined.start
-
     async def _assemble(self, assets: RunAssets) -> None:
         """Start every worker and wait until all are there."""
         pool = self._state.pool
-        if self._joined is not None:
-            self._joined.cleanup = assets.cleanup()
         for orders in all_orders(self.plan, assets, self._connection.to_line()):
             await pool.start(orders)
         within_s = _START_S + _START_OF_EACH_S * len(pool.members)
@@ -158,26 +140,11 @@ class Benchmark:
         except NatstuiError as error:
             state.failure = state.failure or error
         cpu = server.until_now()
-        if self._joined is not None:
-            await self._joined.compare_again()
         state.pool.tell_all(Stop())
         await state.until(lambda: all(one.over for one in state.pool.members), _LAST_WORD_S)
         await state.pool.dismiss()
         state.release(everything=True)
-        result = conclude(await self._ending(assets, cpu))
-        if self._joined is None:
-            return result
-        return replace(
-            result, clock=self._joined.clock_text(), notes=(*result.notes, self._clocks())
-        )
-
-    def _clocks(self) -> str:
-        """Return how far latencies between machines may be from the truth."""
-        error_ms = 0.0 if self._joined is None else self._joined.error_ns / 1e6
-        return (
-            f"latencies between two machines are right within ± {error_ms:.3f} ms:"
-            " their clocks were compared over NATS"
-        )
+        return conclude(await self._ending(assets, cpu))
 
     async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> Ending:
         state = self._state
@@ -249,8 +216,6 @@ class Benchmark:
             raise NotFound("no role that sends runs now")
         changed = [changed_payload(self.plan, one, text) for one in found]
         check_fits(replace(self.plan, roles=tuple(changed)), self._max_payload_bytes)
-        if self._joined is not None and any(one.payload.kind == "file" for one in changed):
-            raise Refused("the payload file is on another machine than the workers")
         sentences = []
         for one, new in zip(found, changed, strict=True):
             self._payloads[one.name] = new.payload

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, field
+
+import msgspec
 
 from natstui.bench.job import protocol
 from natstui.bench.job.protocol import Die, Done, Down, Failed, Go, Orders, Ready, Report, Up
-from natstui.bench.run.channels import Channel, Pipes
 from natstui.bench.run.latency_sums import LatencySums
+from natstui.children import kill, own_program
 from natstui.model.bench.counts import Counts
 from natstui.model.bench.in_flight import in_flight_msgs
 
 _END_S = 4.0
+_LINE_BYTES = 1 << 28
+"""What a worker has seen comes in one line."""
 
 
 @dataclass(slots=True)
@@ -21,7 +25,7 @@ class WorkerProcess:
     """One worker process, and what it said so far."""
 
     orders: Orders
-    channel: Channel
+    process: asyncio.subprocess.Process
     ready_ns: int = 0
     """When it was connected and subscribed; 0: it is not yet."""
     go_ns: int = 0
@@ -78,8 +82,9 @@ class WorkerProcess:
 
     def send(self, line: Down) -> None:
         """Send a line; one to a dead process is dropped."""
-        if not self.gone:
-            self.channel.send(line)
+        stdin = self.process.stdin
+        if not self.gone and stdin is not None and not stdin.is_closing():
+            stdin.write(protocol.encode(line))
 
     def kill(self) -> None:
         """Let it die as in a crash, but not before its last report."""
@@ -87,8 +92,6 @@ class WorkerProcess:
         self.send(Die())
 
 
-Place = Callable[[Orders], Awaitable[Channel]]
-"""Starts a worker somewhere."""
 Heard = Callable[[WorkerProcess, Up | None], None]
 """Called for every line of a worker, and with None when its process has ended."""
 
@@ -98,14 +101,20 @@ class WorkerPool:
 
     def __init__(self, on_heard: Heard) -> None:
         self.members: list[WorkerProcess] = []
-        self.place: Place = Pipes.start
-        """Where the next worker is started: here, unless machines have joined."""
         self._on_heard = on_heard
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def start(self, orders: Orders) -> WorkerProcess:
         """Start a worker and give it its orders."""
-        member = WorkerProcess(orders, await self.place(orders))
+        process = await asyncio.create_subprocess_exec(
+            *own_program("natstui.bench.worker.process"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+            limit=_LINE_BYTES,
+        )
+        member = WorkerProcess(orders, process)
+        member.send(orders)
         self.members.append(member)
         task = asyncio.create_task(self._hear(member))
         self._tasks.add(task)
@@ -117,8 +126,7 @@ class WorkerPool:
         self._tasks.discard(task)
         error = None if task.cancelled() else task.exception()
         if error is not None:
-            if not member.channel.is_over:
-                member.channel.kill()
+            _kill(member)
             text = f"worker {member.name} was not understood: {error!r}"
             member.failed, member.done, member.gone = (
                 Failed(sentence=text, exit_code=1),
@@ -139,21 +147,38 @@ class WorkerPool:
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=_END_S)
         for member in self.members:
-            if not member.channel.is_over:
-                member.channel.kill()
+            _kill(member)
         if self._tasks:
             await asyncio.wait(self._tasks)
 
     async def _hear(self, member: WorkerProcess) -> None:
         """Read everything a worker says until it ends."""
-        async for said in member.channel.heard():
+        process = member.process
+        assert process.stdout is not None
+        assert process.stderr is not None
+        complaints = asyncio.create_task(process.stderr.read())
+        while line := await process.stdout.readline():
+            try:
+                said = protocol.decode_up(line)
+            except msgspec.DecodeError:
+                # Half a line: it was killed while it wrote.
+                break
             _remember(member, said)
             self._on_heard(member, said)
-        how = await member.channel.how()
+        text = (await complaints).decode("utf-8", "replace").strip()
+        await process.wait()
+        if process.stdin is not None:
+            process.stdin.close()
         member.gone = True
         if member.done is None and member.failed is None:
+            how = text.splitlines()[-1] if text else f"exit code {process.returncode}"
             member.failed = Failed(sentence=f"worker {member.name} ended: {how}", exit_code=1)
         self._on_heard(member, None)
+
+
+def _kill(member: WorkerProcess) -> None:
+    if member.process.returncode is None:
+        kill(member.process)
 
 
 def _remember(member: WorkerProcess, said: Up) -> None:

@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.content import stamp_place
+from natstui.bench.job.content import payload_place
 from natstui.bench.job.digits import write_digits
 from natstui.bench.job.job import Job
 from natstui.bench.job.stamps import NO_STAMP
@@ -48,7 +48,7 @@ class Consumer:
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
         self.role = job.orders.role
-        self._place = stamp_place(job.orders) if job.orders.stamped else NO_STAMP
+        self._place = payload_place(job.orders.role.payload) if job.orders.stamped else NO_STAMP
         self._confirm_inbox = link.nc.new_inbox().encode()
         self._confirms = 0
         self._refuses = bool(

@@ -13,11 +13,10 @@ from contextlib import contextmanager
 from typing import Any
 
 import nats.errors
-import nats.js.errors
 from nats.aio.transport import TcpTransport
 
 from natstui.bench.wire.frames import Framer, Run
-from natstui.errors import NatstuiError, PermissionDenied, RequestFailed, ServerGone
+from natstui.errors import NatstuiError, PermissionDenied, ServerGone
 from natstui.jetstream.connection.nats_client import GuardedClient
 from natstui.jetstream.connection.permissions import read_violation
 
@@ -59,7 +58,8 @@ class WireLink:
         good = good and isinstance(getattr(self.nc, "_transport", None), TcpTransport)
         if not good or parser.state != 1 or parser.buf:
             raise LibraryChanged(
-                "the wire client does not fit this version of nats-py: use --client nats-py"
+                "the load does not fit this version of nats-py:"
+                " reinstall natstui, which requires one that does"
             )
         self._original = parser
         self.nc._ps = self
@@ -211,24 +211,6 @@ class WireLink:
             transport.pause_reading()
         if waiting:
             self.received(waiting)
-
-
-def listen(link: WireLink, on_dropped: Callable[[], None]) -> None:
-    """Leave nats-py as it is; take only its reports of denials and dropped messages."""
-    others = link.nc._error_cb
-
-    async def hear(error: Exception) -> None:
-        violation = read_violation(str(error))
-        if violation is not None:
-            link.fail(PermissionDenied(violation.subject, violation.kind))
-        elif isinstance(error, nats.errors.SlowConsumerError):
-            on_dropped()
-        elif isinstance(error, nats.js.errors.APIError):
-            # An asynchronous publish that is refused ends here, and nowhere else.
-            link.fail(RequestFailed(f"the server refused a message: {error.description}"))
-        await others(error)
-
-    link.nc._error_cb = hear
 
 
 class _Protocol(asyncio.Protocol):

@@ -61,7 +61,7 @@ class SingleFrame:
         self._repeats = repeats(role.payload.duplicate_ratio)
         self._has_repeats = role.payload.duplicate_ratio > 0
         # Looked up for every message, while the server waits for it.
-        self._stamp_bytes, self._shift_ns = self._place.length, self._place.shift_ns
+        self._stamp_bytes = self._place.length
         self._stamp_at = [
             slice(start, start + self._place.width)
             for start in (payload.start + self._place.offset for *_, payload in self._frames)
@@ -76,8 +76,7 @@ class SingleFrame:
         frame, fields, payload = self._frames[which]
         seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
         if self._stamp_bytes:
-            shift_ns = self._shift_ns
-            stamp = _STAMP.pack(due_ns + shift_ns, self._identity + seq, now_ns + shift_ns)
+            stamp = _STAMP.pack(due_ns, self._identity + seq, now_ns)
             stamp = stamp[: self._stamp_bytes]
             frame[self._stamp_at[which]] = stamp.hex().encode() if self._place.as_hex else stamp
         for name, where, width in fields:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 from natstui.bench.job.job import Job
@@ -23,18 +22,16 @@ async def until_stopped(job: Job, link: WireLink) -> None:
         raise link.failure.result()
 
 
-async def hear_out(link: WireLink, taken: Callable[[], Awaitable[None]] | None = None) -> None:
+async def hear_out(link: WireLink) -> None:
     """Take what the server has sent us until now, however busy this machine is.
 
-    Its answer to a PING comes behind all of it. `taken` waits until what has come is taken, where
-    that is later. Nobody is waited for longer than 2 s: then the account says what is missing.
+    Its answer to a PING comes behind all of it. Nobody is waited for longer than 2 s: then the
+    account says what is missing.
     """
     if link.is_held or not link.nc.is_connected:
         return
     try:
         async with asyncio.timeout(_HEAR_OUT_S):
             await link.flush(_HEAR_OUT_S)
-            if taken is not None:
-                await taken()
     except (ServerGone, TimeoutError):
         return

@@ -42,7 +42,7 @@ class _ResponseReader(OrderedReceiver):
         second = msgspec.structs.replace(orders, stream=orders.responses, first_seq=1)
         subject = f"{orders.response_subject}.{orders.publisher_id:0{_ASKER_DIGITS}}"
         super().__init__(replace(job, orders=second), link, subject)
-        self._place = StampPlace(0, STAMP_BYTES, shift_ns=orders.clock_shift_ns)
+        self._place = StampPlace(0, STAMP_BYTES)
         self.came_ns = 0
         """When the last response came."""
 
@@ -60,7 +60,7 @@ class _ResponseReader(OrderedReceiver):
             np.int64
         )
         steady = tally.timed("rtt", stamps.due_ns, stamps.sent_ns, now_ns)
-        tally.response_latency(answered[:, 0] - self._place.shift_ns, now_ns, stamps.due_ns)
+        tally.response_latency(answered[:, 0], now_ns, stamps.due_ns)
         tally.replied(len(run), payloads.size, steady, now_ns)
         fresh, _ = tally.seen.add(stamps.publisher, stamps.seq)
         tally.add("duplicate_msgs", len(run) - fresh)
@@ -137,15 +137,14 @@ class Responder(Puller):
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
         """Store the responses; the acknowledgements of their requests follow."""
-        now_ns, frames, shift_ns = time.monotonic_ns(), [], self._place.shift_ns
+        now_ns, frames = time.monotonic_ns(), []
         sent_bytes = 0
         for row in deliveries.replies:
             reply = row.tobytes()
             stamp, size_bytes = self._requests.pop(reply)
             due_ns, identity, sent_ns = stamp
-            times = (due_ns + shift_ns, identity, sent_ns + shift_ns, now_ns + shift_ns)
             # A response is as long as its request.
-            payload = _RESPONSE.pack(*times).ljust(size_bytes, b"\0")
+            payload = _RESPONSE.pack(due_ns, identity, sent_ns, now_ns).ljust(size_bytes, b"\0")
             sent_bytes += len(payload)
             asker = b"%s.%0*d" % (self._subject, _ASKER_DIGITS, stamp[1] >> 48)
             number = self._next_number

@@ -36,7 +36,7 @@ from natstui.bench.job.protocol import (
 )
 from natstui.bench.job.schedule import Schedule
 from natstui.bench.job.tally import Tally
-from natstui.bench.wire.link import WireLink, hang_up, hold_reading, listen, read_on
+from natstui.bench.wire.link import WireLink, hang_up, hold_reading, read_on
 from natstui.bench.worker import programs as patterns
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, ServerGone
@@ -83,10 +83,7 @@ class Worker:
         connection = Connection.from_line(self._orders.connection)
         client = await connect(connection, on_link=self._on_link)
         link = self._link = WireLink(client.nc)
-        if self._orders.role.client == "wire":
-            link.take_over()
-        else:
-            listen(link, lambda: self._tally.add("dropped_msgs"))
+        link.take_over()
         self._job = Job(self._orders, client, self._tally, self._schedule)
         if self._stopped:
             self._job.stopping.set()

@@ -1,4 +1,4 @@
-"""Which program does a role's work: by pattern and client."""
+"""Which program does a role's work: by pattern."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Program(Protocol):
 
 
 # Pattern → "module:class"; imported when used, so that no worker pays for another's code.
-WIRE = {
+PROGRAMS = {
     "publish": "publish:CorePublisher",
     "subscribe": "receive:Subscriber",
     "request": "one_in_flight:Requester",
@@ -40,28 +40,11 @@ WIRE = {
     "kv-put": "one_in_flight:KvPutter",
     "kv-get": "get_single:KvGetter",
 }
-PLAIN = {
-    "publish": "publish:CorePublisher",
-    "subscribe": "receive:Subscriber",
-    "request": "request:Requester",
-    "serve": "receive:Server",
-    "js-publish-sync": "publish:SyncPublisher",
-    "js-publish-async": "publish_async:AsyncPublisher",
-    "js-consume": "consume:Puller",
-    "js-fetch": "consume:Puller",
-    "js-push": "consume:PushReceiver",
-    "js-ordered": "consume:OrderedReceiver",
-    "js-get": "request:Getter",
-    "kv-put": "request:KvPutter",
-    "kv-get": "request:KvGetter",
-}
 
 
 def build(job: Job, link: WireLink) -> Program:
     """Return the program of a role; the plan was checked, so there is one."""
-    role = job.orders.role
-    folder, table = ("wire", WIRE) if role.client == "wire" else ("plain", PLAIN)
-    module, name = table[role.pattern].split(":")
-    kind = getattr(importlib.import_module(f"natstui.bench.{folder}.{module}"), name)
+    module, name = PROGRAMS[job.orders.role.pattern].split(":")
+    kind = getattr(importlib.import_module(f"natstui.bench.wire.{module}"), name)
     program: Program = kind(job, link)
     return program

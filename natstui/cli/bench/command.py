@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from natstui.clean import clean_json
-from natstui.cli.bench.more import kv, oldjs, service
+from natstui.cli.bench.more import kv, oldjs, service, vs, worker
 from natstui.cli.bench.options import RunOptions, run_options
-from natstui.cli.bench.versus import versus
-from natstui.cli.bench.worker import worker
 from natstui.cli.json_line import print_json
 from natstui.errors import UsageError
 
@@ -317,5 +315,5 @@ def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-for _command in (js, kv, oldjs, service, compare_runs, runs, scenarios, show, versus, worker):
+for _command in (js, kv, oldjs, service, compare_runs, runs, scenarios, show, vs, worker):
     bench.add_command(_command)

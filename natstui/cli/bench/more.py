@@ -1,4 +1,4 @@
-"""The forms of `nats bench` that are groups of their own: `kv`, `service`, and the old API."""
+"""Groups of `nats bench`: `kv` and `service`; and what is answered with a sentence only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
 from natstui.cli.bench.options import RunOptions, run_options
 from natstui.errors import UsageError
 
@@ -80,3 +81,22 @@ def oldjs(*, words: tuple[str, ...]) -> None:
         "oldjs is the older API of the Go client, and the server sees no difference:"
         f" say natstui bench {same} --stream NAME"
     )
+
+
+def _gone(name: str, sentence: str) -> click.Command:
+    """Return a hidden command that raises UsageError with a sentence."""
+
+    @click.command(
+        name,
+        hidden=True,
+        context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+    )
+    @click.argument("words", nargs=-1, type=click.UNPROCESSED)
+    def gone(*, words: tuple[str, ...]) -> None:
+        raise UsageError(sentence)
+
+    return gone
+
+
+vs = _gone("vs", ONE_CLIENT)
+worker = _gone("worker", NO_MACHINES)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
 from natstui.cli.options import connection_options
+from natstui.errors import UsageError
 
 if TYPE_CHECKING:
     from natstui.config.settings import Settings
@@ -60,20 +62,8 @@ _FLAGS = (
     click.option("--acks", type=click.Choice(["explicit", "all", "none", "double"])),
     click.option("--batch", metavar="N", help="Messages per pull, batch or block."),
     click.option("--window", metavar="N", help="Messages in flight without acknowledgement."),
-    click.option(
-        "--client",
-        "kinds",
-        type=click.Choice(["wire", "nats-py"]),
-        multiple=True,
-        help="Client; give it twice to run both in turns and compare them.",
-    ),
-    click.option(
-        "--machines",
-        "machines_count",
-        type=click.IntRange(0, 1000),
-        default=0,
-        help="Let so many machines work that joined: natstui bench worker --join URL.",
-    ),
+    click.option("--client", metavar="NAME", multiple=True, hidden=True),
+    click.option("--machines", metavar="N", hidden=True),
     click.option("--repeat", "repeat_count", type=click.IntRange(1, 100), default=1),
     click.option("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
     click.option("--json", "as_json", is_flag=True, help="One result object on stdout."),
@@ -93,7 +83,7 @@ _NAMES = (
     "multisubject", "multisubjectmax", "multisubjectrandomize", "randomize", "dedup",
     "dedupwindow", "replicas", "maxbytes", "history", "consumer", "doubleack", "filter", "purge",
     "persistasync", "max_outstanding_acks", "csv_file", "progress",
-    "repeat_count", "machines_count",
+    "repeat_count",
 )  # fmt: skip
 
 
@@ -103,8 +93,6 @@ class RunOptions:
 
     changes: dict[str, str]
     """Overrides of the plan, as given."""
-    clients: tuple[str, ...]
-    """More than one: they run in turns and are compared."""
     repeat_count: int
     checks: tuple[str, ...]
     json: bool
@@ -117,8 +105,6 @@ class RunOptions:
     """Where a row for each worker goes."""
     progress: bool = True
     """Show a line on stderr while it runs."""
-    machines_count: int = 0
-    """Machines that joined and do the work; 0: this one does."""
 
 
 def _more(flags: dict[str, Any]) -> dict[str, str]:
@@ -144,26 +130,31 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(
         *,
         settings: Settings,
-        kinds: tuple[str, ...],
+        client: tuple[str, ...],
+        machines: str | None,
         checks: tuple[str, ...],
         as_json: bool,
         save: bool,
         record: str | None,
         **others: Any,
     ) -> Any:
+        if client:
+            raise UsageError(ONE_CLIENT)
+        if machines is not None:
+            raise UsageError(NO_MACHINES)
         flags = {name: others.pop(name) for name in _NAMES}
         flags["rate"] = flags["rate"] or flags.pop("throughput")
         given = {name: flags.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
         csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
-        repeat_count, machines_count = flags.pop("repeat_count"), flags.pop("machines_count")
+        repeat_count = flags.pop("repeat_count")
         changes = {name: value for name, value in given.items() if value is not None}
         changes |= _more(flags)
         from natstui.bench.result.library import library_folder
 
         folder = library_folder(settings.benchmark.folder) if save else None
         options = RunOptions(
-            changes, kinds, repeat_count, checks, as_json, folder, record, settings,
-            Path(csv_file) if csv_file else None, progress, machines_count,
+            changes, repeat_count, checks, as_json, folder, record, settings,
+            Path(csv_file) if csv_file else None, progress,
         )  # fmt: skip
         return command(options=options, **others)
 

@@ -18,9 +18,8 @@ import click
 from natstui.bench.plan.flags import overridden
 from natstui.bench.result import library
 from natstui.bench.result.assertions import Check, parse_checks
-from natstui.bench.result.compare import compare
 from natstui.bench.result.environment import environment
-from natstui.bench.result.text import LABEL_CELLS, comparison_text, summary_text
+from natstui.bench.result.text import LABEL_CELLS, summary_text
 from natstui.bench.run.controller import Benchmark
 from natstui.clean import clean_json, clean_line
 from natstui.cli.bench.options import RunOptions
@@ -101,21 +100,22 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
         raise Refused("this connection is read-only: a benchmark writes")
     checks = parse_checks((*plan.assertions, *options.checks))
     plan = overridden(plan, options.changes)
-    variants = [overridden(plan, {"client": client}) for client in options.clients] or [plan]
     line = ProgressLine(shows=options.progress)
     recording = _recording(connection, options, line)
     try:
-        results, failure = _repeat(variants, connection, line, options, recording)
-        saved = _save(variants, results, line, options, cut_short=failure is not None)
+        results, failure = _repeat(plan, connection, line, options, recording)
+        saved = _save(plan, results, line, options, cut_short=failure is not None)
         if recording is not None:
             recording.feed.add(_summed(saved, failure))
     finally:
         if recording is not None:
             recording.close()
-    _print_results(saved, options)
+    if saved is not None:
+        _print_result(saved, options)
     if failure is not None:
         raise failure
-    _check_results(saved, checks)
+    if saved is not None:
+        _check_result(saved, checks)
 
 
 def _recording(
@@ -135,30 +135,28 @@ def _recording(
     return recording
 
 
-def _summed(saved: list[library.SavedRun], failure: NatstuiError | None) -> BenchmarkSummed:
+def _summed(saved: library.SavedRun | None, failure: NatstuiError | None) -> BenchmarkSummed:
     """Return what a replay shows at the end."""
     parts = [] if failure is None else [str(failure)]
-    text = "\n".join([*parts, *(summary_text(run) for run in saved)])
-    return BenchmarkSummed(time.time_ns() // 1000, text, failed=failure is not None)
+    if saved is not None:
+        parts.append(summary_text(saved))
+    return BenchmarkSummed(time.time_ns() // 1000, "\n".join(parts), failed=failure is not None)
 
 
 def _repeat(
-    variants: list[BenchmarkPlan],
+    plan: BenchmarkPlan,
     connection: Connection,
     line: ProgressLine,
     options: RunOptions,
     recording: RecordedRuns | None,
-) -> tuple[list[list[BenchmarkResult]], NatstuiError | None]:
-    """Run every variant in turns, until all is done or one ends before its time."""
-    results: list[list[BenchmarkResult]] = [[] for _ in variants]
+) -> tuple[list[BenchmarkResult], NatstuiError | None]:
+    """Run as often as asked for, until one ends before its time."""
+    results: list[BenchmarkResult] = []
     failure = None
-    for _ in range(options.repeat_count):
-        for number, variant in enumerate(variants):
-            result, failure = _once(variant, connection, line, options, recording)
-            if result is not None:
-                results[number].append(result)
-            if failure is not None:
-                return results, failure
+    while len(results) < options.repeat_count and failure is None:
+        result, failure = _once(plan, connection, line, options, recording)
+        if result is not None:
+            results.append(result)
     return results, failure
 
 
@@ -176,7 +174,7 @@ def _once(
 
     async def run() -> tuple[BenchmarkResult | None, NatstuiError | None]:
         sink = recording.feed if recording else line
-        benchmark = Benchmark(plan, connection, sink, options.machines_count)
+        benchmark = Benchmark(plan, connection, sink)
         loop, came = asyncio.get_running_loop(), list[int]()
 
         def stop(number: int) -> None:
@@ -201,43 +199,35 @@ def _once(
 
 
 def _save(
-    variants: list[BenchmarkPlan],
-    results: list[list[BenchmarkResult]],
+    plan: BenchmarkPlan,
+    results: list[BenchmarkResult],
     line: ProgressLine,
     options: RunOptions,
     *,
     cut_short: bool,
-) -> list[library.SavedRun]:
+) -> library.SavedRun | None:
     """Save what there is; `cut_short` marks it partial: repetitions are missing."""
-    saved = []
-    for plan, some in zip(variants, results, strict=True):
-        if some:
-            titled = plan if len(variants) == 1 else _titled(plan)
-            run = library.saved_run(titled, tuple(some), environment(line.link))
-            if cut_short:
-                run = replace(run, partial=True)
-            saved.append(run)
-            if options.library is not None:
-                path = library.save(run, options.library)
-                click.echo(f"saved as {path.stem}", err=True)
-    return saved
-
-
-def _titled(plan: BenchmarkPlan) -> BenchmarkPlan:
-    return replace(plan, title=f"{plan.title} ({plan.roles[0].client})")
+    if not results:
+        return None
+    run = library.saved_run(plan, tuple(results), environment(line.link))
+    if cut_short:
+        run = replace(run, partial=True)
+    if options.library is not None:
+        path = library.save(run, options.library)
+        click.echo(f"saved as {path.stem}", err=True)
+    return run
 
 
 _COLUMNS = ("role", "worker", "pattern", "msgs", "bytes", "msgs_per_s", "cpu", "ended")
 
 
-def _write_csv(saved: list[library.SavedRun], path: Path) -> None:
+def _write_csv(run: library.SavedRun, path: Path) -> None:
     """Write a row for each worker of each repetition. Raises UsageError."""
     text = io.StringIO()
     table = csv.writer(text)
     table.writerow(("run", "repetition", *_COLUMNS))
-    for run in saved:
-        for number, result in enumerate(run.results, 1):
-            table.writerows((run.name, number, *_cells(one)) for one in result.workers)
+    for number, result in enumerate(run.results, 1):
+        table.writerows((run.name, number, *_cells(one)) for one in result.workers)
     try:
         write_complete(path, text.getvalue().encode())
     except OSError as error:
@@ -255,31 +245,21 @@ def _cells(worker: WorkerResult) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _print_results(saved: list[library.SavedRun], options: RunOptions) -> None:
+def _print_result(run: library.SavedRun, options: RunOptions) -> None:
     if options.csv_file is not None:
-        _write_csv(saved, options.csv_file)
-    if options.json and saved:
-        texts = [clean_json(library.encode(run).decode()) for run in saved]
-        click.echo(texts[0] if len(texts) == 1 else f"[{','.join(texts)}]")
-        return
-    for run in saved:
+        _write_csv(run, options.csv_file)
+    if options.json:
+        click.echo(clean_json(library.encode(run).decode()))
+    else:
         click.echo(hanging(summary_text(run), stdout_width(), LABEL_CELLS))
-    if len(saved) == 2:
-        click.echo(comparison_text(saved[0], saved[1], compare(saved[0], saved[1])))
 
 
-def _check_results(saved: list[library.SavedRun], checks: list[Check]) -> None:
+def _check_result(run: library.SavedRun, checks: list[Check]) -> None:
     """Raise AssertionFailed for the checks that fail, or when messages are not accounted for."""
-    failed = [
-        sentence
-        for run in saved
-        for check in checks
-        if (sentence := check.failure(run.metrics)) is not None
-    ]
+    failed = [sentence for check in checks if (sentence := check.failure(run.metrics)) is not None]
     if failed:
         raise AssertionFailed("; ".join(failed))
-    for run in saved:
-        for result in run.results:
-            if result.verdict == "incomplete":
-                complaints = "; ".join(result.accounting.complaints)
-                raise AssertionFailed(f"not every message is accounted for: {complaints}")
+    for result in run.results:
+        if result.verdict == "incomplete":
+            complaints = "; ".join(result.accounting.complaints)
+            raise AssertionFailed(f"not every message is accounted for: {complaints}")

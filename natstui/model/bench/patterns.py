@@ -67,8 +67,6 @@ class PatternTraits:
     """Needs a stream that takes atomic and fast batches."""
     is_slow: bool = False
     """One message at a time: a short form sends fewer."""
-    is_wire_only: bool = False
-    """The nats-py client has no call for it."""
 
     @property
     def has_end(self) -> bool:
@@ -128,7 +126,6 @@ _TABLE = (
         needs_stream=True,
         feeds_stream=True,
         has_batches=True,
-        is_wire_only=True,
     ),
     PatternTraits(
         "js-publish-fast",
@@ -137,7 +134,6 @@ _TABLE = (
         needs_stream=True,
         feeds_stream=True,
         has_batches=True,
-        is_wire_only=True,
     ),
     PatternTraits(
         "js-request",
@@ -146,7 +142,6 @@ _TABLE = (
         awaits_responses=True,
         needs_stream=True,
         feeds_stream=True,
-        is_wire_only=True,
     ),
     PatternTraits("js-consume", receives=True, consumes=True, needs_stream=True),
     PatternTraits("js-fetch", receives=True, consumes=True, needs_stream=True),
@@ -158,10 +153,9 @@ _TABLE = (
         consumes=True,
         responds=True,
         needs_stream=True,
-        is_wire_only=True,
     ),
     PatternTraits("js-get", reads_stored=True, needs_stream=True, is_slow=True),
-    PatternTraits("js-get-batch", reads_stored=True, needs_stream=True, is_wire_only=True),
+    PatternTraits("js-get-batch", reads_stored=True, needs_stream=True),
     PatternTraits("kv-put", sends=True, is_stored=True, needs_stream=True),
     PatternTraits("kv-get", reads_stored=True, needs_stream=True, is_slow=True),
 )

@@ -9,7 +9,6 @@ from natstui.model.bench.patterns import Pattern as Pattern
 from natstui.model.bench.patterns import PatternTraits, traits
 from natstui.values import dataclass
 
-ClientKind = Literal["wire", "nats-py"]
 Acks = Literal["explicit", "all", "none", "double"]
 FaultKind = Literal["kill", "add", "pause", "resume"]
 
@@ -37,7 +36,7 @@ class Payload:
     size_bytes: int = 128
     size_max_bytes: int | None = None
     """The largest size of a range. Messages then have 16 sizes evenly spread over it, evenly often
-    and in no order: each message its own, or 16 in a row where the wire client writes blocks."""
+    and in no order: each message its own, or 16 in a row where blocks are written."""
     file: str | None = None
     headers: tuple[tuple[str, str], ...] = ()
     msg_ids: bool = False
@@ -53,7 +52,6 @@ class Role:
     name: str
     pattern: Pattern
     workers_count: int = 1
-    client: ClientKind = "wire"
     subject: str = "bench"
     subjects_count: int = 1
     """Above 1, messages are spread over `<subject>.<n>`."""

@@ -8,8 +8,6 @@ from natstui.model.bench.counts import Counts, Latencies
 from natstui.model.bench.patterns import Pattern
 from natstui.values import dataclass
 
-ONE_MACHINE = "CLOCK_MONOTONIC of one machine"
-"""What latencies stand on where no other machine joined."""
 EndedHow = Literal["done", "killed", "died", "failed"]
 Verdict = Literal["ok", "incomplete", "failed", "stopped"]
 
@@ -21,7 +19,6 @@ class WorkerResult:
     role: str
     worker_id: int
     pattern: Pattern
-    client: str
     counts: Counts
     cpu_ratio: float | None
     """Mean share of one core in the measured part."""
@@ -121,7 +118,5 @@ class BenchmarkResult:
     workers: tuple[WorkerResult, ...]
     server_cpu_ratio: float | None = None
     """Of one core, from GO to the last message; above 1 the server used several."""
-    clock: str = ONE_MACHINE
-    """What the latencies between processes stand on."""
     server_cpu_unknown: str | None = None
     """Why `server_cpu_ratio` is None: it is elsewhere, or not to be seen."""

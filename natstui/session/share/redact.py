@@ -25,8 +25,7 @@ _KEPT = frozenset(
         "Advisory.type", "FindingTold.code", "StreamConfiguration.storage",
         "StreamConfiguration.retention", "StreamConfiguration.discard",
         "ConsumerConfiguration.deliver_policy", "ConsumerConfiguration.ack_policy",
-        "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "WorkerResult.client",
-        "BenchmarkResult.clock", "PollCost.backoff_reason",
+        "ConsumerConfiguration.priority_policy", "WorkerResult.pattern", "PollCost.backoff_reason",
     }
 )  # fmt: skip
 _STREAM, _CONSUMER, _SERVER, _ACCOUNT, _USER, _RUN, _ROLE, _CLIENT, _PART = (

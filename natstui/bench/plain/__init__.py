@@ -1,1 +1,0 @@
-"""The same patterns with plain nats-py, as a Python service works."""

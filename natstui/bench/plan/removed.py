@@ -1,0 +1,7 @@
+"""What benchmarks do no more, each with the sentence that says what to do instead."""
+
+ONE_CLIENT = (
+    "natstui measures with its own client only: `python -m benchmarks clients`, in a checkout of"
+    " natstui, compares it with nats bench and nats-py"
+)
+NO_MACHINES = "other machines cannot join a benchmark: start natstui bench on each of them"

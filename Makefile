@@ -1,7 +1,7 @@
 # Every check has one definition: here. Hooks and CI call make.
 PYTHON ?= python
 
-.PHONY: check quick format lint types contracts test quick-test bench
+.PHONY: check quick format lint types contracts test quick-test lowest bench
 
 check: lint types contracts test
 
@@ -30,6 +30,14 @@ test:
 quick-test:
 	$(PYTHON) -m pytest -q -n 2 --dist loadgroup \
 		-m 'not server and not cluster and not spark and not terminal and not slow'
+
+# The lowest versions that pyproject.toml allows, in an environment that is removed afterwards.
+lowest:
+	folder=$$(mktemp -d) && trap 'rm -rf "$$folder"' EXIT && bin="$$folder/bin" && \
+	$(PYTHON) -m venv "$$folder" && "$$bin/pip" install -q uv && \
+	"$$bin/uv" pip install -q -p "$$bin/python" --resolution lowest-direct -e '.[dev]' && \
+	$(MAKE) quick-test PYTHON="$$bin/python" && \
+	"$$bin/python" .ci/first_frame.py run "$$bin/natstui" demo
 
 bench:
 	$(PYTHON) -m benchmarks

@@ -134,7 +134,7 @@ def run(command: list[str], *, analyze: bool) -> None:
             time.sleep(RECORDED_S)
             terminal.press(b"R")
             terminal.press(b":analyze\r")
-            terminal.wait_for(b"worth looking at", ANALYZED_WITHIN_S)
+            terminal.wait_for(b"Worth looking at", ANALYZED_WITHIN_S)
             print(f"analyzed after {time.monotonic() - started_s:.1f} s", flush=True)
         terminal.press(b"q" * (2 if analyze else 1))
         terminal.end()

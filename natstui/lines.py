@@ -30,8 +30,11 @@ from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkReport
 from natstui.model.records.evidence import AcksCounted, EvidenceSoFar
 from natstui.model.records.record import Command, Record, kind_of
 
-SCHEMA_VERSION = 2
-"""Of the records; a reader checks it before it reads. Version 1 had no polls with differences."""
+SCHEMA_VERSION = 3
+"""Of the records; a reader checks it before it reads.
+
+Version 1 had no polls with differences; version 2 no names without rows and no servers.
+"""
 
 _SIGNED_MAX = 2**63 - 1
 _LATER: dict[str, Any] = {
@@ -89,7 +92,7 @@ def _ragged(value: Any) -> bool:
     )
 
 
-def _with_later_columns(snapshot: Snapshot) -> Snapshot:
+def with_later_columns(snapshot: Snapshot) -> Snapshot:
     """Fill in the columns that an older recording does not have, with their unknown value."""
     streams = _filled(snapshot.streams, _STREAMS)
     consumers = _filled(snapshot.consumers, _CONSUMERS)
@@ -200,7 +203,7 @@ class Codec:
         except (msgspec.DecodeError, ValueError, RecursionError) as error:
             raise BadLine(f"a {kind.decode()} line cannot be read: {error}") from error
         if isinstance(value, Snapshot):
-            value = _with_later_columns(value)
+            value = with_later_columns(value)
         check_sound(value, kind.decode())
         return value
 

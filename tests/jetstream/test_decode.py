@@ -92,7 +92,7 @@ def test_rows_of_unreachable_streams_are_left_out() -> None:
     page = read_streams(_streams(_stream("A"), _stream("B"), missing=["B"]), 0)
     assert [row.name for row in page.rows] == ["A"] and page.missing == ("B",)
     page = read_streams(_streams(_stream("A"), offline={"C": "unsupported"}), 0)
-    assert page.missing == ("C",)
+    assert page.missing == ("C",) and page.offline == {"C": "unsupported"}
 
 
 def test_replicas_upstreams_and_losses_are_read() -> None:

@@ -15,6 +15,7 @@ _DEFAULTS: dict[str, Any] = {
     "push_bound": False,
     "paused": False,
     "pinned_client": None,
+    "pinned_at_us": None,
     "next_at_us": None,
     "first_at_us": None,
     "last_at_us": None,
@@ -56,4 +57,6 @@ def snapshot(
         unreachable_consumers=rest.get("unreachable_consumers", ()),
         account=rest.get("account"),
         cost=COST,
+        offline=rest.get("offline", ()),
+        unlisted=rest.get("unlisted", ()),
     )

@@ -136,6 +136,7 @@ class Scenario:
             next_at_us=(None,) * n,
             leader=("n1",) * n,
             peers=((),) * n,
+            pinned_at_us=(None,) * n,
         )
 
     def records(self, first_s: int, last_s: int) -> Iterator[Record]:

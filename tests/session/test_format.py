@@ -43,7 +43,7 @@ def test_every_number_in_the_documentation_has_a_unit() -> None:
     assert [row for row in numbers if row[2] in ("", "text")] == []
 
 
-@pytest.mark.parametrize("version", ["version-1", "version-2"])
+@pytest.mark.parametrize("version", ["version-1", "version-2", "version-3"])
 def test_a_session_of_every_version_opens(tmp_path: Path, version: str) -> None:
     folder = shutil.copytree(DATA / version, tmp_path / version)
     assert verify(folder).findings == ()
@@ -59,10 +59,11 @@ def test_a_session_of_every_version_opens(tmp_path: Path, version: str) -> None:
     assert Noted(START_US + 40_001_002, "note at 40") in records
 
 
-def test_both_versions_hold_the_same() -> None:
-    first, second = (Recording(DATA / f"version-{number}") for number in (1, 2))
-    assert (first.info.schema_version, second.info.schema_version) == (1, 2)
-    assert list(first.records()) == list(second.records())
+def test_all_versions_hold_the_same() -> None:
+    first, second, third = (Recording(DATA / f"version-{number}") for number in (1, 2, 3))
+    versions = [one.info.schema_version for one in (first, second, third)]
+    assert versions == [1, 2, 3]
+    assert list(first.records()) == list(second.records()) == list(third.records())
     packed = b"".join(p.line for e in second.content(second.spans[0]).entries for p in e.pieces)
     assert b'"delivered_near_us"' in packed and b'"delivered_at_us"' not in packed
 

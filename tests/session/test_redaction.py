@@ -45,13 +45,15 @@ BECOMES = {
     },
     "stream-": {
         "StreamColumns.name", "ConsumerColumns.stream", "Upstream.name", "Snapshot.swept_streams",
+        "Offline.stream", "Unlisted.stream",
         "Snapshot.unreachable_streams", "StreamConfiguration.name", "StreamConfiguration.mirror",
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
         "AckSample.stream", "AcksCounted.stream", "AdvisoriesCounted.stream",
         "FindingTold.stream",
     },
     "consumer-": {
-        "ConsumerColumns.name", "Snapshot.unreachable_consumers", "ConsumerConfiguration.name",
+        "ConsumerColumns.name", "Offline.consumer", "Snapshot.unreachable_consumers",
+        "ConsumerConfiguration.name",
         "ConsumerConfiguration.deliver_group", "Advisory.consumer", "AckSample.consumer",
         "AcksCounted.consumer", "AdvisoriesCounted.consumer", "Role.consumer",
         "FindingTold.consumer",

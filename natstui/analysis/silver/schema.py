@@ -16,7 +16,7 @@ from natstui.model.live.column_differences import DIFFERENCES, ConsumersAsDiffer
 from natstui.model.live.snapshot import ConsumerColumns, Peer, StreamColumns, Upstream
 from natstui.model.records.record import NEVER_RECORDED, Record, kind_of
 
-SCHEMA_VERSIONS = (1, 2)
+SCHEMA_VERSIONS = (1, 2, 3)
 """The versions of a recording that can be read."""
 
 Fields = dict[str, str]

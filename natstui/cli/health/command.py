@@ -16,11 +16,10 @@ from natstui.errors import NatstuiError, UsageError
 from natstui.units import parse_duration_ns
 
 if TYPE_CHECKING:
+    from natstui.cli.health.look import Watched
     from natstui.cli.health.report import Chosen, Report
-    from natstui.model.live.state import State
-    from natstui.model.records.tap import StartTap, Tapped
+    from natstui.model.records.tap import StartTap
 
-_FOR = "5s"
 _UNKNOWN = 3
 
 
@@ -48,8 +47,9 @@ def _unknown_on_failure(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 _HOW_LONG = click.option(
-    "--for", "for_text", metavar="TIME", default=_FOR, show_default=True,
-    help="How long to watch: trends need time.",
+    "--for", "for_text", metavar="TIME",
+    help="How long to watch: trends need time. Else until all that answers was read three times, "
+    "15s at most.",
 )  # fmt: skip
 
 
@@ -93,7 +93,7 @@ def health(
         report = _recorded(flags, chosen, session, words["sessions"])
     else:
         silenced = words["ignore_silences"]
-        report, *_ = _look(flags, chosen, words["for_text"], with_silenced=silenced)
+        report, _ = _look(flags, chosen, words["for_text"], with_silenced=silenced)
     click.echo(FORMATS["json" if as_json else form](report), nl=False)
     sys.exit(int(report.verdict))
 
@@ -111,7 +111,7 @@ def health(
 @one_account_flags
 @_unknown_on_failure
 def stuck(
-    flags: ConnectionFlags, stream: str, consumer: str, for_text: str, tap_text: str | None,
+    flags: ConnectionFlags, stream: str, consumer: str, for_text: str | None, tap_text: str | None,
     as_json: bool,
 ) -> None:  # fmt: skip
     """Explain one consumer: what it waits for, which message is next, and what to do.
@@ -119,7 +119,7 @@ def stuck(
     Exit code: 0 nothing is wrong with it, 1 warning, 2 critical, 3 could not tell.
     """
     from natstui.cli.health.report import Chosen
-    from natstui.cli.health.stuck import explained, explained_json
+    from natstui.cli.health.stuck import explained, explained_json, has_row
 
     if tap_text is not None and flags.account is not None:
         from natstui.model.live.permissions import only_watched
@@ -128,9 +128,13 @@ def stuck(
     tapping = None if tap_text is None else _tap_of(stream, consumer, tap_text)
     chosen = Chosen(consumer=(stream, consumer), least="info")
     # Who asks about one consumer wants to hear everything of it.
-    report, state, tapped = _look(flags, chosen, for_text, tapping, with_silenced=True)
+    report, watched = _look(flags, chosen, for_text, tapping, with_silenced=True)
+    state, tapped = watched.state, watched.tapped
     if report.unknown:
         raise UsageError(report.unknown)
+    if not has_row(state, stream, consumer):
+        reasons = "; ".join(f"{one.entity.text}: {one.kind.sentence}" for one in report.findings)
+        raise UsageError(f"consumer {stream}/{consumer} cannot be reached: {reasons}")
     if as_json:
         click.echo(explained_json(state, stream, consumer, report, tapped))
     else:
@@ -157,23 +161,27 @@ def _seconds(text: str, option: str) -> float:
 def _look(
     flags: ConnectionFlags,
     chosen: Chosen,
-    for_text: str,
+    for_text: str | None,
     tapping: StartTap | None = None,
     *,
     with_silenced: bool,
-) -> tuple[Report, State, Tapped | None]:
+) -> tuple[Report, Watched]:
     import asyncio
 
     from natstui.cli.health.look import look_at
     from natstui.cli.health.report import report_on
 
-    for_s = _seconds(for_text, "--for")
+    for_s = None if for_text is None else _seconds(for_text, "--for")
     settings, connection = flags.resolve()
     monitor = settings.monitor
     interval_s = min(monitor.interval_s, interval_seconds("1s"))
     limit = monitor.max_requests_per_s
-    state, problem, tapped = asyncio.run(look_at(connection, interval_s, for_s, limit, tapping))
-    return report_on(state, chosen, problem, with_silenced=with_silenced), state, tapped
+    watched = asyncio.run(look_at(connection, interval_s, for_s, limit, tapping))
+    state, problem = watched.state, watched.problem
+    report = report_on(
+        state, chosen, problem, with_silenced=with_silenced, watched_s=watched.watched_s
+    )
+    return report, watched
 
 
 def _recorded(

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Iterator
 
 from natstui.clean import clean_line
-from natstui.cli.health.report import Report, Verdict
+from natstui.cli.health.report import NotJudged, Report, Verdict
 from natstui.cli.metrics.exposition import finding_lines
 from natstui.model.findings.catalogue.every import KINDS
 from natstui.model.findings.catalogue.kind import Kind
@@ -19,6 +19,8 @@ _WORDS = {Verdict.OK: "fine", Verdict.WARNING: "warning", Verdict.CRITICAL: "cri
           Verdict.UNKNOWN: "unknown"}  # fmt: skip
 _CALM = "nothing is wrong that natstui can see"
 _INDENT = " " * 10
+_OPEN_COUNT = 10
+"""So many conditions that do not hold for long enough yet are written one by one."""
 
 
 def headline(report: Report) -> str:
@@ -39,7 +41,28 @@ def headline(report: Report) -> str:
 
 def text_of(report: Report) -> str:
     """Return a paragraph for each finding, for people."""
-    return "\n".join([headline(report), *_paragraphs(report)]) + "\n"
+    return "\n".join([headline(report), *_paragraphs(report), *_left_open(report)]) + "\n"
+
+
+def _left_open(report: Report) -> Iterator[str]:
+    """Yield what may be wrong and needs more time: what holds now, then whole kinds."""
+    if not report.not_judged:
+        return
+    yield ""
+    holding = [one for one in report.not_judged if one.entity is not None]
+    for one in holding[:_OPEN_COUNT]:
+        text = clean_line(one.entity.text) if one.entity is not None else ""
+        yield f"not judged yet: {text}: {one.kind.word} ({one.kind.code}) holds since a moment ago"
+    if len(holding) > _OPEN_COUNT:
+        yield f"and {len(holding) - _OPEN_COUNT} more of that kind"
+    kinds = [one.kind for one in report.not_judged if one.entity is None]
+    if kinds:
+        longest_s = max(kind.needs_s for kind in kinds)
+        names = ", ".join(f"{kind.word} ({kind.needs_s:g} s)" for kind in kinds)
+        yield (
+            f"not judged in {report.watched_s or 0:.0f} s: {names}; "
+            f"--for {longest_s:g}s or a recording judges them"
+        )
 
 
 def _paragraphs(report: Report) -> Iterator[str]:
@@ -75,10 +98,24 @@ def json_of(report: Report) -> str:
             "consumers_count": report.consumers_count,
             "unknown": report.unknown,
             "silenced_count": report.silenced_count,
+            "watched_s": None if report.watched_s is None else round(report.watched_s, 3),
+            "not_judged": [_not_judged_json(one) for one in report.not_judged],
             "findings": [finding_json(one) for one in report.findings],
         },
         ensure_ascii=True,
     )
+
+
+def _not_judged_json(one: NotJudged) -> dict[str, object]:
+    kind, entity = one.kind, one.entity
+    return {
+        "code": kind.code,
+        "word": kind.word,
+        "needs_s": kind.needs_s,
+        "stream": entity.stream or None if entity else None,
+        "consumer": entity.consumer or None if entity else None,
+        "holds_now": entity is not None,
+    }
 
 
 def finding_json(one: Finding) -> dict[str, object]:
@@ -120,6 +157,8 @@ def nagios_of(report: Report) -> str:
     critical, warning = report.count("critical"), report.count("warning")
     data = f"critical={critical};;1 warning={warning};1"
     data += f" streams={report.streams_count} consumers={report.consumers_count}"
+    if report.watched_s is not None:
+        data += f" watched={report.watched_s:.1f}s not_judged={len(report.not_judged)}"
     told = clean_line(text).replace("|", "/")
     return f"{report.verdict.name} natstui: {told} | {data}\n"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 import time
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
@@ -16,22 +17,38 @@ from natstui.jetstream.connection.client import Client, connect
 from natstui.jetstream.events.ack_tap import AckTap
 from natstui.jetstream.polling.control import PollControl
 from natstui.model.live.state import State
+from natstui.model.live.table import Key
 from natstui.model.records.tap import StartTap, Tapped
+from natstui.values import dataclass
 
 FEWEST_POLLS = 3
-"""A rate needs two looks, and a trend one more."""
+"""A rate needs two polls, and a trend one more."""
+LONGEST_S = 15.0
+"""How long to wait for them where no time is named: part of a cluster may answer late."""
 _PATIENCE_S = 30.0
-"""How much longer than asked for a first complete view may take."""
+"""How much longer than a named time a first complete view may take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What was seen of a server in a while."""
+
+    state: State
+    watched_s: float
+    problem: str | None
+    """Why not everything was seen, if it was not."""
+    tapped: Tapped | None = None
+    """What a tap read, if one was asked for."""
 
 
 async def look_at(
     connection: Connection,
     interval_s: float,
-    for_s: float,
+    for_s: float | None,
     requests_per_s: float | None,
     tapping: StartTap | None = None,
-) -> tuple[State, str | None, Tapped | None]:
-    """Return the state after `for_s`, and why it is not complete, if it is not.
+) -> Watched:
+    """Return the state after `for_s`; None: after three polls of everything that answers.
 
     Beside it the answers of one consumer's clients are read, if that is asked for. Raises
     ConnectionFailed without a connection, and ServerGone when it is lost meanwhile.
@@ -39,7 +56,7 @@ async def look_at(
     collector = Collector()
     client = await connect(connection, on_link=collector.add)
     read: list[Tapped] = []
-
+    begun_s = time.monotonic()
     try:
         control = PollControl(interval_s)
         await beside(
@@ -51,16 +68,20 @@ async def look_at(
         state = collector.now
     finally:
         await client.close()
+    watched_s = time.monotonic() - begun_s
     tapped = read[-1] if read else None
-    return state, _problem(collector, for_s), tapped
+    return Watched(state, watched_s, _problem(collector, watched_s), tapped)
 
 
-def _problem(collector: Collector, for_s: float) -> str | None:
+def _problem(collector: Collector, watched_s: float) -> str | None:
     """Return why not everything was seen, if it was not."""
     if collector.problem is not None:
         return f"{collector.problem.what}: {collector.problem.reason}"
     if not collector.is_complete:
-        return f"not everything could be seen within {round(for_s + _PATIENCE_S)} s"
+        return (
+            f"not everything could be seen within {round(watched_s)} s: "
+            "`--for` names a longer time"
+        )
     return None
 
 
@@ -96,21 +117,75 @@ async def _until_read(
         await asyncio.wait({task, stopped})
 
 
-async def _until_seen(collector: Collector, control: PollControl, for_s: float) -> None:
+class Samples:
+    """Counts how often each row was sampled: not every poll has every row."""
+
+    def __init__(self) -> None:
+        self._seen: dict[Key, tuple[int, int]] = {}
+        """Row → when it was sampled last, and how many samples there were."""
+
+    def add(self, state: State) -> None:
+        """Count the rows that were sampled since the last time."""
+        seen: dict[Key, tuple[int, int]] = {}
+        for table in (state.streams, state.consumers):
+            keys, sampled = table.roster.keys, table.columns.sampled_mono_us
+            for key, mono_us in zip(keys, sampled, strict=True):
+                known = self._seen.get(key, (0, 0))
+                seen[key] = known if known[0] == mono_us else (mono_us, known[1] + 1)
+        self._seen = seen
+
+    def fewest_count(self, state: State) -> int:
+        """Return how often the row was sampled that was sampled least, of those that answer."""
+        away, gone = state.unreachable_streams, state.unreachable_consumers
+        counts = (
+            count
+            for key, (_, count) in self._seen.items()
+            if key[0] not in away and not (len(key) == 3 and key[:2] in gone)
+        )
+        return min(counts, default=FEWEST_POLLS)
+
+
+async def _until_seen(collector: Collector, control: PollControl, for_s: float | None) -> None:
     """Wait for the time, and until everything was seen often enough."""
-    begun_s, polls_count = time.monotonic(), 0
+    begun_s, polls_count, samples = time.monotonic(), 0, Samples()
+    show = _progress(for_s)
     while True:
         with suppress(TimeoutError):
             async with asyncio.timeout(0.2):
                 await collector.changed.wait()
         collector.take()
+        state = collector.state
         if collector.polls_count > polls_count:
             polls_count = collector.polls_count
-            look_at_lags(control, collector.state)
-        link = collector.state.link
+            samples.add(state)
+            look_at_lags(control, state)
+        link = state.link
         if link is not None and link.state not in ("connected", "connecting"):
             raise ServerGone(link.reason or "the connection was lost")
         waited_s = time.monotonic() - begun_s
-        seen = collector.is_complete and collector.polls_count >= FEWEST_POLLS
-        if waited_s >= for_s and (seen or collector.problem or waited_s >= for_s + _PATIENCE_S):
+        fewest_count = min(polls_count, samples.fewest_count(state))
+        seen = collector.is_complete and polls_count >= FEWEST_POLLS
+        if for_s is None:
+            is_over = (seen and fewest_count >= FEWEST_POLLS) or waited_s >= LONGEST_S
+            is_over = is_over or (collector.problem is not None and polls_count >= FEWEST_POLLS)
+        else:
+            late_s = for_s + _PATIENCE_S
+            is_over = waited_s >= for_s and bool(seen or collector.problem or waited_s >= late_s)
+        show(waited_s, min(fewest_count, FEWEST_POLLS), is_over)
+        if is_over:
             return
+
+
+def _progress(for_s: float | None) -> Callable[[float, int, bool], None]:
+    """Return a callback that shows on stderr how far it is; nothing where that is no terminal."""
+    is_shown = sys.stderr.isatty()
+    end = f"{LONGEST_S:.0f} s at most" if for_s is None else f"of {for_s:.0f} s"
+
+    def show(waited_s: float, fewest_count: int, is_over: bool) -> None:
+        if not is_shown:
+            return
+        text = f"watching for {waited_s:.0f} s, {end}; {fewest_count} of {FEWEST_POLLS} polls"
+        sys.stderr.write("\r\x1b[K" if is_over else f"\r\x1b[K{text}")
+        sys.stderr.flush()
+
+    return show

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 
-from natstui.model.findings.catalogue.kind import Severity
-from natstui.model.findings.finding import Finding, worst_first
+from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.kind import Kind, Severity
+from natstui.model.findings.finding import Entity, Finding, worst_first
 from natstui.model.findings.severities import is_at_least
 from natstui.model.findings.verdict import consumer_findings, stream_findings
 from natstui.model.live.state import State
@@ -36,8 +37,20 @@ class Chosen:
         if not is_at_least(finding.kind.severity, self.least):
             return False
         if self.consumer is not None:
-            return (entity.stream, entity.consumer) == self.consumer
+            # Of a stream that nobody saw, its consumers cannot be seen either.
+            of_stream = not entity.consumer and not entity.has_row
+            named = (entity.stream, self.consumer[1] if of_stream else entity.consumer)
+            return named == self.consumer
         return self.stream is None or entity.stream == self.stream
+
+
+@dataclass(frozen=True, slots=True)
+class NotJudged:
+    """Something that can be told only after a longer time than was watched."""
+
+    kind: Kind
+    entity: Entity | None = None
+    """What it holds for now, though not for long enough yet; None: of anything."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +69,9 @@ class Report:
     """It is about a whole recording: findings may be over."""
     silenced_count: int = 0
     """So many findings are left out, because somebody silenced them."""
+    watched_s: float | None = None
+    """For how long the server was watched; None where that is not known."""
+    not_judged: tuple[NotJudged, ...] = ()
 
     def count(self, severity: Severity) -> int:
         """Return how many findings are of a severity."""
@@ -69,11 +85,12 @@ def report_on(
     over: Sequence[Finding] | None = None,
     *,
     with_silenced: bool = False,
+    watched_s: float | None = None,
 ) -> Report:
     """Return what is wrong now; `problem` is why not everything could be looked at.
 
     `over`: what was wrong before, when it is about a whole recording. `with_silenced`: tell also
-    what somebody silenced.
+    what somebody silenced. `watched_s`: for how long.
     """
     findings = state.findings
     every = {id(one): one for one in (*findings.open(), *findings.silenced(), *(over or ()))}
@@ -88,9 +105,39 @@ def report_on(
     verdict = _verdict(found)
     if problem is not None and verdict is not Verdict.CRITICAL:
         verdict = Verdict.UNKNOWN
-    counts = len(streams), len(consumers)
+    counts = names_count(state)
     recorded, hidden_count = over is not None, len(taken) - len(found)
-    return Report(verdict, found, *counts, state.now_at_us, problem, recorded, hidden_count)
+    return Report(
+        verdict, found, *counts, state.now_at_us, problem, recorded, hidden_count, watched_s,
+        tuple(_not_judged(state, chosen, watched_s)),
+    )  # fmt: skip
+
+
+def names_count(state: State) -> tuple[int, int]:
+    """Return how many streams and consumers there are, those without a row as well."""
+    away = state.unreachable_streams - state.streams.roster.rows_of_stream.keys()
+    consumers = state.consumers.roster
+    gone = [
+        name
+        for name in state.unreachable_consumers
+        if not any(
+            consumers.keys[row][1] == name[1] for row in consumers.rows_of_stream.get(name[0], ())
+        )
+    ]
+    return len(state.streams) + len(away), len(state.consumers) + len(gone)
+
+
+def _not_judged(state: State, chosen: Chosen, watched_s: float | None) -> Iterator[NotJudged]:
+    """Yield what may be wrong, and needs a longer time than was watched to be known."""
+    if watched_s is None:
+        return
+    for entity, conditions in state.findings.watched.items():
+        for one in conditions:
+            if not one.raised and chosen.takes(one.finding):
+                yield NotJudged(one.finding.kind, entity)
+    for kind in KINDS.values():
+        if kind.needs_s > watched_s and is_at_least(kind.severity, chosen.least):
+            yield NotJudged(kind)
 
 
 def _verdict(found: Sequence[Finding]) -> Verdict:
@@ -106,7 +153,13 @@ def _missing(state: State, chosen: Chosen) -> str | None:
         rows = state.consumers.roster.rows_of_stream.get(chosen.consumer[0], ())
         names = {state.consumers.columns.name[row] for row in rows}
         if chosen.consumer[1] not in names:
-            return f"there is no consumer {'/'.join(chosen.consumer)}"
+            text = "/".join(chosen.consumer)
+            away = chosen.consumer in state.unreachable_consumers
+            if away or chosen.consumer[0] in state.unreachable_streams:
+                return f"consumer {text} cannot be reached"
+            return f"there is no consumer {text}"
     elif chosen.stream is not None and chosen.stream not in state.streams.roster.rows_of_stream:
+        if chosen.stream in state.unreachable_streams:
+            return f"stream {chosen.stream} cannot be reached"
         return f"there is no stream {chosen.stream}"
     return None

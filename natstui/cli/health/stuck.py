@@ -60,6 +60,12 @@ def explained_json(
     )
 
 
+def has_row(state: State, stream: str, consumer: str) -> bool:
+    """Tell whether a poll saw a consumer."""
+    rows = state.consumers.roster.rows_of_stream.get(stream, ())
+    return any(state.consumers.columns.name[row] == consumer for row in rows)
+
+
 def _row_of(state: State, stream: str, consumer: str) -> int:
     names = zip(state.consumers.columns.stream, state.consumers.columns.name, strict=True)
     return list(names).index((stream, consumer))

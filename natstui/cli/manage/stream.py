@@ -112,10 +112,20 @@ def ls(connection: Connection, subject: str | None, as_json: bool, **_words: Any
     async def work(writer: Writer) -> list[dict[str, Any]]:
         body = {"subject": subject} if subject else {}
         pages = [json.loads(page) async for page in writer.client.pages("STREAM.LIST", body)]
-        missing = [name for page in pages for name in page.get("missing") or ()]
-        if missing:
-            click.echo(f"natstui: not reachable: {clean_line(', '.join(missing))}", err=True)
-        return [row for page in pages for row in page.get("streams") or ()]
+        refused = {n: why for page in pages for n, why in (page.get("offline") or {}).items()}
+        missing = {name for page in pages for name in page.get("missing") or ()}
+        for name, reason in sorted(refused.items()):
+            click.echo(
+                f"natstui: not run by its server: {clean_line(name)}: {clean_line(reason)}",
+                err=True,
+            )
+        if missing - refused.keys():
+            names = ", ".join(sorted(missing - refused.keys()))
+            click.echo(f"natstui: not reachable: {clean_line(names)}", err=True)
+        rows = [row for page in pages for row in page.get("streams") or ()]
+        # The server fills rows of what is away with zeros.
+        away = missing | refused.keys()
+        return [row for row in rows if row["config"]["name"] not in away]
 
     rows = run_with_writer(connection, True, work)
     if as_json:

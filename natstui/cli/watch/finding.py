@@ -48,10 +48,10 @@ _names_only = click.option("--names", is_flag=True, help="Names alone, one a lin
 
 def _seen(connection: Connection) -> State:
     """Look at the server for a moment; raises RequestFailed when not everything was seen."""
-    state, problem, _ = asyncio.run(look_at(connection, _INTERVAL_S, _FOR_S, None))
-    if problem is not None:
-        raise RequestFailed(f"not all could be seen: {problem}")
-    return state
+    watched = asyncio.run(look_at(connection, _INTERVAL_S, _FOR_S, None))
+    if watched.problem is not None:
+        raise RequestFailed(f"not all could be seen: {watched.problem}")
+    return watched.state
 
 
 def _conditions(kind: type[Found], words: dict[str, Any]) -> list[Condition]:

@@ -140,10 +140,15 @@ def _reachable_rows(before: State, after: State) -> Iterator[UnavailableRow | Re
         ("STREAM.INFO", *_names(before.unreachable_streams, after.unreachable_streams)),
         ("CONSUMER.INFO", *_names(before.unreachable_consumers, after.unreachable_consumers)),
     )
+    refused = {".".join(filter(None, name)): why for name, why in after.offline.items()}
     for verb, lost, found in pairs:
         for name in lost:
+            reason = f"its server refuses to run it: {refused[name]}" if name in refused else None
             yield UnavailableRow(
-                name=f"{verb}.{name}", at_us=after.now_at_us, reason=_SILENT, denied_subject=None
+                name=f"{verb}.{name}",
+                at_us=after.now_at_us,
+                reason=reason or _SILENT,
+                denied_subject=None,
             )
         for name in found:
             yield RestoredRow(name=f"{verb}.{name}", at_us=after.now_at_us)

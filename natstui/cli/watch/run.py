@@ -66,10 +66,13 @@ class Collector:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every stream was listed, and the consumers of each."""
+        """Whether every stream was listed, and the consumers of each that answers."""
         columns = self.state.streams.columns
         counts = zip(columns.name, columns.consumers_count, strict=True)
-        return self._listed and all(not n or name in self._swept for name, n in counts)
+        away = self.state.unreachable_streams
+        return self._listed and all(
+            not n or name in self._swept or name in away for name, n in counts
+        )
 
     @property
     def problem(self) -> Unavailable | None:

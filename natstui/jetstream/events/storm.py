@@ -45,7 +45,7 @@ class Storm:
 
     def add(self, record: Record) -> None:
         """Count a record that is about a message of a consumer; others have no number to keep."""
-        kind = message_trouble(record.type) if isinstance(record, Advisory) else None
+        kind = message_trouble(record) if isinstance(record, Advisory) else None
         if not isinstance(record, Advisory) or kind is None:
             return
         if record.stream is None or record.consumer is None:

@@ -14,7 +14,7 @@ from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
 from natstui.jetstream.polling.control import PollControl
-from natstui.jetstream.polling.decode.cluster import clock_of
+from natstui.jetstream.polling.decode.cluster import clock_of, refused_reason
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, read_consumer, read_consumers
 from natstui.jetstream.polling.decode.streams import StreamRow
 from natstui.jetstream.polling.listing import Listing
@@ -53,6 +53,10 @@ class ConsumerReading:
         """Those that were lost, and are asked for once more."""
         self._turn_count = 0
         self._missing: dict[str, set[str]] = {}
+        self._offline: dict[_Name, str] = {}
+        """Consumers that their servers refuse to run → why."""
+        self._unlisted: dict[str, int] = {}
+        """Stream → consumers that it counts and that its list neither has nor names."""
         self._living: dict[str, list[str]] = {}
         """Of streams with missing consumers, the others; the one asked longest ago first."""
         self._away: Mapping[str, set[str]] = {}
@@ -110,6 +114,12 @@ class ConsumerReading:
         unreachable = (*self._missing.items(), *self._away.items())
         missing = {(stream, name) for stream, names in unreachable for name in names}
         self._seen.missing = missing - self._seen.rows.keys()
+        self._seen.offline = {
+            name: why for name, why in self._offline.items() if name in self._seen.missing
+        }
+        self._seen.unlisted = {
+            stream: count for stream, count in self._unlisted.items() if stream in self._counts
+        }
         return self._seen
 
     def _take_bulk(self, bulk: BulkTurn) -> None:
@@ -120,6 +130,7 @@ class ConsumerReading:
             self._order.moved(stream, progress(rows))
             if stream in bulk.whole:
                 self._missing.pop(stream, None)
+                self._unlisted.pop(stream, None)
                 self._seen.swept.add(stream)
                 self._had_turn(stream)
 
@@ -210,8 +221,11 @@ class ConsumerReading:
                 self._missing.setdefault(stream, set()).add(name)
             return
         except RequestFailed as error:
-            if error.err_code == _NO_LEADER:
+            reason = refused_reason(error)
+            if error.err_code == _NO_LEADER or reason is not None:
                 self._missing.setdefault(stream, set()).add(name)
+                if reason is not None:
+                    self._offline[stream, name] = reason
             else:
                 self._availability.failed(_INFO, error)
             return
@@ -226,6 +240,7 @@ class ConsumerReading:
     def _found(self, stream: str, name: str) -> None:
         """Note that a missing consumer answers again: the whole list may be asked for."""
         self._missing[stream].discard(name)
+        self._offline.pop((stream, name), None)
         if not self._missing[stream]:
             del self._missing[stream]
         self._paused_until_mono_s.pop(stream, None)
@@ -386,6 +401,12 @@ class ConsumerReading:
             self._questions.ask(f"{_INFO}.{stream}.{name}", partial(self._info, stream, name))
         self._missing.pop(stream, None)
         self._living.pop(stream, None)
+        self._offline = {name: why for name, why in self._offline.items() if name[0] != stream}
+        self._offline |= {(stream, name): why for name, why in listing.offline.items()}
+        unlisted_count = self._counts.get(stream, 0) - len(listing.rows) - len(listing.missing)
+        self._unlisted.pop(stream, None)
+        if listing.steady and unlisted_count > 0:
+            self._unlisted[stream] = unlisted_count
         if listing.missing:
             # The server waits 4 s for servers that are down: not in every poll.
             self._missing[stream] = listing.missing

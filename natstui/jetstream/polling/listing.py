@@ -16,7 +16,7 @@ import msgspec
 from natstui.errors import NotFound, PermissionDenied, RequestFailed
 from natstui.jetstream.connection.replies import read
 from natstui.jetstream.polling.budget.asking import PollingApi
-from natstui.jetstream.polling.decode.cluster import Page
+from natstui.jetstream.polling.decode.cluster import Page, refused_reason
 
 Row = TypeVar("Row")
 
@@ -66,6 +66,8 @@ class Listing(Generic[Row]):
         self._fresh: list[Row] = []
         self.rows: list[Row] = []
         self.missing: set[str] = set()
+        self.offline: dict[str, str] = {}
+        """Those of them that their servers refuse to run → why."""
         self.done = False
         self.steady = True
         """Nothing was added or removed between the pages, so no row slipped between them."""
@@ -90,6 +92,7 @@ class Listing(Generic[Row]):
         self._total_count = page.total_count
         self.rows.extend(page.rows)
         self.missing.update(page.missing)
+        self.offline.update(page.offline)
         self._offset += max(1, page.limit_count)
         self.done = self._offset >= page.total_count
 
@@ -170,8 +173,10 @@ class Listing(Generic[Row]):
             return
         except PermissionDenied:
             raise
-        except RequestFailed:
+        except RequestFailed as error:
             self.missing.add(name)
+            if (reason := refused_reason(error)) is not None:
+                self.offline[name] = reason
             return
         began_us = answer.arrival.began_mono_us
         row = self._read_row(answer.data, began_us, began_us - answer.asked_mono_us)

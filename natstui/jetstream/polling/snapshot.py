@@ -11,7 +11,15 @@ from typing import TypeVar
 from natstui.clock import steady_us
 from natstui.jetstream.polling.decode.consumers import ConsumerRow, consumer_columns
 from natstui.jetstream.polling.decode.streams import StreamRow, stream_columns
-from natstui.model.live.snapshot import Account, ConsumerColumns, PollCost, Snapshot, StreamColumns
+from natstui.model.live.snapshot import (
+    Account,
+    ConsumerColumns,
+    Offline,
+    PollCost,
+    Snapshot,
+    StreamColumns,
+    Unlisted,
+)
 
 Row = TypeVar("Row")
 Columns = TypeVar("Columns", StreamColumns, ConsumerColumns)
@@ -33,6 +41,8 @@ class StreamsSeen:
     complete: bool = False
     missing: set[str] = field(default_factory=set)
     """All that are unreachable as far as is known, not only those asked for in this poll."""
+    offline: dict[str, str] = field(default_factory=dict)
+    """Those of them that their servers refuse to run → why."""
 
 
 @dataclass(slots=True)
@@ -43,6 +53,10 @@ class ConsumersSeen:
     swept: set[str] = field(default_factory=set)
     missing: set[tuple[str, str]] = field(default_factory=set)
     """All that are unreachable as far as is known, not only those asked for in this poll."""
+    offline: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Those of them that their servers refuse to run → why."""
+    unlisted: dict[str, int] = field(default_factory=dict)
+    """Stream → consumers that it counts and that its list neither has nor names."""
     complete: bool = False
 
 
@@ -81,6 +95,11 @@ def snapshot_of(
         unreachable_consumers=tuple(sorted(lost_consumers)),
         account=account,
         cost=cost,
+        offline=(
+            *(Offline(name, "", why) for name, why in sorted(streams.offline.items())),
+            *(Offline(*name, why) for name, why in sorted(consumers.offline.items())),
+        ),
+        unlisted=tuple(Unlisted(*each) for each in sorted(consumers.unlisted.items())),
     )
 
 

@@ -17,7 +17,7 @@ from natstui.jetstream.polling.availability import Availability
 from natstui.jetstream.polling.budget.allowance import Allowance
 from natstui.jetstream.polling.budget.asking import PollingApi
 from natstui.jetstream.polling.bulk.reading import NO_TURN, BulkTurn
-from natstui.jetstream.polling.decode.cluster import clock_of
+from natstui.jetstream.polling.decode.cluster import clock_of, refused_reason
 from natstui.jetstream.polling.decode.streams import StreamRow, read_stream, read_streams
 from natstui.jetstream.polling.listing import Listing
 from natstui.jetstream.polling.questions import Patience, Questions
@@ -56,6 +56,8 @@ class StreamReading:
         self._alone = True
         self._turn_count = 0
         self._missing: set[str] = set()
+        self._offline: dict[str, str] = {}
+        """Streams that their servers refuse to run → why."""
         self._silent: set[str] = set()
         """Leaders that have not answered a request."""
         self._away: dict[str, int] = {}
@@ -101,6 +103,7 @@ class StreamReading:
         self._ask_silent()
         seen.rows = list({row.name: row for row in seen.rows}.values())
         seen.missing = self.missing - {row.name for row in seen.rows}
+        seen.offline = {name: why for name, why in self._offline.items() if name in seen.missing}
         return seen
 
     def _is_due(self, streams_count: int) -> bool:
@@ -124,6 +127,7 @@ class StreamReading:
             self.rows = {name: row for name, row in self.rows.items() if name in names}
             self._seen.rows = list(self.rows.values())
             self._missing, self._seen.complete = set(), True
+            self._offline.clear()
 
     def lists_work(self, asked_mono_s: float) -> None:
         """Note that the meta leader answered a request sent at this moment.
@@ -200,6 +204,7 @@ class StreamReading:
             for name in listing.missing
             if name not in self.rows or self.rows[name].asked_mono_us < asked_us
         }
+        self._offline = dict(listing.offline)
         names = [row.name for row in listing.rows]
         # In the order of the list, which stays the same from poll to poll.
         living = dict.fromkeys([*names, *sorted(listing.missing)])
@@ -317,6 +322,7 @@ class StreamReading:
         was_missing = name in self.missing
         self._take(row, settle=True)
         self._missing.discard(name)
+        self._offline.pop(name, None)
         self._seen.rows.append(self.rows[name])
         if was_missing:
             self._availability.retry_all()
@@ -324,6 +330,11 @@ class StreamReading:
 
     def _refused(self, name: str, leader: str | None, error: RequestFailed) -> None:
         """Handle an error as the answer about a stream."""
+        reason = refused_reason(error)
+        if reason is not None:
+            self._missing.add(name)
+            self._offline[name] = reason
+            return
         if isinstance(error, PermissionDenied) or not leader:
             if not isinstance(error, NotFound):
                 self._availability.failed(_INFO, error)

@@ -47,8 +47,8 @@ class Board:
 
     @property
     def others(self) -> list[Entity]:
-        """What is known that is neither a stream nor a consumer."""
-        return [entity for entity in self._counting.apart if not entity.stream]
+        """What is known and has no row: the account, monitoring, names of what is away."""
+        return [entity for entity in self._counting.apart if not entity.has_row]
 
     def known(self, entity: Entity) -> frozenset[Kind]:
         """Return the kinds that are open for an entity."""

@@ -40,8 +40,14 @@ class Entity(NamedTuple):
     """Empty for the account and for monitoring itself."""
     consumer: str = ""
     created_at_us: int = 0
+    """0 for what no poll saw: the account, monitoring, names that have no row."""
     part: str = ""
     """What of it, where it has several: a source, what cannot be read."""
+
+    @property
+    def has_row(self) -> bool:
+        """Tell whether it is a stream or consumer that a poll saw: only then it has a time."""
+        return self.created_at_us != 0
 
     @property
     def text(self) -> str:
@@ -121,7 +127,7 @@ class Counts:
     below_count: Mapping[str, tuple[int, int]]
     """Stream → critical findings and warnings of its consumers; none where all is well."""
     apart: frozenset[Entity]
-    """What is neither a stream nor a consumer, and to what something happened."""
+    """What has no row of its own, and to what something happened."""
 
 
 class Counting:
@@ -140,12 +146,12 @@ class Counting:
 
     @property
     def apart(self) -> frozenset[Entity]:
-        """What is neither a stream nor a consumer, and to what something happened."""
+        """What has no row of its own, and to what something happened."""
         return frozenset(self._apart)
 
     def change(self, entity: Entity, before: Iterable[Watched], after: Iterable[Watched]) -> None:
         """Count what is known of an entity now in the place of what was known before."""
-        if not entity.stream and after:
+        if not entity.has_row and after:
             self._apart.add(entity)
         elif not after:
             self._apart.discard(entity)

@@ -14,10 +14,12 @@ from operator import add, sub
 from natstui.model.live.snapshot import (
     Account,
     ConsumerColumns,
+    Offline,
     Peer,
     PollCost,
     Snapshot,
     StreamColumns,
+    Unlisted,
 )
 from natstui.values import dataclass
 
@@ -65,6 +67,7 @@ class ConsumersAsDifferences:
     next_at_us: tuple[int | None, ...] = ()
     leader: tuple[str | None, ...] = ()
     peers: tuple[tuple[Peer, ...], ...] = ()
+    pinned_at_us: tuple[int | None, ...] = ()
 
 
 _SAME = tuple(each.name for each in fields(ConsumerColumns) if each.name not in DIFFERENCES)
@@ -86,6 +89,8 @@ class SnapshotAsDifferences:
     unreachable_consumers: tuple[tuple[str, str], ...]
     account: Account | None
     cost: PollCost
+    offline: tuple[Offline, ...] = ()
+    unlisted: tuple[Unlisted, ...] = ()
 
 
 _OTHER_FIELDS = tuple(

@@ -17,6 +17,7 @@ from natstui.model.live.message_counts import MessageCount, MessageCounts
 from natstui.model.records.evidence import (
     AcksCounted,
     AdvisoriesCounted,
+    BatchCounts,
     EvidenceSoFar,
     MessageTrouble,
     Trouble,
@@ -27,7 +28,13 @@ from natstui.values import dataclass
 MOST_TROUBLED = 2_000
 """Consumers and streams of which evidence is kept; above, what is oldest is dropped."""
 _ELECTIONS_KEPT = 16
-_FIELDS: dict[str, str] = {"nak": "naks", "terminated": "terms", "max_deliver": "give_ups"}
+_ACTIONS_KEPT = 64
+_FIELDS: dict[str, str] = {
+    "nak": "naks",
+    "terminated": "terms",
+    "max_deliver": "give_ups",
+    "removed": "removed",
+}
 
 Name = tuple[str, str]
 """Stream and consumer; an empty consumer for the stream itself."""
@@ -80,7 +87,10 @@ def evidence_so_far(evidence: Evidence, at_us: int) -> EvidenceSoFar | None:
 _LEADERS = ("stream_leader_elected", "consumer_leader_elected")
 _ACTIONS = ("stream_action", "consumer_action")
 _ROLLED_BACK = "stream_rolled_back"
-_TELLING = frozenset({*_FIELDS, *_LEADERS, *_ACTIONS, _ROLLED_BACK})
+_ABANDONED = "stream_batch_abandoned"
+_REMOVED_REASON = "Unacknowledged message was deleted"
+"""The reason with which a stream terminates what it removes: by a limit, a purge, a delete."""
+_TELLING = frozenset({*_FIELDS, *_LEADERS, *_ACTIONS, _ROLLED_BACK, _ABANDONED})
 
 
 def _take(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name: Name) -> None:
@@ -92,10 +102,17 @@ def _take(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name
     if one.type in _LEADERS:
         elections = (*known.elected_at_us[1 - _ELECTIONS_KEPT :], one.at_us)
         troubles[name] = replace(known, elected_at_us=elections)
+    elif one.type == _ABANDONED:
+        batches = known.abandoned_batches
+        reason = _body(one).get("reason")
+        counted = BatchCounts(
+            batches.total_count + 1, one.at_us, reason if isinstance(reason, str) else ""
+        )
+        troubles[name] = replace(known, abandoned_batches=counted)
     elif one.type == _ROLLED_BACK:
         troubles[name] = replace(known, rolled_back_at_us=one.at_us, rolled_back_text=_text(one))
     else:
-        which = _FIELDS[one.type]
+        which = _FIELDS[message_trouble(one) or one.type]
         counts: MessageCounts = getattr(known, which)
         if isinstance(one, AdvisoriesCounted):
             counts = counts.after(one.at_us, one.messages, one.said_count)
@@ -124,19 +141,28 @@ def _text(one: Advisory | AdvisoriesCounted) -> str:
 
 def _act(troubles: dict[Name, Trouble], one: Advisory | AdvisoriesCounted, name: Name) -> None:
     """What was said of one that is deleted, or of the one before, is not said of the next."""
-    body = _body(one)
-    if body.get("action") not in ("create", "delete"):
+    action = _body(one).get("action")
+    if action not in ("create", "delete"):
         return
     gone = [each for each in troubles if each == name or (not name[1] and each[0] == name[0])]
     for each in gone:
         del troubles[each]
+    if name[1]:
+        stream = name[0], ""
+        known = troubles.get(stream) or Trouble(*stream)
+        which = "created_at_us" if action == "create" else "deleted_at_us"
+        times: tuple[int, ...] = getattr(known, which)
+        changes = {which: (*times[1 - _ACTIONS_KEPT :], one.at_us)}
+        troubles[stream] = replace(known, **changes)  # type: ignore[arg-type]
 
 
-def message_trouble(kind: str) -> MessageTrouble | None:
-    """Return the type of an announcement, if it is about one message."""
-    match kind:
-        case "nak" | "terminated" | "max_deliver":
-            return kind
+def message_trouble(one: Advisory | AdvisoriesCounted) -> MessageTrouble | None:
+    """Return what an announcement says of one message, if it is about one."""
+    match one.type:
+        case "terminated" if _body(one).get("reason") == _REMOVED_REASON:
+            return "removed"
+        case "nak" | "terminated" | "max_deliver" | "removed":
+            return one.type
         case _:
             return None
 

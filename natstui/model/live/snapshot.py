@@ -106,6 +106,8 @@ class ConsumerColumns:
     """When the next message to deliver was stored; None when not asked or nothing is pending."""
     leader: tuple[str | None, ...] = ()
     peers: tuple[tuple[Peer, ...], ...] = ()
+    pinned_at_us: tuple[int | None, ...] = ()
+    """When that client was pinned (`pinned_ts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,25 @@ class PollCost:
 
 
 @dataclass(frozen=True, slots=True)
+class Offline:
+    """A stream or consumer that its server refuses to run (`offline` in the list)."""
+
+    stream: str
+    consumer: str
+    """Empty for the stream itself."""
+    reason: str
+    """As the server says it: mostly what it does not know, being older than the one before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unlisted:
+    """Consumers that a stream counts and that its list neither has nor names as missing."""
+
+    stream: str
+    consumers_count: int
+
+
+@dataclass(frozen=True, slots=True)
 class Snapshot:
     """One poll. Rows it did not ask for are absent, not unchanged."""
 
@@ -166,6 +187,9 @@ class Snapshot:
     """The same for consumers: (stream, consumer)."""
     account: Account | None
     cost: PollCost
+    offline: tuple[Offline, ...] = ()
+    """Which of the unreachable ones their servers refuse to run, and why."""
+    unlisted: tuple[Unlisted, ...] = ()
 
 
 def later_columns(table: type) -> tuple[str, ...]:

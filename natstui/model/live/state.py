@@ -111,6 +111,10 @@ class State:
     )
     unreachable_streams: frozenset[str] = frozenset()
     unreachable_consumers: frozenset[tuple[str, str]] = frozenset()
+    offline: Mapping[tuple[str, str], str] = field(default_factory=dict)
+    """(stream, consumer or "") of the unreachable ones that their servers refuse to run → why."""
+    unlisted_count: Mapping[str, int] = field(default_factory=dict)
+    """Stream → consumers that it counts and that its list neither has nor names."""
     unavailable: Mapping[str, Unavailable] = field(default_factory=dict)
     """What cannot be read now, by what it is."""
     happenings: tuple[Happening, ...] = ()
@@ -345,6 +349,8 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
         consumer_configurations=_of_living_consumers(state.consumer_configurations, consumers),
         unreachable_streams=lost_streams,
         unreachable_consumers=lost_consumers,
+        offline={(one.stream, one.consumer): one.reason for one in snapshot.offline},
+        unlisted_count={one.stream: one.consumers_count for one in snapshot.unlisted},
     )
 
 

@@ -9,8 +9,8 @@ from natstui.model.live.ack_times import NO_ACKS, AckTimes
 from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCount, MessageCounts
 from natstui.values import dataclass
 
-MessageTrouble = Literal["nak", "terminated", "max_deliver"]
-"""Types of announcements that are about one message."""
+MessageTrouble = Literal["nak", "terminated", "max_deliver", "removed"]
+"""Types of announcements that are about one message; `removed` is a `terminated` of the stream."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +44,20 @@ class AcksCounted:
 
 
 @dataclass(frozen=True, slots=True)
+class BatchCounts:
+    """Atomic batches of one stream that the server gave up."""
+
+    total_count: int = 0
+    last_at_us: int = 0
+    """0 for never."""
+    last_reason: str = ""
+    """As the server says it: `timeout`, `large`, `incomplete`, `unsupported`."""
+
+
+NO_BATCHES = BatchCounts()
+
+
+@dataclass(frozen=True, slots=True)
 class Trouble:
     """What was announced of one consumer, or of one stream, since it was made."""
 
@@ -56,6 +70,13 @@ class Trouble:
     """Terminated by the client."""
     give_ups: MessageCounts = NOTHING_COUNTED
     """Given up at max deliver."""
+    removed: MessageCounts = NOTHING_COUNTED
+    """Removed from the stream while they waited for their ack: no client terminated them."""
+    abandoned_batches: BatchCounts = NO_BATCHES
+    created_at_us: tuple[int, ...] = ()
+    """Of a stream: when consumers of it were created, the newest last,"""
+    deleted_at_us: tuple[int, ...] = ()
+    """and deleted."""
     elected_at_us: tuple[int, ...] = ()
     """When leaders were elected, the newest last."""
     rolled_back_at_us: int = 0
@@ -67,10 +88,11 @@ class Trouble:
     @property
     def last_at_us(self) -> int:
         """When the newest of all this was announced."""
-        counts = (self.naks, self.terms, self.give_ups)
+        counts = (self.naks, self.terms, self.give_ups, self.removed, self.abandoned_batches)
         times = (one.last_at_us for one in counts)
         others = (self.rolled_back_at_us, self.acks.last_at_us)
-        return max((*times, *others, *self.elected_at_us[-1:]))
+        lists = (self.elected_at_us, self.created_at_us, self.deleted_at_us)
+        return max((*times, *others, *(at_us for each in lists for at_us in each[-1:])))
 
 
 @dataclass(frozen=True, slots=True)

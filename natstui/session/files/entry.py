@@ -15,7 +15,15 @@ from typing import TypeVar
 import msgspec
 
 from natstui.decoding import decoder_of
-from natstui.lines import BadLine, Codec, check_sound, decode_record, encode_poll, encode_record
+from natstui.lines import (
+    BadLine,
+    Codec,
+    check_sound,
+    decode_record,
+    encode_poll,
+    encode_record,
+    with_later_columns,
+)
 from natstui.model.live.column_differences import (
     ConsumersAsDifferences,
     SnapshotAsDifferences,
@@ -127,6 +135,7 @@ def decode_keyframe(line: bytes) -> Keyframe:
     if not isinstance(value, Keyframe):
         raise BadLine("a segment does not begin with a keyframe")
     if value.snapshot is not None:
+        value = replace(value, snapshot=with_later_columns(value.snapshot))
         check_sound(value.snapshot, "keyframe")
     if value.evidence is not None:
         check_sound(value.evidence, "keyframe")
@@ -189,6 +198,8 @@ def _split(snapshot: Poll, stream_rows: int, consumer_rows: int) -> list[Poll]:
         swept_streams=(),
         unreachable_streams=(),
         unreachable_consumers=(),
+        offline=(),
+        unlisted=(),
         account=None,
         cost=PollCost(0, 0, 0, None, snapshot.cost.interval_us, None, snapshot.cost.round_us),
     )

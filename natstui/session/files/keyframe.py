@@ -10,7 +10,7 @@ from natstui.model.bench.view import BenchmarkSoFar, so_far
 from natstui.model.findings.recorded import findings_so_far
 from natstui.model.live.evidence import evidence_so_far
 from natstui.model.live.history import History
-from natstui.model.live.snapshot import Snapshot
+from natstui.model.live.snapshot import Offline, Snapshot, Unlisted
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkRecord
 from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
@@ -148,4 +148,6 @@ def _whole(state: State) -> Snapshot | None:
         unreachable_consumers=tuple(sorted(state.unreachable_consumers)),
         account=state.account,
         cost=last.cost,
+        offline=tuple(Offline(*name, why) for name, why in sorted(state.offline.items())),
+        unlisted=tuple(Unlisted(*each) for each in sorted(state.unlisted_count.items())),
     )

@@ -20,6 +20,9 @@ from natstui.tui.kit.table.view import RowSelected, VisibleChanged
 from natstui.tui.streams.cells import STREAM_COLUMNS
 from natstui.tui.streams.detail import stream_brief
 
+_AWAY_COUNT = 5
+"""So many names of streams without a row are shown."""
+
 
 class StreamsScreen(SelectionScreen):
     """The streams table."""
@@ -45,6 +48,20 @@ class StreamsScreen(SelectionScreen):
     @on(RowSelected)
     def _drill_down(self) -> None:
         self.action_open("consumers")
+
+    def caption_text(self, shown: int, total: int) -> str:
+        """Return the line above the table, with the names of which there is no row."""
+        away = sorted(
+            name
+            for system in self.where.shown
+            for name in system.state.unreachable_streams
+            - system.state.streams.roster.rows_of_stream.keys()
+        )
+        text = super().caption_text(shown, total)
+        if not away:
+            return text
+        names = ", ".join(away[:_AWAY_COUNT]) + (", …" if len(away) > _AWAY_COUNT else "")
+        return f"{text}  ·  {len(away)} not reachable: {names}"
 
     def brief(self, view: Any, row: int) -> Brief:
         """Return what the panel tells of a row."""

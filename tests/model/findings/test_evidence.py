@@ -13,7 +13,7 @@ from natstui.lines import decode_record, encode_record
 from natstui.model.live.evidence import MOST_TROUBLED, evidence_of, evidence_so_far
 from natstui.model.live.message_counts import ROOM, MessageCount, MessageCounts
 from natstui.model.live.state import EVENTS_KEPT, State, folded
-from natstui.model.records.evidence import AdvisoriesCounted
+from natstui.model.records.evidence import AdvisoriesCounted, BatchCounts
 from natstui.model.records.record import AckSample, Advisory
 from tests.model.findings.life import Life, at_us
 
@@ -67,7 +67,9 @@ def test_what_is_made_again_under_a_name_begins_without_evidence() -> None:
     state = folded(State(), [advisory("nak", 1), advisory("nak", 2, consumer="D")])
     deleted = Advisory(5, "consumer_action", "S", "C", "", '{"action": "delete"}')
     state = state.after(deleted)
-    assert set(state.evidence.of) == {("S", "D")}
+    assert set(state.evidence.of) == {("S", "D"), ("S", "")}
+    # That consumers come and go is said of their stream.
+    assert state.evidence.of["S", ""].deleted_at_us == (5,)
     state = state.after(Advisory(6, "stream_action", "S", None, "", '{"action": "create"}'))
     assert not state.evidence.of
 
@@ -77,6 +79,35 @@ def test_memory_is_bounded_and_the_oldest_goes_first() -> None:
     state = folded(State(), [advisory("nak", 1, 1, n, name) for n, name in enumerate(names)])
     assert len(state.evidence.of) == MOST_TROUBLED
     assert {name for _, name in state.evidence.of} == set(names[10:])
+
+
+def test_a_message_that_its_stream_removed_was_terminated_by_nobody() -> None:
+    body = '{"stream_seq": 7, "deliveries": 1, "reason": "Unacknowledged message was deleted"}'
+    state = folded(State(), [Advisory(5, "terminated", "S", "C", "", body)])
+    trouble = state.evidence.of["S", "C"]
+    assert trouble.removed.sequences == (7,) and trouble.terms.total_count == 0
+    told = AdvisoriesCounted(6, "removed", "S", "C", 3, ())
+    trouble = state.after(told).evidence.of["S", "C"]
+    assert trouble.removed.total_count == 4 and trouble.terms.total_count == 0
+
+
+def test_abandoned_batches_are_counted_with_their_newest_reason() -> None:
+    records = [
+        Advisory(at_us, "stream_batch_abandoned", "S", None, "", f'{{"reason": "{reason}"}}')
+        for at_us, reason in ((5, "timeout"), (6, "incomplete"))
+    ]
+    batches = folded(State(), records).evidence.of["S", ""].abandoned_batches
+    assert batches == BatchCounts(2, 6, "incomplete")
+
+
+def test_consumers_that_come_and_go_are_counted_for_their_stream() -> None:
+    records = [
+        Advisory(at_us, "consumer_action", "S", f"C{at_us}", "", f'{{"action": "{action}"}}')
+        for at_us in range(100)
+        for action in ("create", "delete")
+    ]
+    trouble = folded(State(), records).evidence.of["S", ""]
+    assert trouble.created_at_us == trouble.deleted_at_us == tuple(range(36, 100))
 
 
 def test_text_that_is_no_json_is_still_an_announcement() -> None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import field
 from typing import Generic, TypeVar
 
 import msgspec
 
+from natstui.errors import RequestFailed
 from natstui.jetstream.connection.replies import MOST
 from natstui.model.live.snapshot import Peer
 from natstui.values import dataclass
@@ -59,6 +62,18 @@ def bounded(number: int) -> int:
     return min(max(0, number), MOST)
 
 
+_REFUSED_CODES = (10194, 10195)
+"""`stream is offline: …` and `consumer is offline: …`: its server cannot run it."""
+
+
+def refused_reason(error: RequestFailed) -> str | None:
+    """Return why a server refuses to run a stream or consumer; None for any other error."""
+    if error.err_code not in _REFUSED_CODES:
+        return None
+    text = str(error)
+    return text.partition("is offline: ")[2] or text
+
+
 def limit(number: int | None) -> int | None:
     """Return a limit; the server writes -1, 0 or nothing for unlimited."""
     return number if number is not None and 0 < number <= MOST else None
@@ -73,3 +88,5 @@ class Page(Generic[Row]):
     limit_count: int
     """How far the next page is, however many rows this one has."""
     missing: tuple[str, ...]
+    offline: Mapping[str, str] = field(default_factory=dict)
+    """Those of them that their servers refuse to run, and why (`offline`)."""

@@ -24,6 +24,7 @@ class _Place(msgspec.Struct, gc=False):
 
 class _Group(msgspec.Struct, gc=False):
     pinned_client_id: str = ""
+    pinned_ts: str | None = None
 
 
 class ConsumerRow(msgspec.Struct, gc=False):
@@ -75,10 +76,11 @@ def read_consumers(data: bytes, mono_us: int, asked_us: int = 0) -> Page[Consume
     """
     with reading("CONSUMER.LIST"):
         reply = _REPLY.decode(data)
-        missing = {*(reply.missing or ()), *(reply.offline or ())}
+        offline = reply.offline or {}
+        missing = {*(reply.missing or ()), *offline}
         reachable = (row for row in reply.consumers or () if row.name and row.name not in missing)
         rows = tuple(_timed(row, mono_us, asked_us) for row in reachable)
-    return Page(rows, reply.total, reply.limit, tuple(sorted(missing)))
+    return Page(rows, reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
 def read_consumer(data: bytes, mono_us: int, asked_us: int = 0) -> ConsumerRow:
@@ -94,9 +96,20 @@ def _timed(row: ConsumerRow, mono_us: int, asked_us: int) -> ConsumerRow:
     return row
 
 
-def _pinned(row: ConsumerRow) -> str | None:
+def _pinned(row: ConsumerRow) -> _Group | None:
+    """Return the group whose client is pinned, if any is."""
     groups = row.priority_groups or ()
-    return next((group.pinned_client_id for group in groups if group.pinned_client_id), None)
+    return next((group for group in groups if group.pinned_client_id), None)
+
+
+def _pinned_client(row: ConsumerRow) -> str | None:
+    group = _pinned(row)
+    return group.pinned_client_id if group else None
+
+
+def _pinned_at_us(row: ConsumerRow) -> int | None:
+    group = _pinned(row)
+    return time_or_never_us(group.pinned_ts) if group else None
 
 
 def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> ConsumerColumns:
@@ -121,10 +134,11 @@ def consumer_columns(rows: Sequence[ConsumerRow], server_name: str | None) -> Co
         waiting_pulls_count=tuple(row.num_waiting for row in rows),
         push_bound=tuple(row.push_bound for row in rows),
         paused=tuple(row.paused for row in rows),
-        pinned_client=tuple(map(_pinned, rows)),
+        pinned_client=tuple(map(_pinned_client, rows)),
         next_at_us=tuple(row.next_at_us for row in rows),
         leader=tuple(leader_of(row.cluster, server_name) for row in rows),
         peers=tuple(peers_of(row.cluster) for row in rows),
+        pinned_at_us=tuple(map(_pinned_at_us, rows)),
     )
 
 

@@ -97,10 +97,11 @@ def read_streams(data: bytes, mono_us: int, asked_us: int = 0) -> Page[StreamRow
     """
     with reading("STREAM.LIST"):
         reply = _REPLY.decode(data)
-        missing = {*(reply.missing or ()), *(reply.offline or ())}
+        offline = reply.offline or {}
+        missing = {*(reply.missing or ()), *offline}
         rows = tuple(_named(row, mono_us, asked_us) for row in reply.streams or ())
     reachable = tuple(row for row in rows if row.name not in missing)
-    return Page(reachable, reply.total, reply.limit, tuple(sorted(missing)))
+    return Page(reachable, reply.total, reply.limit, tuple(sorted(missing)), offline)
 
 
 def read_stream(data: bytes, mono_us: int, asked_us: int = 0) -> StreamRow:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from natstui.model.findings.catalogue.account import ACCOUNT_KINDS
 from natstui.model.findings.catalogue.consumers import CONSUMER_KINDS
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.rowless import ROWLESS_KINDS
 from natstui.model.findings.catalogue.settings import SETTING_KINDS
 from natstui.model.findings.catalogue.streams import STREAM_KINDS
 
 KINDS: dict[str, Kind] = {
-    kind.code: kind for kind in (*CONSUMER_KINDS, *STREAM_KINDS, *SETTING_KINDS, *ACCOUNT_KINDS)
+    kind.code: kind
+    for kind in (
+        *CONSUMER_KINDS,
+        *STREAM_KINDS,
+        *SETTING_KINDS,
+        *ACCOUNT_KINDS,
+        *ROWLESS_KINDS,
+    )
 }
 """Every kind by its code."""

@@ -37,8 +37,15 @@ class Kind:
     """How long the condition is absent before it is over."""
     thresholds: tuple[str, ...] = ()
     """Names of the thresholds that decide."""
+    window_s: float = 0.0
+    """How long one must watch before it can be told, where that is longer than `enter_s`."""
     severity_level: int = field(init=False, repr=False)
     """Where it sorts: the worst has the highest."""
+
+    @property
+    def needs_s(self) -> float:
+        """How long one must watch at least before it can be told."""
+        return max(self.enter_s, self.window_s)
 
     @property
     def level(self) -> Level:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from natstui.model.findings.catalogue import account as kinds
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.finding import Entity, Seen
+from natstui.model.findings.rules.rowless import rowless_conditions
 from natstui.model.findings.thresholds import (
     ACCOUNT_ALARM_SHARE,
     ACCOUNT_WARN_SHARE,
@@ -35,6 +36,7 @@ def account_conditions(state: State) -> Iterator[Condition]:
     for kind, seen in (*_limits(state), *_api(state)):
         yield _ACCOUNT, kind, seen
     yield from _monitoring(state)
+    yield from rowless_conditions(state)
 
 
 def _limits(state: State) -> Iterator[tuple[Kind, Seen]]:

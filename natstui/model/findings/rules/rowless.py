@@ -1,0 +1,35 @@
+"""Rules about what the server names and does not show: streams and consumers without a row.
+
+A stream whose server was down before the first poll never had a row, so no rule over rows can
+find it. Its name is all that is known, and it is as wrong as one that was seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from natstui.model.findings.catalogue.consumers import UNREACHABLE
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.catalogue.rowless import C_REFUSED, S_REFUSED, S_UNLISTED
+from natstui.model.findings.catalogue.streams import S_UNREACHABLE
+from natstui.model.findings.finding import Entity, Seen
+from natstui.model.live.state import State
+from natstui.units import counted
+
+
+def rowless_conditions(state: State) -> Iterator[tuple[Entity, Kind, Seen]]:
+    """Yield what holds for names that have no row, and for those that their servers refuse."""
+    for (stream, consumer), reason in state.offline.items():
+        kind = C_REFUSED if consumer else S_REFUSED
+        yield Entity(stream, consumer), kind, Seen(reason)
+    streams = state.streams.roster.rows_of_stream
+    for stream in state.unreachable_streams - streams.keys():
+        if (stream, "") not in state.offline:
+            yield Entity(stream), S_UNREACHABLE, Seen(S_UNREACHABLE.sentence)
+    if state.unreachable_consumers:
+        keys = {key[:2] for key in state.consumers.roster.keys}
+        for stream, consumer in state.unreachable_consumers - keys:
+            if (stream, consumer) not in state.offline:
+                yield Entity(stream, consumer), UNREACHABLE, Seen(UNREACHABLE.sentence)
+    for stream, count in state.unlisted_count.items():
+        yield Entity(stream), S_UNLISTED, Seen(f"{counted(count, 'consumer')} not listed")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -126,7 +127,9 @@ def test_every_format_tells_the_same(url: str) -> None:
     status, _, data = nagios.stdout.partition(" | ")
     assert status.startswith("CRITICAL natstui: ")
     criticals = sum(severity == "critical" for severity, _ in codes)
-    assert data.strip() == f"critical={criticals};;1 warning=1;1 streams=3 consumers=2"
+    counts, _, watched = data.strip().partition(" watched=")
+    assert counts == f"critical={criticals};;1 warning=1;1 streams=3 consumers=2"
+    assert re.fullmatch(r"\d+\.\ds not_judged=\d+", watched)
     text = run("health", "--server", url, "--for", "1s", "--format", "openmetrics").stdout
     found = {one.name: one for one in text_string_to_metric_families(text)}
     assert found["natstui_health_status"].samples[0].value == 2

@@ -207,6 +207,8 @@ def _event(kind: str, **words: Any) -> bytes:
         (_event("consumer_pause", consumer="C", paused=False), "consumer C on S goes on"),
         (_event("something_new"), "something new S"),
     ],
+    # The time of day in a body would give each worker another name of the test.
+    ids=lambda value: value if isinstance(value, str) else "body",
 )
 def test_an_advisory_is_one_sentence(body: bytes, sentence: str) -> None:
     advisory = read_advisory(body)

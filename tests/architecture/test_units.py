@@ -31,6 +31,7 @@ EXCEPTIONS: dict[str, str] = {
     "Finding.numbers": "the name of each number carries the unit",
     "FindingTold.numbers": "the name of each number carries the unit",
     "Seen.numbers": "the name of each number carries the unit",
+    "SubjectsCounted.msgs_by_subject": "the name begins with its unit",
     "Threshold.value": "its unit stands beside it",
     "Point.value": "the unit is that of the column it was read from",
 }

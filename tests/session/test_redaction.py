@@ -48,7 +48,8 @@ BECOMES = {
         "Offline.stream", "Unlisted.stream",
         "Snapshot.unreachable_streams", "StreamConfiguration.name", "StreamConfiguration.mirror",
         "StreamConfiguration.sources", "ConsumerConfiguration.stream", "Advisory.stream",
-        "AckSample.stream", "AcksCounted.stream", "AdvisoriesCounted.stream",
+        "AckSample.stream", "AcksCounted.stream", "SubjectsCounted.stream",
+        "AdvisoriesCounted.stream",
         "FindingTold.stream",
     },
     "consumer-": {
@@ -72,6 +73,7 @@ BECOMES = {
         "ConsumerConfiguration.deliver_subject", "Permitted.publish_allow",
         "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
         "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
+        "SubjectsCounted.filter_subject", "SubjectsCounted.scheduled_subjects",
     },
 }  # fmt: skip
 """What the text of a field becomes; a field that is not listed is "(redacted)", or empty JSON."""

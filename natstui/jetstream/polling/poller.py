@@ -23,6 +23,7 @@ from natstui.jetstream.polling.questions import Patience, Questions
 from natstui.jetstream.polling.server_clock import ServerClocks
 from natstui.jetstream.polling.snapshot import StreamsSeen, snapshot_of
 from natstui.jetstream.polling.streams import StreamReading
+from natstui.jetstream.polling.subjects import SubjectCounting
 from natstui.model.live.snapshot import Account, PollCost
 
 _INFO = "INFO"
@@ -84,6 +85,7 @@ class _Poller:
         self._consumers = ConsumerReading(self._api, self._availability, clocks)
         self._next = NextReading(self._api, self._availability)
         self._bulk = BulkReading(bulk, self._api, self._availability)
+        self._subjects = SubjectCounting(self._api, self._availability, sink)
 
     async def poll_once(self) -> float:
         """Poll, and return the seconds from its start to the start of the next."""
@@ -160,6 +162,7 @@ class _Poller:
             await asyncio.sleep(0)
         self._sink.add(snapshot)
         self._availability.worked(_ANSWERS)
+        await self._subjects.count(snapshot, configured, allowed)
 
     def _follow(self, streams: StreamsSeen) -> None:
         """Tell the part for consumers which streams there are."""

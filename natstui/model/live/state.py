@@ -25,7 +25,12 @@ from natstui.model.records.analysis import (
     AnalysisRun,
 )
 from natstui.model.records.benchmark import BenchmarkRecord
-from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.evidence import (
+    AcksCounted,
+    AdvisoriesCounted,
+    EvidenceSoFar,
+    SubjectsCounted,
+)
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.listening import Listened
 from natstui.model.records.managing import ManagingRecord
@@ -122,6 +127,8 @@ class State:
     ack_samples: tuple[AckSample, ...] = ()
     evidence: Evidence = field(default_factory=Evidence)
     """What was announced of consumers, streams and their messages, counted."""
+    subject_counts: Mapping[tuple[str, str], SubjectsCounted] = field(default_factory=dict)
+    """(stream, filter) → the newest count, of streams that still exist."""
     findings: Findings = field(default_factory=Findings)
     """What is wrong: as `natstui.model.findings.evaluate` finds it, or as a recording has it."""
     silences: tuple[Silence, ...] = ()
@@ -163,6 +170,8 @@ class State:
                 return _after_announced(self, record)
             case FindingsChanged() | FindingsSoFar():
                 return _after_findings(self, record)
+            case SubjectsCounted():
+                return _after_count(self, record)
             case Advisory() | Noted() | Outcome() | Gap() | ClockStepped():
                 return _noticed(self, record)
             case (
@@ -276,6 +285,23 @@ def _after_announced(
             return replace(state, evidence=evidence_of(record))
 
 
+def _after_count(state: State, record: SubjectsCounted) -> State:
+    counts = {**state.subject_counts, (record.stream, record.filter_subject): record}
+    return replace(state, subject_counts=counts, now_at_us=now_us(state.now_at_us, record))
+
+
+def _still_there(
+    counts: Mapping[tuple[str, str], SubjectsCounted], streams: Table[StreamColumns]
+) -> Mapping[tuple[str, str], SubjectsCounted]:
+    """Drop counts of streams that were deleted or created again; the same object when none is."""
+    gone = [
+        name
+        for name, one in counts.items()
+        if (one.stream, one.created_at_us) not in streams.roster.row_of
+    ]
+    return {n: one for n, one in counts.items() if n not in gone} if gone else counts
+
+
 def _after_findings(state: State, record: FindingsChanged | FindingsSoFar) -> State:
     findings = findings_after(state.findings, record)
     if isinstance(record, FindingsSoFar):
@@ -347,6 +373,7 @@ def _after_snapshot(state: State, snapshot: Snapshot) -> State:
         consumer_history=state.consumer_history.after(consumers, mono_us, at_us),
         stream_configurations=_of_the_living(state.stream_configurations, streams),
         consumer_configurations=_of_living_consumers(state.consumer_configurations, consumers),
+        subject_counts=_still_there(state.subject_counts, streams),
         unreachable_streams=lost_streams,
         unreachable_consumers=lost_consumers,
         offline={(one.stream, one.consumer): one.reason for one in snapshot.offline},

@@ -96,6 +96,26 @@ class Trouble:
 
 
 @dataclass(frozen=True, slots=True)
+class SubjectsCounted:
+    """Messages of a stream by subject, counted because only that shows what is wrong."""
+
+    at_us: int
+    stream: str
+    created_at_us: int
+    """With the name, the identity of the stream."""
+    filter_subject: str
+    """What was counted: `>` is everything."""
+    msgs_by_subject: dict[str, int]
+    """Subject → stored messages, of those that have most."""
+    subjects_count: int
+    """All subjects that match."""
+    stored_msgs: int
+    """All messages that match."""
+    scheduled_subjects: tuple[str, ...]
+    """Those of the subjects whose last message is a schedule (`Nats-Schedule`)."""
+
+
+@dataclass(frozen=True, slots=True)
 class EvidenceSoFar:
     """All that was announced of consumers, streams and messages until now, as counts."""
 

@@ -18,7 +18,12 @@ from natstui.model.records.analysis import (
     AnalysisRecord,
 )
 from natstui.model.records.benchmark import BenchmarkCommand, BenchmarkRecord
-from natstui.model.records.evidence import AcksCounted, AdvisoriesCounted, EvidenceSoFar
+from natstui.model.records.evidence import (
+    AcksCounted,
+    AdvisoriesCounted,
+    EvidenceSoFar,
+    SubjectsCounted,
+)
 from natstui.model.records.findings import FindingsChanged, FindingsSoFar
 from natstui.model.records.managing import ManagingCommand, ManagingRecord
 from natstui.model.records.recording import (
@@ -199,6 +204,7 @@ Record = (
     | FindingsSoFar
     | AckSample
     | AcksCounted
+    | SubjectsCounted
     | Noted
     | Outcome
     | RecordingChanged

@@ -65,6 +65,7 @@ _CATEGORY = {
     "AckSample.stream": _STREAM,
     "AckSample.consumer": _CONSUMER,
     "AcksCounted.stream": _STREAM,
+    "SubjectsCounted.stream": _STREAM,
     "AcksCounted.consumer": _CONSUMER,
     "LinkChanged.server_name": _SERVER,
     "LinkChanged.cluster": _SERVER,
@@ -81,6 +82,7 @@ _SUBJECTS = frozenset(
         "StreamConfiguration.subjects", "ConsumerConfiguration.filter_subjects",
         "ConsumerConfiguration.deliver_subject", "Permitted.publish_allow",
         "Permitted.publish_deny", "Permitted.subscribe_allow", "Permitted.subscribe_deny",
+        "SubjectsCounted.filter_subject", "SubjectsCounted.scheduled_subjects",
         "Unavailable.what", "Unavailable.denied_subject", "Restored.what", "Role.subject",
     }
 )  # fmt: skip

@@ -55,6 +55,7 @@ _UNITS_BY_NAME = {
     "at_us": _UNITS["_at_us"],
     "number": "number",
     "max_msgs_per_subject": "messages",
+    "msgs_by_subject": "messages",
     "buckets": "number of a bucket",
     "counts": "count",
     "sequences": "sequence",

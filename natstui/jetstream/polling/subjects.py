@@ -1,0 +1,241 @@
+"""The part of a poll that counts messages by subject, where only that tells what is wrong.
+
+Counters say that a work queue holds messages of no consumer, or that a filter delivered nothing;
+which subjects these are is in the stream's contents alone. Each is one `STREAM.INFO` with a
+filter, at most one in a poll and one a minute for the same filter.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from natstui.clock import steady_s
+from natstui.decoding import decoder_of
+from natstui.errors import NotFound, RequestFailed
+from natstui.feed import Sink
+from natstui.jetstream.connection.replies import reading
+from natstui.jetstream.polling.availability import Availability
+from natstui.jetstream.polling.budget.allowance import Allowance
+from natstui.jetstream.polling.budget.asking import PollingApi
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.evidence import SubjectsCounted
+from natstui.model.records.record import Configured
+
+MOST_SUBJECTS = 10_000
+"""Of a stream with more, no subjects are counted: the answer has them all."""
+AGAIN_S = 60.0
+FEWEST_POLLS = 3
+"""Polls in which messages of no consumer must be left over: replies are not of one moment."""
+_KEPT_SUBJECTS = 100
+_SCHEDULES_COUNT = 20
+_MOST_FILTERS = 5
+_YOUNG_US = 20_000_000
+_TIMEOUT_S = 2.0
+_ALL = ">"
+_SCHEDULE = b"\nNats-Schedule:"
+
+
+class _State(msgspec.Struct):
+    subjects: dict[str, int] | None = None
+
+
+class _Info(msgspec.Struct):
+    state: _State
+
+
+class _Message(msgspec.Struct):
+    hdrs: str = ""
+
+
+class _Stored(msgspec.Struct):
+    message: _Message
+
+
+_INFO = decoder_of(_Info)
+_STORED = decoder_of(_Stored)
+
+
+class Question(NamedTuple):
+    """What is to be counted of a stream."""
+
+    stream: str
+    created_at_us: int
+    filter_subject: str
+    is_scheduled: bool
+    """The stream may hold schedules, which lie there on purpose."""
+
+
+def _is_set(config: StreamConfiguration, name: str) -> bool:
+    """Tell whether a switch of a stream is on; most configurations do not even name it."""
+    return f'"{name}"' in config.config_json and bool(json.loads(config.config_json).get(name))
+
+
+def _owned(poll: Snapshot) -> dict[str, tuple[int, int]]:
+    """Return stream → its consumers in a poll, and the messages that are pending for them."""
+    consumers = poll.consumers
+    owned: dict[str, tuple[int, int]] = {}
+    rows = zip(
+        consumers.stream, consumers.pending_msgs, consumers.ack_pending_msgs, strict=True
+    )  # fmt: skip
+    for stream, pending, ack_pending in rows:
+        count, msgs = owned.get(stream, (0, 0))
+        owned[stream] = count + 1, msgs + pending + ack_pending
+    return owned
+
+
+class OpenSubjects:
+    """Knows of which streams the subjects must be counted, from poll to poll."""
+
+    def __init__(self) -> None:
+        self._streams: dict[str, StreamConfiguration] = {}
+        self._consumers: dict[tuple[str, str], ConsumerConfiguration] = {}
+        self._left_over: dict[str, tuple[int, int, int]] = {}
+        """Work queue → when it was created, its last sequence, and in how many polls in a row
+        more messages than were stored meanwhile belong to no consumer."""
+
+    def wanted(self, poll: Snapshot, configured: Configured | None) -> Iterator[Question]:
+        """Yield what must be counted after a poll, in no order."""
+        if configured is not None:
+            self._streams.update({one.name: one for one in configured.streams})
+            self._consumers.update({(one.stream, one.name): one for one in configured.consumers})
+        names = poll.streams.name
+        if poll.streams_complete and len(self._streams) > len(names):
+            kept = {*names, *poll.unreachable_streams}
+            self._streams = {name: it for name, it in self._streams.items() if name in kept}
+            self._consumers = {n: it for n, it in self._consumers.items() if n[0] in kept}
+        last_at_us = dict(zip(names, poll.streams.last_at_us, strict=True))
+        owned = _owned(poll)
+        for row, name in enumerate(names):
+            config = self._streams.get(name)
+            if config is not None and poll.streams.subjects_count[row] <= MOST_SUBJECTS:
+                yield from self._of_stream(poll, row, config, owned.get(name, (0, 0)))
+        yield from self._of_consumers(poll, last_at_us)
+
+    def _of_stream(
+        self, poll: Snapshot, row: int, config: StreamConfiguration, owned: tuple[int, int]
+    ) -> Iterator[Question]:
+        streams = poll.streams
+        if not streams.stored_msgs[row]:
+            return
+        everything = self._question(config, _ALL)
+        if config.retention == "workqueue":
+            if self._is_left_over(poll, row, *owned):
+                yield everything
+        elif config.kind == "object":
+            yield self._question(config, f"$O.{config.name.removeprefix('OBJ_')}.>")
+        elif config.max_msgs_per_subject and _is_set(config, "discard_new_per_subject"):
+            yield everything
+
+    def _is_left_over(
+        self, poll: Snapshot, row: int, consumers_count: int, owned_msgs: int
+    ) -> bool:
+        """Tell whether a work queue holds messages of no consumer in enough polls in a row."""
+        streams, name = poll.streams, poll.streams.name[row]
+        if consumers_count != streams.consumers_count[row]:
+            # Not every poll lists the consumers of every stream.
+            return False
+        created_us, last_seq = streams.created_at_us[row], streams.last_seq[row]
+        known = self._left_over.get(name)
+        if known is None or known[0] != created_us:
+            self._left_over[name] = created_us, last_seq, 0
+            return False
+        left_msgs = streams.stored_msgs[row] - owned_msgs
+        polls_count = known[2] + 1 if left_msgs > last_seq - known[1] else 0
+        self._left_over[name] = created_us, last_seq, polls_count
+        return polls_count >= FEWEST_POLLS
+
+    def _of_consumers(
+        self, poll: Snapshot, last_at_us: Mapping[str, int | None]
+    ) -> Iterator[Question]:
+        """Yield the filters of consumers to which nothing was ever delivered."""
+        consumers = poll.consumers
+        rows = zip(
+            consumers.stream, consumers.name, consumers.created_at_us,
+            consumers.delivered_stream_seq, consumers.pending_msgs, strict=True,
+        )  # fmt: skip
+        for stream, name, created_us, delivered_seq, pending in rows:
+            if delivered_seq or pending or poll.taken_at_us - created_us < _YOUNG_US:
+                continue
+            config, consumer = self._streams.get(stream), self._consumers.get((stream, name))
+            stored_us = last_at_us.get(stream)
+            if config is None or consumer is None or config.retention != "limits":
+                continue
+            if stored_us is not None and stored_us > created_us:
+                for subject in consumer.filter_subjects[:_MOST_FILTERS]:
+                    yield self._question(config, subject)
+
+    @staticmethod
+    def _question(config: StreamConfiguration, filter_subject: str) -> Question:
+        scheduled = _is_set(config, "allow_msg_schedules")
+        return Question(config.name, config.created_at_us, filter_subject, scheduled)
+
+
+class SubjectCounting:
+    """Counts what is wanted: the one that was counted longest ago first."""
+
+    def __init__(self, api: PollingApi, availability: Availability, sink: Sink) -> None:
+        self._api, self._availability, self._sink = api, availability, sink
+        self._open = OpenSubjects()
+        self._counted_s: OrderedDict[Question, float] = OrderedDict()
+        """What was counted within the last minute, oldest first."""
+
+    async def count(
+        self, poll: Snapshot, configured: Configured | None, allowed: Allowance
+    ) -> None:
+        """Count one of what a poll calls for, if the allowance permits; raises ServerGone only."""
+        now_s = steady_s()
+        while self._counted_s and next(iter(self._counted_s.values())) < now_s - AGAIN_S:
+            self._counted_s.popitem(last=False)
+        wanted = list(self._open.wanted(poll, configured))
+        due = next((one for one in wanted if one not in self._counted_s), None)
+        if due is None or not allowed.has_room or not self._availability.may_ask("STREAM.INFO"):
+            return
+        self._counted_s[due] = now_s
+        try:
+            self._sink.add(await self._answer(due))
+        except RequestFailed:
+            # It is asked for again in a minute, and the next poll reports what is wrong.
+            return
+
+    async def _answer(self, question: Question) -> SubjectsCounted:
+        body = {"subjects_filter": question.filter_subject}
+        verb = f"STREAM.INFO.{question.stream}"
+        answer = await self._api.answer(verb, body, timeout_s=_TIMEOUT_S)
+        with reading(verb):
+            counts = _INFO.decode(answer.data).state.subjects or {}
+        largest = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:_KEPT_SUBJECTS]
+        return SubjectsCounted(
+            at_us=time.time_ns() // 1000,
+            stream=question.stream,
+            created_at_us=question.created_at_us,
+            filter_subject=question.filter_subject,
+            msgs_by_subject=dict(largest),
+            subjects_count=len(counts),
+            stored_msgs=sum(counts.values()),
+            scheduled_subjects=tuple(
+                [
+                    subject
+                    for subject, _ in largest[:_SCHEDULES_COUNT]
+                    if question.is_scheduled and await self._is_schedule(question.stream, subject)
+                ]
+            ),
+        )
+
+    async def _is_schedule(self, stream: str, subject: str) -> bool:
+        """Tell whether the last message of a subject is a schedule."""
+        verb = f"STREAM.MSG.GET.{stream}"
+        try:
+            answer = await self._api.answer(verb, {"last_by_subj": subject}, timeout_s=_TIMEOUT_S)
+        except NotFound:
+            return False
+        with reading(verb):
+            stored = _STORED.decode(answer.data).message
+            return _SCHEDULE in base64.b64decode(stored.hdrs)

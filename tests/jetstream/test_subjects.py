@@ -1,0 +1,128 @@
+"""Messages are counted by subject where only that shows what is wrong, and nowhere else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from natstui.jetstream.polling.subjects import FEWEST_POLLS, OpenSubjects, Question
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.live.snapshot import Snapshot
+from natstui.model.records.evidence import SubjectsCounted
+from natstui.model.records.record import Configured
+from tests.jetstream.polling import Polled, api, polling
+from tests.model.builders import snapshot
+from tests.model.findings.life import EPOCH_US
+from tests.session.scenario import consumer, stream
+
+pytestmark = pytest.mark.server
+
+
+async def _consumer(polled: Polled, stream_name: str, name: str, **config: Any) -> None:
+    config = {"durable_name": name, "ack_policy": "explicit"} | config
+    body = {"stream_name": stream_name, "config": config}
+    await api(polled.client, f"CONSUMER.CREATE.{stream_name}.{name}", body)
+
+
+async def test_messages_of_no_consumer_are_counted_by_subject(nats_server: Broker) -> None:
+    async with polling(nats_server.url) as polled:
+        config = {"name": "WQ", "subjects": ["wq.>"], "retention": "workqueue"}
+        await api(polled.client, "STREAM.CREATE.WQ", config)
+        await _consumer(polled, "WQ", "C", filter_subject="wq.a")
+        for subject in ("wq.a", "wq.b", "wq.b", "wq.c"):
+            await polled.client.nc.request(subject, b"x", timeout=5)
+        counted = await polled.until(SubjectsCounted)
+        assert (counted.stream, counted.filter_subject) == ("WQ", ">")
+        assert counted.msgs_by_subject == {"wq.a": 1, "wq.b": 2, "wq.c": 1}
+        assert (counted.subjects_count, counted.stored_msgs) == (3, 4)
+        assert counted.scheduled_subjects == ()
+        assert polled.state.subject_counts["WQ", ">"] == counted
+        await api(polled.client, "STREAM.DELETE.WQ")
+        await polled.until(Snapshot, lambda s: s.streams_complete and not s.streams.name)
+        assert not polled.state.subject_counts
+
+
+async def test_schedules_among_them_are_named(nats_server: Broker) -> None:
+    async with polling(nats_server.url) as polled:
+        config = {
+            "name": "PLAN", "subjects": ["plan.>", "do.>"], "retention": "workqueue",
+            "allow_msg_schedules": True, "allow_msg_ttl": True,
+        }  # fmt: skip
+        await api(polled.client, "STREAM.CREATE.PLAN", config)
+        await _consumer(polled, "PLAN", "C", filter_subject="do.>")
+        headers = {"Nats-Schedule": "@at 2030-01-01T00:00:00Z", "Nats-Schedule-Target": "do.it"}
+        reply = await polled.client.nc.request("plan.one", b"x", timeout=5, headers=headers)
+        assert "error" not in json.loads(reply.data)
+        await polled.client.nc.request("plan.two", b"x", timeout=5)
+        counted = await polled.until(SubjectsCounted)
+        assert counted.msgs_by_subject == {"plan.one": 1, "plan.two": 1}
+        assert counted.scheduled_subjects == ("plan.one",)
+
+
+_STREAM: dict[str, Any] = {
+    "name": "S", "created_at_us": EPOCH_US, "stored_msgs": 5, "last_seq": 5, "consumers_count": 1,
+    "subjects_count": 2, "last_at_us": EPOCH_US + 9_000_000,
+}  # fmt: skip
+_CONSUMER: dict[str, Any] = {"stream": "S", "name": "C", "created_at_us": EPOCH_US}
+
+
+def _configured(
+    settings: Mapping[str, Any] | None = None, filters: tuple[str, ...] = (), **config: Any
+) -> Configured:
+    of_stream = replace(stream("S", EPOCH_US), config_json=json.dumps(settings or {}), **config)
+    return Configured(1, (of_stream,), (replace(consumer("S", "C", 1), filter_subjects=filters),))
+
+
+def _wanted(configured: Configured, polls: list[tuple[dict[str, Any], dict[str, Any]]]) -> Any:
+    """Return what is wanted after each poll: a stream and a consumer that differ from above."""
+    known, found = OpenSubjects(), []
+    for number, (of_stream, of_consumer) in enumerate(polls):
+        poll = snapshot(100 + number, [_STREAM | of_stream], [_CONSUMER | of_consumer])
+        found.append(list(known.wanted(poll, configured)))
+    return found
+
+
+_ALL = Question("S", EPOCH_US, ">", False)
+
+
+def test_a_work_queue_is_counted_after_three_polls_with_messages_of_no_consumer() -> None:
+    work_queue = _configured(retention="workqueue")
+    left = ({"stored_msgs": 5}, {"pending_msgs": 3})
+    assert _wanted(work_queue, [left] * (FEWEST_POLLS + 1)) == [[], [], [], [_ALL]]
+    owned = ({"stored_msgs": 5}, {"pending_msgs": 3, "ack_pending_msgs": 2})
+    assert _wanted(work_queue, [owned] * 6) == [[]] * 6
+    # What was stored between the polls may be what is missing in the older reply.
+    busy = [({"stored_msgs": 500, "last_seq": 1000 * n}, {"pending_msgs": 100}) for n in range(6)]
+    assert _wanted(work_queue, busy) == [[]] * 6
+    some_listed = [left[0] | {"consumers_count": 2}, left[1]]
+    assert _wanted(work_queue, [tuple(some_listed)] * 6) == [[]] * 6  # type: ignore[list-item]
+
+
+def test_a_filter_that_never_delivered_is_counted_where_something_was_stored_since() -> None:
+    limits = _configured(filters=("a.*", "b"))
+    found = _wanted(limits, [({}, {})])
+    assert [one.filter_subject for one in found[0]] == ["a.*", "b"]
+    for of_stream, of_consumer in (
+        ({"last_at_us": EPOCH_US - 1}, {}),
+        ({}, {"created_at_us": EPOCH_US + 99_000_000}),
+        ({}, {"delivered_stream_seq": 1}),
+        ({}, {"pending_msgs": 1}),
+    ):
+        assert _wanted(limits, [(of_stream, of_consumer)]) == [[]]
+    assert _wanted(_configured(filters=("a",), retention="interest"), [({}, {})]) == [[]]
+
+
+def test_limits_per_subject_and_objects_are_counted_and_very_many_subjects_are_not() -> None:
+    per_subject = _configured(
+        {"discard_new_per_subject": True}, max_msgs_per_subject=1, discard="new"
+    )
+    assert _wanted(per_subject, [({}, {})]) == [[_ALL]]
+    assert _wanted(per_subject, [({"subjects_count": 10_001}, {})]) == [[]]
+    assert _wanted(_configured(max_msgs_per_subject=1), [({}, {})]) == [[]]
+    objects = Configured(1, (replace(stream("OBJ_B", EPOCH_US), kind="object"),), ())
+    found = _wanted(objects, [({"name": "OBJ_B"}, {})])
+    assert [one.filter_subject for one in found[0]] == ["$O.B.>"]

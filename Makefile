@@ -1,7 +1,7 @@
 # Every check has one definition: here. Hooks and CI call make.
 PYTHON ?= python
 
-.PHONY: check quick format lint types contracts test quick-test lowest bench
+.PHONY: check quick format lint types contracts test quick-test lowest bench faults
 
 check: lint types contracts test
 
@@ -41,3 +41,7 @@ lowest:
 
 bench:
 	$(PYTHON) -m benchmarks
+
+# A hundred things that break, on real servers and clusters: what natstui says of each. 40 minutes.
+faults:
+	$(PYTHON) -m tests.faults

@@ -40,7 +40,18 @@ class Situation:
     ground: Ground = "account"
 
 
-CHANGED: tuple[tuple[str, str], ...] = ()
+CHANGED: tuple[tuple[str, str], ...] = (
+    ("lame-duck", "in a cluster: a server alone in lame duck mode accepts no later process"),
+    (
+        "blocks-lost",
+        "2.15.1 counts them as deleted and not as lost, so only who saw it before can know",
+    ),
+    ("connections-full", "47 of 50: at 50 natstui itself could not connect"),
+    (
+        "lost-max-age",
+        "its worker is slow and not absent: without a worker, no open pulls is the better word",
+    ),
+)
 """Each expectation that was changed after it was first written: its key, and why."""
 
 
@@ -430,7 +441,7 @@ CONSUMERS = (
     ),
     Situation(
         "lost-max-age",
-        "Messages expire by max age before their consumer comes back",
+        "Messages expire by max age before their slow consumer receives them",
         "consumer",
         "messages lost before delivery",
         ("state.first_seq", "delivered.stream_seq", "config.max_age"),
@@ -812,7 +823,7 @@ ACCOUNTS = (
     ),
     Situation(
         "connections-full",
-        "An account has as many connections as it may have; further clients are refused",
+        "An account has nearly as many connections as it may have: 47 of 50",
         "account",
         "connection limit reached",
         ("statz.conns", "claims limits.conn"),
@@ -927,12 +938,13 @@ SERVERS = (
     ),
     Situation(
         "blocks-lost",
-        "Message blocks of a stream were lost on disk; the server counts the lost messages",
+        "Message blocks of a stream were lost on disk: messages are missing after a restart",
         "stream",
         "messages lost from the store",
-        ("state.lost",),
+        ("state.messages", "state.num_deleted", "statsz.start"),
         20,
         ground="server",
+        fresh=False,
     ),
     Situation(
         "offline-newer-level",
@@ -953,17 +965,6 @@ SERVERS = (
         45,
         ground="server",
         also=("mirror not active", "mirror origin missing", "leaf node disconnected"),
-    ),
-    Situation(
-        "lame-duck",
-        "A server was put into lame duck mode and sends its clients away",
-        "server",
-        "lame duck",
-        ("LAMEDUCK", "healthz"),
-        15,
-        ground="server",
-        system=True,
-        also=("server in lame duck mode",),
     ),
 )
 
@@ -1153,6 +1154,17 @@ CLUSTERS = (
         ground="cluster",
         fresh=False,
         also=("server restarted",),
+    ),
+    Situation(
+        "lame-duck",
+        "A server was put into lame duck mode and sends its clients away",
+        "server",
+        "lame duck",
+        ("LAMEDUCK", "healthz"),
+        15,
+        ground="cluster",
+        system=True,
+        also=("server in lame duck mode",),
     ),
     Situation(
         "versions-differ",

@@ -88,6 +88,8 @@ class Broker:
     """For clients and for HTTP; chosen again if somebody takes one before the first start."""
     monitoring_url: str
     """Where the server answers HTTP (`/healthz`, `/jsz`)."""
+    binary: str
+    """Path of nats-server; another version's may be set while it does not run."""
 
     def __init__(
         self,
@@ -102,7 +104,7 @@ class Broker:
 
         Without a `port` it takes a free one.
         """
-        self._binary = server_binary()
+        self.binary = server_binary()
         self._jetstream = jetstream
         self._own = Path(tempfile.mkdtemp(prefix="natstui-broker-"))
         self.name = name
@@ -205,7 +207,7 @@ class Broker:
 
     def _spawn(self) -> None:
         client_port, http_port = self.ports
-        words = [self._binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
+        words = [self.binary, "-c", str(self._config), "-n", self.name, "-a", "127.0.0.1"]
         words += ["-p", str(client_port), "-m", str(http_port), "--ports_file_dir", str(self._own)]
         words += ["-js", "-sd", str(self.store)] if self._jetstream else []
         with self.log.open("ab") as log:
@@ -229,7 +231,7 @@ class Broker:
         if time.monotonic() > self._give_up_at:
             self.kill()
             raise BrokerFailed(f"nats-server was not ready after {_START_S:g} s")
-        ports = self._own / f"{Path(self._binary).name}_{self._process.pid}.ports"
+        ports = self._own / f"{Path(self.binary).name}_{self._process.pid}.ports"
         try:
             listens = json.loads(ports.read_bytes())
         except (FileNotFoundError, json.JSONDecodeError):

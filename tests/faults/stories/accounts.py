@@ -1,0 +1,139 @@
+"""What breaks in an account: its limits, the clients of its API, its connections."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from tests.faults.site import Site
+from tests.faults.stories import makes
+
+
+@makes("account-storage")
+async def account_storage(site: Site) -> AsyncIterator[None]:
+    await site.add_stream(storage="file")
+    await site.publish(20, size_bytes=10_000)
+    yield
+    site.publishing(100, size_bytes=10_000)
+    await asyncio.sleep(4)
+    site.publishing(4, size_bytes=10_000)
+    yield
+    site.stop("publisher")
+    await site.purge()
+
+
+@makes("account-streams")
+async def account_streams(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    site.publishing(2)
+    yield
+    for number in range(9):
+        await site.add_stream(f"{site.stream}_{number}")
+
+    async def deploy() -> None:
+        await site.try_api("STREAM.CREATE.NEXT", {"name": "NEXT", "subjects": ["next"]})
+        await asyncio.sleep(5)
+
+    site.repeat("deployment", deploy)
+    yield
+    site.stop("deployment")
+    for number in range(5):
+        await site.delete_stream(f"{site.stream}_{number}")
+
+
+@makes("account-consumers")
+async def account_consumers(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    site.publishing(2)
+    yield
+    for number in range(10):
+        await site.add_consumer(f"W{number}")
+        site.work(consumer=f"W{number}")
+    yield
+    for number in range(5):
+        site.stop(f"worker of W{number}")
+        await site.delete_consumer(f"W{number}")
+
+
+async def _asking(site: Site, verb: str, body: dict[str, object], per_s: float) -> None:
+    async def ask() -> None:
+        await site.try_api(verb, body)
+        await asyncio.sleep(1 / per_s)
+
+    site.repeat("requests", ask)
+
+
+@makes("api-errors-missing")
+async def api_errors_missing(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    site.publishing(2)
+    yield
+    await _asking(site, f"CONSUMER.INFO.{site.stream}.MISSING", {}, 20)
+    yield
+    site.stop("requests")
+
+
+@makes("api-errors-create")
+async def api_errors_create(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    site.publishing(2)
+    yield
+    overlapping = {"name": "OTHER", "subjects": [f"{site.stream}.a"]}
+    await _asking(site, "STREAM.CREATE.OTHER", overlapping, 10)
+    yield
+    site.stop("requests")
+
+
+@makes("api-flood")
+async def api_flood(site: Site) -> AsyncIterator[None]:
+    await site.add_stream()
+    await site.add_consumer()
+    site.publishing(2)
+    site.work()
+    yield
+    await _asking(site, f"CONSUMER.INFO.{site.stream}.C", {}, 600)
+    yield
+    site.stop("requests")
+
+
+@makes("client-flapping")
+async def client_flapping(site: Site) -> AsyncIterator[None]:
+    async def flap() -> None:
+        client = await site.connect(name="flapping-worker")
+        await client.flush()
+        await client.close()
+        await asyncio.sleep(1)
+
+    yield
+    site.repeat("flapping", flap)
+    yield
+    site.stop("flapping")
+
+
+@makes("client-subscriptions")
+async def client_subscriptions(site: Site) -> AsyncIterator[None]:
+    leaking = await site.connect(name="leaking-service")
+    number = 0
+
+    async def subscribe(count: int) -> None:
+        nonlocal number
+        for _ in range(count):
+            number += 1
+            await leaking.subscribe(f"replies.{number}")
+        await asyncio.sleep(1)
+
+    yield
+    await subscribe(6000)
+    site.repeat("leak", lambda: subscribe(20))
+    yield
+    site.stop("leak")
+    await leaking.close()
+
+
+@makes("connections-full")
+async def connections_full(site: Site) -> AsyncIterator[None]:
+    yield
+    clients = [await site.connect(name=f"worker-{number}") for number in range(46)]
+    yield
+    for client in clients:
+        await client.close()

@@ -120,7 +120,12 @@ class Benchmarking:
         return f"the result is {saved}", summary_text(run)
 
     def _save(self, benchmark: Benchmark, result: BenchmarkResult) -> tuple[library.SavedRun, str]:
-        run = library.saved_run(benchmark.plan, (result,), environment(benchmark.link))
+        run = library.saved_run(
+            benchmark.plan,
+            (result,),
+            environment(benchmark.link),
+            () if benchmark.timeline is None else (benchmark.timeline,),
+        )
         return run, f"saved as {library.save(run, self._folder).stem}"
 
     def _list(self) -> Answer:

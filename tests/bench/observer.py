@@ -55,7 +55,7 @@ class Observer:
 
         async def take(message: Msg) -> None:
             identity = int.from_bytes(message.data[8:16], "little")
-            self.seen.append((identity >> 48, identity & ((1 << 48) - 1)))
+            self.seen.append((identity >> 40 & 0xFFF, identity & ((1 << 40) - 1)))
 
         await self.js.subscribe(">", stream="TRUTH", cb=take, ordered_consumer=True)
         while len(self.seen) < count:

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from natstui.bench.job.seen import Seen
+from natstui.bench.job.seen import FOREIGN, Seen
 from natstui.bench.result.accounting import (
     ConsumerFigures,
     ConsumerSpan,
@@ -300,3 +300,52 @@ def test_a_run_measures_when_something_was_sent_or_received_in_its_measured_part
     assert account([sender(5, steady_sent_msgs=1)], None, None).measures
     got = receiver(SUBSCRIBE, (0,), steady_received_msgs=1)
     assert account([got], None, None).measures
+
+
+def foreign(one: WorkerBook, stream_seqs: tuple[int, ...], received: int) -> WorkerBook:
+    """Return a receiver that got messages of others, too."""
+    counts = replace(one.reported, foreign_msgs=received)
+    dump = {**(one.seen or {}), **seen(FOREIGN, *stream_seqs)}
+    return replace(one, reported=counts, totals=counts, seen=dump, tells_own=True)
+
+
+def test_what_others_sent_is_neither_lost_nor_twice_nor_stored_by_this_run() -> None:
+    pubs = sender(10, pattern="js-publish-async", acked_msgs=10)
+    subs = foreign(receiver(CONSUME, range(10)), (3, 5, 9, 12), 6)
+    # Fourteen stored; sixteen deliveries, two of them of foreign messages once more.
+    ends = span(figures(), figures(16))
+    books = account([pubs, subs], 14, 0, ends)
+    assert books.closes, books.missing
+    assert (books.stored_msgs, books.received_msgs, books.foreign_msgs) == (10, 10, 6)
+    assert (books.expected_msgs, books.distinct_msgs) == (10, 10)
+    assert (books.lost_msgs, books.duplicate_msgs, books.unread_msgs) == (0, 0, 0)
+    # Of the foreign ones one is missing, and nobody knows that it was none of ours.
+    less = foreign(receiver(CONSUME, range(10)), (3, 5, 9), 3)
+    assert account([pubs, less], 14, 0, span(figures(), figures(13))).lost_msgs == 1
+    ordered = foreign(receiver(ORDERED, range(10)), (3, 5, 9, 12), 4)
+    books = account([pubs, ordered], 14, 0)
+    assert (books.closes, books.expected_msgs, books.lost_msgs) == (True, 10, 0)
+    # What others stored after it ended is nothing that it should have got.
+    books = account([pubs, ordered], 20, 0, is_shared=True)
+    assert (books.closes, books.stored_msgs, books.lost_msgs) == (True, 10, 0)
+
+
+def test_core_messages_of_others_are_only_counted() -> None:
+    subs = foreign(receiver(SUBSCRIBE, range(9)), (), 50)
+    books = account([sender(10), subs], None, None)
+    assert (books.expected_msgs, books.lost_msgs, books.foreign_msgs) == (10, 1, 50)
+    assert books.closes
+
+
+def test_in_a_stream_of_others_a_publisher_stored_what_it_has_answers_for() -> None:
+    pubs = sender(10, pattern="js-publish-async", acked_msgs=8, unanswered_msgs=2)
+    assert account([pubs], 30, 0).missing == ("8 acknowledged, but 30 stored",)
+    books = account([pubs], 30, 0, is_shared=True)
+    assert (books.closes, books.stored_msgs) == (True, 10)
+    assert account([pubs], 9, 0, is_shared=True).stored_msgs == 9
+    assert account([pubs], 7, 0, is_shared=True).missing == ("8 acknowledged, but 7 stored",)
+
+
+def test_of_a_consumer_that_cannot_be_asked_nobody_knows_what_is_lost() -> None:
+    books = account([receiver(CONSUME, range(3))], 20, 0)
+    assert (books.expected_msgs, books.lost_msgs, books.closes) == (None, None, True)

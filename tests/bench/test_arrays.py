@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from natstui.bench.job.digits import read_digits, write_digits
-from natstui.bench.job.seen import Seen, SeenSeqs, union
-from natstui.bench.job.stamps import StampPlace, place_for, read_stamps, write_stamps
-from natstui.bench.job.tally import Recorder, buckets_of
+from natstui.bench.job.seen import FOREIGN, Seen, SeenSeqs, union
+from natstui.bench.job.stamps import StampPlace, of_run, place_for, read_stamps, write_stamps
+from natstui.bench.job.tally import Recorder, Tally, buckets_of
 from natstui.model.bench import latency
 
 
@@ -20,17 +20,62 @@ def test_digits_come_back(numbers: list[int]) -> None:
     assert bytes(columns[0]) == b"%019d" % numbers[0]
 
 
+LONG_UP_NS = 10**17
+"""CLOCK_MONOTONIC of a machine that has been up for three years."""
+RUNS = [f"{number:x}" for number in range(300)]
+
+
 @pytest.mark.parametrize("place", [StampPlace(0, 24), StampPlace(6, 24, as_hex=True)])
-def test_a_stamp_comes_back(place: StampPlace) -> None:
+@pytest.mark.parametrize("run_id", RUNS[:8])
+def test_a_stamp_comes_back(place: StampPlace, run_id: str) -> None:
     payloads = np.zeros((3, 128), np.uint8)
-    write_stamps(payloads, place, np.array([5, 6, 2**62]), 30_000, np.array([0, 9, 2**47]), 77)
+    place = of_run(place, run_id, LONG_UP_NS)
+    due_ns, seqs = LONG_UP_NS + np.array([0, 6, 2**52 - 1]), np.array([0, 9, 2**40 - 1])
+    write_stamps(payloads, place, due_ns, 4095, seqs, 77)
     stamps = read_stamps(payloads, place)
-    assert stamps is not None
-    assert stamps.due_ns.tolist() == [5, 6, 2**62]
-    assert stamps.publisher.tolist() == [30_000] * 3
-    assert stamps.seq.tolist() == [0, 9, 2**47]
+    assert stamps is not None and stamps.own is None
+    assert stamps.due_ns.tolist() == due_ns.tolist()
+    assert stamps.publisher.tolist() == [4095] * 3
+    assert stamps.seq.tolist() == [0, 9, 2**40 - 1]
+    one = place.pack(int(due_ns[2]), 4095, 2**40 - 1, 77)
+    assert payloads[2, place.offset : place.offset + place.width].tobytes() == one
     assert stamps.sent_ns is not None
     assert stamps.sent_ns.tolist() == [77] * 3
+
+
+@pytest.mark.parametrize("size", [16, 24])
+def test_stamps_of_every_other_run_and_no_stamp_at_all_are_foreign(size: int) -> None:
+    places = [of_run(place_for(size), run_id, LONG_UP_NS) for run_id in RUNS]
+    payloads = np.zeros((len(RUNS) + 2, size), np.uint8)
+    times, seqs = np.array([LONG_UP_NS + 5]), np.array([7])
+    for row, place in enumerate(places):
+        write_stamps(payloads[row : row + 1], place, times, 1, seqs, 77)
+    payloads[-1] = 0xFF
+    # What was read from a socket cannot be written to.
+    came = np.frombuffer(payloads.tobytes(), np.uint8).reshape(payloads.shape)
+    for row, place in enumerate(places):
+        stamps = read_stamps(came, place)
+        assert stamps is not None and stamps.own is not None
+        assert np.flatnonzero(stamps.own).tolist() == [row]
+        assert (stamps.due_ns.tolist(), stamps.seq.tolist()) == ([LONG_UP_NS + 5], [7])
+
+
+def test_foreign_messages_are_counted_and_are_in_no_other_count() -> None:
+    own, other = (of_run(place_for(24), run_id, 0) for run_id in ("a", "b"))
+    payloads = np.zeros((5, 24), np.uint8)
+    write_stamps(payloads[:2], own, np.array([1, 2]), 0, np.array([0, 1]), 3)
+    write_stamps(payloads[2:], other, np.array([1, 2, 2]), 0, np.array([0, 1, 1]), 3)
+    tally = Tally()
+    tally.steady_ns = 0
+    tally.received(payloads, own, 10, np.array([1, 2, 3, 4, 4]))
+    tally.received(payloads[2:], own, 11, np.array([3, 4, 4]))
+    tally.received(payloads[:, :8], own, 12)
+    counts, latencies = tally.take()
+    assert (counts.received_msgs, counts.received_bytes, counts.foreign_msgs) == (2, 48, 11)
+    assert (counts.duplicate_msgs, counts.steady_received_msgs) == (0, 2)
+    assert latencies.e2e.total_count == 2
+    seen = tally.seen.by_publisher
+    assert (seen[0].seen_count, seen[FOREIGN].seen_count) == (2, 2)
 
 
 def test_a_small_payload_has_a_short_stamp_or_none() -> None:

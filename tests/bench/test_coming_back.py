@@ -254,3 +254,41 @@ async def test_a_node_that_restarts_ends_no_receiver_of_its_stream(nats_cluster:
     check_sums(result, records)
     assert result.accounting.lost_msgs == 0, result.notes
     assert result.accounting.retried_msgs > 0
+
+
+@pytest.mark.cluster
+async def test_a_consumer_whose_leader_is_killed_is_read_on_and_nothing_is_told_as_lost(
+    nats_cluster: Cluster,
+) -> None:
+    app = {"user": "app", "password": Secret("app")}
+    whole = Connection(servers=nats_cluster.urls, **app)  # type: ignore[arg-type]
+    own = await connect(whole)
+    config = {"name": "FAIL", "subjects": ["bench"], "num_replicas": 3}
+    await own.request("STREAM.CREATE.FAIL", config)
+    for _ in range(3000):
+        await own.nc.publish("bench", b"x" * 128)
+    durable = {"durable_name": "C", "name": "C", "ack_policy": "explicit", "num_replicas": 3}
+    durable |= {"ack_wait": 3 * 10**9}
+    body = {"stream_name": "FAIL", "config": durable}
+    made = json.loads(await own.request("CONSUMER.CREATE.FAIL.C", body))
+    leader = nats_cluster.node(made["cluster"]["leader"])
+    other = next(node for node in nats_cluster.nodes if node is not leader)
+    killing: list[asyncio.Task[None]] = []
+
+    def on_add(record: Record) -> None:
+        received = isinstance(record, BenchmarkReport) and record.counts.received_msgs
+        if received and not killing:
+            killing.append(asyncio.create_task(asyncio.to_thread(leader.kill)))
+
+    role = Role("subs", "js-consume", consumer="C", think_s=0.002, batch_msgs=200)
+    what = plan(role, stream=StreamPlan("FAIL", create=False))
+    records = Records(on_add=on_add)
+    # The worker stays connected; only the node that leads its consumer goes.
+    benchmark = Benchmark(what, Connection(servers=(other.url,), **app), records)  # type: ignore[arg-type]
+    result = await asyncio.wait_for(benchmark.run(), 120)
+    await killing[0]
+    await own.close()
+    check_sums(result, records)
+    assert benchmark.failure is None, result.notes
+    assert result.verdict == "ok", result.notes
+    assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (3000, 0)

@@ -16,7 +16,7 @@ RANGE = Role("p", "publish", payload=Payload("range", 30, 330))
 def orders(role: Role) -> Orders:
     return Orders(
         connection="", run_id="r", role=role, worker_id=0, publisher_id=1, which=0, of=1,
-        share_msgs=None, stamped=True,
+        share_msgs=None, stamp_of=role.payload,
     )  # fmt: skip
 
 

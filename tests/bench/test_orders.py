@@ -35,7 +35,7 @@ async def test_workers_get_shares_that_add_up_and_numbers_of_their_own(broker: B
     assert [one.share_msgs for one in orders] == [334, 333, 333, None]
     assert [(one.which, one.of) for one in orders] == [(0, 3), (1, 3), (2, 3), (0, 1)]
     assert [one.publisher_id for one in orders] == [0, 1, 2, 3]
-    assert [one.stamped for one in orders] == [True] * 4
+    assert [one.stamp_of is not None for one in orders] == [False] * 3 + [True]
     assert {one.stream for one in orders} == {None}
 
 

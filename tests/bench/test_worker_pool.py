@@ -34,7 +34,7 @@ async def test_a_worker_that_is_not_understood_is_ended_and_named(broker: Broker
             which=0,
             of=1,
             share_msgs=None,
-            stamped=False,
+            stamp_of=None,
         )
     )
     async with asyncio.timeout(30):

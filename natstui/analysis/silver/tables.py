@@ -36,7 +36,7 @@ _COUNTED = {
     "naks_sent_msgs": "Negative acknowledgements sent",
     "terms_sent_msgs": "Terminations sent",
     "never_acked_msgs": "Left without an acknowledgement on purpose",
-    "dropped_msgs": "Lost in the client because it could not keep up",
+    "foreign_msgs": "Received, and sent by somebody else than this run",
 }
 
 

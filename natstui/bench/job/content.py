@@ -13,7 +13,7 @@ import numpy as np
 
 from natstui.bench.job.digits import Int64s
 from natstui.bench.job.protocol import Orders
-from natstui.bench.job.stamps import STAMP_BYTES, StampPlace, place_for
+from natstui.bench.job.stamps import NO_STAMP, STAMP_BYTES, StampPlace, of_run, place_for
 from natstui.bench.job.template import SEQ_DIGITS, Frame, Part, Template
 from natstui.errors import UsageError
 from natstui.model.bench.plan import BenchmarkPlan, Payload
@@ -31,6 +31,13 @@ def payload_place(payload: Payload) -> StampPlace:
     if payload.kind == "json":
         return StampPlace(len(_JSON_HEAD), STAMP_BYTES, as_hex=True)
     return place_for(payload.size_bytes)
+
+
+def stamp_place(orders: Orders, payload: Payload | None) -> StampPlace:
+    """Return where messages of this run carry their stamp; `payload` is what they are made of."""
+    if payload is None:
+        return NO_STAMP
+    return of_run(payload_place(payload), orders.run_id, orders.epoch_ns)
 
 
 def payload_texts(payload: Payload) -> list[bytes]:
@@ -95,7 +102,7 @@ class Sending:
     def __init__(self, orders: Orders) -> None:
         self.orders = orders
         """Another object after every change."""
-        self.place = payload_place(orders.role.payload)
+        self.place = stamp_place(orders, orders.role.payload)
         """Where receivers look for the stamp: the same during the whole run."""
 
     def change(self, payload: Payload) -> None:

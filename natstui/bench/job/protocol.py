@@ -22,15 +22,17 @@ class Orders(_Line, frozen=True, tag="orders"):
     role: Role
     worker_id: int
     publisher_id: int
-    """Unique among all senders of the run; part of every stamp."""
+    """Unique among all workers of the run; part of every stamp."""
     which: int
     """Its place among the workers that share the role's schedule …"""
     of: int
     """… and how many they are."""
     share_msgs: int | None
     """How many messages it sends, or takes when it asks for them; None: until it is stopped."""
-    stamped: bool
-    """The messages it receives come from this run and carry stamps."""
+    stamp_of: Payload | None
+    """What senders of this run make its messages of; None: it does not look for stamps."""
+    epoch_ns: int = 0
+    """Before anything of the run was due (CLOCK_MONOTONIC); part of every stamp."""
     stream: str | None = None
     consumer: str | None = None
     deliver_subject: str | None = None

@@ -11,6 +11,8 @@ import numpy as np
 from natstui.bench.job.digits import Int64s
 
 _CHUNK = 1 << 16
+FOREIGN = -1
+"""Stands for the publishers of other runs; its sequences are those of the stream."""
 
 
 class SeenSeqs:

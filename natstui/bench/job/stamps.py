@@ -1,22 +1,32 @@
-"""The stamp in a message: when it was due, who sent it, which one it is, when it was sent.
+"""The stamp in a message: its run, due time, publisher, sequence and time of sending.
 
-24 bytes, little-endian: due time in ns of the run's CLOCK_MONOTONIC (8), publisher × 2⁴⁸ plus
-sequence (8), time of sending (8). 16 bytes hold the first two; less hold no stamp, and such
-messages are only counted. In a text payload the stamp is 48 hexadecimal digits.
+24 bytes, three little-endian words of 64 bits:
+
+    0 (1 bit) · first half of the run's id (11) · due time in ns since the run's epoch (52)
+    0 (1 bit) · second half of the run's id (11) · publisher (12) · sequence (40)
+    time of sending in ns of CLOCK_MONOTONIC
+
+16 bytes hold the first two; less hold no stamp, and such messages are only counted. In a text
+payload the stamp is hexadecimal digits. A message without the run's id is foreign.
 """
 
 from __future__ import annotations
 
+import struct
+import zlib
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from natstui.bench.job.digits import Bytes2D, Int64s
 
 STAMP_BYTES = 24
 SHORT_STAMP_BYTES = 16
-_SEQ_BITS = 48
-_SEQ_MASK = (1 << _SEQ_BITS) - 1
+MOST_PUBLISHERS = 1 << 12
+_ID_BITS, _TIME_BITS, _SEQ_BITS = 11, 52, 40
+_PUBLISHER_MASK, _SEQ_MASK = MOST_PUBLISHERS - 1, (1 << _SEQ_BITS) - 1
+_STAMP = struct.Struct("<qqq")
 _TO_HEX = np.frombuffer(b"".join(b"%02x" % value for value in range(256)), np.uint8).reshape(-1, 2)
 
 
@@ -32,31 +42,51 @@ _FROM_HEX = _hex_values()
 
 @dataclass(frozen=True, slots=True)
 class StampPlace:
-    """Where the stamp is inside a payload."""
+    """Where the stamp is inside a payload, and of which run it is."""
 
     offset: int
     length: int
     """Bytes of the stamp proper: 24, 16 or 0."""
     as_hex: bool = False
+    time_word: int = 0
+    """The first word of a message that was due at 0 of CLOCK_MONOTONIC …"""
+    run_word: int = 0
+    """… and the second of the first message of publisher 0."""
+    epoch_ns: int = 0
 
     @property
     def width(self) -> int:
         """Bytes it takes in the payload."""
         return self.length * 2 if self.as_hex else self.length
 
+    def pack(self, due_ns: int, publisher: int, seq: int, sent_ns: int) -> bytes:
+        """Return one stamp."""
+        second = self.run_word + (publisher << _SEQ_BITS) + seq
+        stamp = _STAMP.pack(due_ns + self.time_word, second, sent_ns)[: self.length]
+        return stamp.hex().encode() if self.as_hex else stamp
+
 
 NO_STAMP = StampPlace(0, 0)
 
 
+def of_run(place: StampPlace, run_id: str, epoch_ns: int) -> StampPlace:
+    """Return the same place for the stamps of one run; `epoch_ns` is before its first message."""
+    stamp_id = zlib.crc32(run_id.encode()) % (1 << 2 * _ID_BITS)
+    first, second = (part << _TIME_BITS for part in divmod(stamp_id, 1 << _ID_BITS))
+    return StampPlace(place.offset, place.length, place.as_hex, first - epoch_ns, second, epoch_ns)
+
+
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """Stamps read from many messages, as columns."""
+    """Stamps of this run read from many messages, as columns."""
 
     due_ns: Int64s
     publisher: Int64s
     seq: Int64s
     sent_ns: Int64s | None
     """None when the messages were too small to carry it."""
+    own: npt.NDArray[np.bool_] | None = None
+    """Which of the messages carry one; None: all."""
 
 
 def place_for(size_bytes: int) -> StampPlace:
@@ -70,17 +100,17 @@ def write_stamps(
     payloads: Bytes2D,
     place: StampPlace,
     due_ns: Int64s,
-    publisher: int,
+    publisher: int | Int64s,
     seqs: Int64s,
-    sent_ns: int,
+    sent_ns: int | Int64s,
 ) -> None:
     """Write one stamp into each row of (n, size) payloads."""
     words = place.length // 8
     if not words:
         return
     stamps = np.empty((len(payloads), words), np.int64)
-    stamps[:, 0] = due_ns
-    stamps[:, 1] = seqs + (publisher << _SEQ_BITS)
+    stamps[:, 0] = due_ns + place.time_word
+    stamps[:, 1] = seqs + place.run_word + (publisher << _SEQ_BITS)
     if words == 3:
         stamps[:, 2] = sent_ns
     raw = stamps.view(np.uint8)
@@ -90,7 +120,7 @@ def write_stamps(
 
 
 def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
-    """Return the stamps of (n, size) payloads; None when they carry none."""
+    """Return the stamps of (n, size) payloads; None when they are too small for one."""
     if not place.length or payloads.shape[1] < place.offset + place.width:
         return None
     raw = payloads[:, place.offset : place.offset + place.width]
@@ -99,9 +129,19 @@ def read_stamps(payloads: Bytes2D, place: StampPlace) -> Stamps | None:
         raw = ((nibbles[:, 0::2] << 4) | nibbles[:, 1::2]).astype(np.uint8)
     # Each column is copied once by itself: what works on it then finds all of it together.
     words: Int64s = np.array(raw.view(np.int64).T, order="C")
+    own = None
+    words[0] -= place.time_word + place.epoch_ns
+    words[1] -= place.run_word
+    # Of a message of this run nothing is left now in the highest bits of both.
+    strange = (words[0] | words[1]) >> _TIME_BITS
+    if strange.any():
+        own = strange == 0
+        words = words[:, own]
+    words[0] += place.epoch_ns
     return Stamps(
         due_ns=words[0],
-        publisher=words[1] >> _SEQ_BITS,
+        publisher=(words[1] >> _SEQ_BITS) & _PUBLISHER_MASK,
         seq=words[1] & _SEQ_MASK,
         sent_ns=words[2] if place.length == STAMP_BYTES else None,
+        own=own,
     )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import fields
 
 import numpy as np
+import numpy.typing as npt
 
 from natstui.bench.job.digits import Int64s
-from natstui.bench.job.seen import Seen
+from natstui.bench.job.seen import FOREIGN, Seen
 from natstui.bench.job.stamps import StampPlace, read_stamps
 from natstui.model.bench.counts import LATENCY_FIELDS, Counts, Latencies
 from natstui.model.bench.latency import LatencyCounts
@@ -129,23 +130,43 @@ class Tally:
             self.last_sent_ns = int(np.max(now_ns))
 
     def received(
-        self, payloads: np.ndarray, place: StampPlace, now_ns: int, each_ns: Int64s | None = None
-    ) -> None:
+        self,
+        payloads: np.ndarray,
+        place: StampPlace,
+        now_ns: int,
+        stream_seqs: Int64s | None = None,
+    ) -> npt.NDArray[np.bool_] | None:
         """Count messages as they arrived, time them and look for repeats and wrong order.
 
-        `each_ns` is when each of them arrived, where that is not all at once.
+        Messages without a stamp of this run are foreign, where `place` says that its own have one.
+        Returns which are of this run; None where all are.
         """
         count, size_bytes = payloads.shape
         stamps = read_stamps(payloads, place)
         if stamps is None:
+            if place.length:
+                self._foreign(count, stream_seqs)
+                return np.zeros(count, np.bool_)
             self.received_unstamped(count, size_bytes, now_ns)
-            return
+            return None
+        if stamps.own is not None:
+            foreign, count = count - len(stamps.seq), len(stamps.seq)
+            self._foreign(foreign, None if stream_seqs is None else stream_seqs[~stamps.own])
+            if not count:
+                return stamps.own
         steady = int(np.count_nonzero(stamps.due_ns >= self.steady_ns))
-        self.timed("e2e", stamps.due_ns, stamps.sent_ns, now_ns if each_ns is None else each_ns)
+        self.timed("e2e", stamps.due_ns, stamps.sent_ns, now_ns)
         fresh, late = self.seen.add(stamps.publisher, stamps.seq)
         self._totals["duplicate_msgs"] += count - fresh
         self._totals["out_of_order_msgs"] += late
         self._received(count, steady, size_bytes, now_ns)
+        return stamps.own
+
+    def _foreign(self, count: int, stream_seqs: Int64s | None) -> None:
+        """Count messages that others sent, repeats included, and note their stream sequences."""
+        self._totals["foreign_msgs"] += count
+        if stream_seqs is not None:
+            self.seen.add(np.full(count, FOREIGN), stream_seqs)
 
     def received_unstamped(self, count: int, size_bytes: int, now_ns: int) -> None:
         """Count messages of this size that carry no stamp."""

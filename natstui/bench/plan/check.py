@@ -15,6 +15,8 @@ from natstui.model.bench.plan import (
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,40}")
 _SUBJECT = re.compile(r"[^\s*>.]+(\.[^\s*>.]+)*")
 _MOST_WORKERS = 256
+MOST_WORKERS_IN_ALL = 4000
+"""The stamp of a message has room for somewhat more."""
 LEAST_REQUEST_BYTES = 24
 """Of a stamp that says who asked, and when it was due and sent."""
 
@@ -35,6 +37,8 @@ def mistakes(plan: BenchmarkPlan) -> Iterator[str]:
             yield f"role name {name!r} is not made of letters, digits, - and _"
         if names.count(name) > 1:
             yield f"two roles are named {name!r}"
+    if (count := sum(role.workers_count for role in plan.roles)) > MOST_WORKERS_IN_ALL:
+        yield f"{count} workers in all are more than {MOST_WORKERS_IN_ALL}"
     for role in plan.roles:
         for mistake in _in_role(role, plan):
             yield f"role {role.name!r}: {mistake}"

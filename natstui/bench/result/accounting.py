@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from natstui.bench.job.content import repeats
-from natstui.bench.job.seen import SeenSeqs, union
+from natstui.bench.job.seen import FOREIGN, SeenSeqs, union
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import Accounting
@@ -95,6 +95,8 @@ class WorkerBook:
     """By publisher: how many messages it had sent, at most, when this receiver could hear."""
     gone_before_msgs: int = 0
     """What the stream had dropped before this ordered receiver came."""
+    tells_own: bool = False
+    """This receiver tells the messages of its run from others by their stamps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,17 @@ class ReceiverGroup:
     def received_msgs(self) -> int:
         """How many messages they received together."""
         return sum(book.reported.received_msgs for book in self.books)
+
+    @property
+    def foreign_msgs(self) -> int:
+        """How many messages of others they received together, every repeat counted."""
+        return sum(book.reported.foreign_msgs for book in self.books)
+
+    @property
+    def foreign_distinct_msgs(self) -> int:
+        """How many different ones; of core messages nobody can tell, and each counts."""
+        found = self._seen().get(FOREIGN)
+        return self.foreign_msgs if found is None else found.seen_count
 
     @property
     def is_unsaid(self) -> bool:
@@ -124,7 +137,10 @@ class ReceiverGroup:
         return sum(seen.seen_count for seen in together.values())
 
     def seen(self) -> dict[int, SeenSeqs]:
-        """Return what they saw together, by publisher."""
+        """Return what they saw together of this run, by publisher."""
+        return {publisher: seqs for publisher, seqs in self._seen().items() if publisher >= 0}
+
+    def _seen(self) -> dict[int, SeenSeqs]:
         return union(book.seen for book in self.books if book.seen is not None)
 
 
@@ -153,13 +169,22 @@ def expected_msgs(
     stored_msgs: int | None,
     waiting_msgs: int | None,
     span: ConsumerSpan | None,
+    own_msgs: int | None,
 ) -> int | None:
-    """Return how many messages a group should have got; `span` is of the consumer it shares."""
+    """Return how many messages of this run a group should have got.
+
+    `stored_msgs` are those of everybody, `own_msgs` those of this run; `span` is of the consumer
+    that the group shares.
+    """
     if span is not None:
-        return span.owed_msgs(stored_msgs)
+        owed = span.owed_msgs(stored_msgs)
+        return None if owed is None else owed - group.foreign_distinct_msgs
     if group.role.traits.consumes:
-        if stored_msgs is None:
+        # What a consumer that cannot be asked still has, nobody knows.
+        if stored_msgs is None or group.role.traits.has_shared_consumer:
             return None
+        if own_msgs is not None and all(book.tells_own for book in group.books):
+            return _of_stream(group, own_msgs)
         return _of_stream(group, stored_msgs + (waiting_msgs or 0))
     feeding = [
         book
@@ -239,17 +264,22 @@ def account(
     stored_msgs: int | None,
     waiting_msgs: int | None,
     consumers: Mapping[str, ConsumerSpan] = _NO_CONSUMERS,
+    *,
+    is_shared: bool = False,
 ) -> Accounting:
     """Close the sums, or say what does not close.
 
-    `stored_msgs` is what the stream stored in this run, `waiting_msgs` what was in it before and
+    `stored_msgs` is what the stream stored meanwhile, `waiting_msgs` what was in it before and
     is still to be delivered; both None without a stream. `consumers` are the shared ones, by role.
+    `is_shared`: the stream is not this run's alone, and others may publish to it.
     """
     counts = total_counts(book.reported for book in books)
     groups = receiver_groups(books)
-    got = _receipts(groups, consumers, books, stored_msgs, waiting_msgs)
+    others_msgs = _stored_by_others(books, groups, stored_msgs, is_shared=is_shared)
+    own_msgs = None if stored_msgs is None else stored_msgs - others_msgs
+    got = _receipts(groups, consumers, books, stored_msgs, waiting_msgs, own_msgs)
     deliveries = _deliveries(groups, consumers, stored_msgs)
-    missing = [*_unreported(books), *_unanswered(books, stored_msgs), *deliveries.missing]
+    missing = [*_unreported(books), *_unanswered(books, own_msgs), *deliveries.missing]
     missing += _too_many(groups, got.expected, got.different)
     return Accounting(
         sent_msgs=_sent(books),
@@ -258,7 +288,7 @@ def account(
         refused_msgs=counts.refused_msgs,
         unanswered_msgs=counts.unanswered_msgs,
         missed_msgs=counts.missed_msgs,
-        stored_msgs=stored_msgs,
+        stored_msgs=own_msgs,
         expected_msgs=_sum(got.expected),
         received_msgs=got.received_msgs if groups else _answered(books),
         distinct_msgs=_sum(got.distinct),
@@ -272,8 +302,30 @@ def account(
         unread_msgs=deliveries.unread_msgs,
         unsettled_msgs=deliveries.unsettled_msgs,
         retried_msgs=counts.retried_msgs,
+        foreign_msgs=counts.foreign_msgs,
         measures=bool(counts.steady_sent_msgs or counts.steady_received_msgs),
     )
+
+
+def _stored_by_others(
+    books: Sequence[WorkerBook],
+    groups: Sequence[ReceiverGroup],
+    stored_msgs: int | None,
+    *,
+    is_shared: bool,
+) -> int:
+    """Return how many of the messages stored meanwhile are not of this run.
+
+    Its receivers saw so many; and in a stream that others use, whatever it has no answer for.
+    """
+    if stored_msgs is None:
+        return 0
+    reading = [group for group in groups if group.role.traits.consumes]
+    seen = max((group.foreign_distinct_msgs for group in reading), default=0)
+    if is_shared and any(book.role.traits.is_stored for book in books):
+        counts = total_counts(book.reported for book in books if book.role.traits.is_stored)
+        seen = max(seen, stored_msgs - counts.acked_msgs - counts.unanswered_msgs)
+    return seen
 
 
 def _sent(books: Sequence[WorkerBook]) -> int:
@@ -288,7 +340,7 @@ def _deliveries(
     missing, spans = [], [consumers.get(group.role.name) for group in groups]
     for group, span in zip(groups, spans, strict=True):
         counted = sum(book.reported.redelivered_msgs for book in group.books)
-        received = group.received_msgs
+        received = group.received_msgs + group.foreign_msgs
         if span is None:
             redelivered += counted
             continue
@@ -317,11 +369,12 @@ def _receipts(
     books: Sequence[WorkerBook],
     stored: int | None,
     waiting: int | None,
+    own: int | None,
 ) -> _Receipts:
     """Hold what the groups got against what was sent to them."""
     spans = [consumers.get(group.role.name) for group in groups]
     expected = [
-        expected_msgs(group, books, stored, waiting, span)
+        expected_msgs(group, books, stored, waiting, span, own)
         for group, span in zip(groups, spans, strict=True)
     ]
     distinct = [group.distinct_msgs() for group in groups]
@@ -329,7 +382,7 @@ def _receipts(
         g.received_msgs if d is None else d for g, d in zip(groups, distinct, strict=True)
     ]
     lost = [
-        None if e is None or group.is_unsaid else max(e - g - still_held(span), 0)
+        None if e is None or group.is_unsaid else max(e - g - _not_lost(group, span), 0)
         for group, e, g, span in zip(groups, expected, different, spans, strict=True)
     ]
     return _Receipts(
@@ -339,6 +392,17 @@ def _receipts(
         different=tuple(different),
         lost=tuple(lost),
     )
+
+
+def _not_lost(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
+    """Return what a group has not got and is not lost for it.
+
+    The server has it still; or it is of another run, and came when this one was over.
+    """
+    if span is None or group.role.acks != "none" or not group.foreign_msgs:
+        return still_held(span)
+    unread = span.delivered_msgs - group.received_msgs - group.foreign_msgs
+    return still_held(span) + max(unread, 0)
 
 
 def still_held(span: ConsumerSpan | None) -> int:

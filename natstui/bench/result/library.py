@@ -22,6 +22,7 @@ from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencie
 from natstui.model.bench.latency import TaggedInterval, hdr_log
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult
+from natstui.model.bench.timeline import Timeline
 from natstui.paths import private_folder, user_path
 
 SCHEMA_VERSION = 1
@@ -57,6 +58,8 @@ class SavedRun:
     plan: BenchmarkPlan
     results: tuple[BenchmarkResult, ...]
     environment: Environment
+    timelines: tuple[Timeline, ...] = ()
+    """When the messages of each repetition came; missing in files of older versions."""
 
 
 def library_folder(named: str | None) -> Path:
@@ -65,7 +68,10 @@ def library_folder(named: str | None) -> Path:
 
 
 def saved_run(
-    plan: BenchmarkPlan, results: tuple[BenchmarkResult, ...], where: Environment
+    plan: BenchmarkPlan,
+    results: tuple[BenchmarkResult, ...],
+    where: Environment,
+    timelines: tuple[Timeline, ...] = (),
 ) -> SavedRun:
     """Return what is saved and printed of a benchmark."""
     figures = tuple(metrics(result) for result in results)
@@ -84,6 +90,7 @@ def saved_run(
         plan=plan,
         results=results,
         environment=where,
+        timelines=timelines,
     )
 
 

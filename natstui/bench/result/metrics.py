@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from natstui.model.bench.counts import LATENCY_FIELDS
+from natstui.model.bench.counts import LATENCY_FIELDS, Latencies
 from natstui.model.bench.latency import PERCENTILES, LatencyCounts
 from natstui.model.bench.result import BenchmarkResult
 
@@ -26,6 +26,7 @@ COUNTS = (
     "duplicates",
     "out_of_order",
     "redelivered",
+    "foreign",
     "missed",
     "responses",
     "unresponded",
@@ -54,6 +55,7 @@ def metrics(result: BenchmarkResult) -> Metrics:
         "duplicates": books.duplicate_msgs,
         "out_of_order": books.out_of_order_msgs,
         "redelivered": books.redelivered_msgs,
+        "foreign": books.foreign_msgs,
         "missed": books.missed_msgs,
         "responses": books.responses_msgs,
         "unresponded": books.unresponded_msgs,
@@ -61,10 +63,16 @@ def metrics(result: BenchmarkResult) -> Metrics:
         "receive_rate": result.receive_per_s,
         "fairness": result.fairness_ratio,
     }
+    return found | latency_metrics(result.latencies)
+
+
+def latency_metrics(latencies: Latencies) -> Metrics:
+    """Return the figures of histograms by their names."""
+    found: Metrics = {}
     for name in LATENCIES:
-        found |= _latency(name, getattr(result.latencies, name))
+        found |= _latency(name, getattr(latencies, name))
         if name not in _UNSCHEDULED:
-            uncorrected = getattr(result.latencies, f"{name}_uncorrected")
+            uncorrected = getattr(latencies, f"{name}_uncorrected")
             found |= _latency(f"{name}.uncorrected", uncorrected)
     return found
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass, field
 from natstui.bench.result.accounting import ConsumerSpan, WorkerBook, account
 from natstui.bench.result.responses import with_responses
 from natstui.bench.result.server_process import ServerCpu
-from natstui.model.bench.counts import Latencies, main_latency, total_counts
-from natstui.model.bench.plan import (
-    BenchmarkPlan,
-)
+from natstui.model.bench.counts import Counts, Latencies, main_latency, total_counts
+from natstui.model.bench.plan import BenchmarkPlan, Role
 from natstui.model.bench.result import Accounting, BenchmarkResult, EndedHow, Verdict, WorkerResult
 
 CLIENT_BOUND_RATIO = 0.9
@@ -57,7 +55,13 @@ def conclude(end: Ending) -> BenchmarkResult:
     """Return the result of a run."""
     counts = total_counts(worker.book.reported for worker in end.workers)
     books = [worker.book for worker in end.workers]
-    summed = account(books, end.stored_msgs, end.waiting_msgs, end.consumers)
+    summed = account(
+        books,
+        end.stored_msgs,
+        end.waiting_msgs,
+        end.consumers,
+        is_shared=end.plan.stream is not None and not end.plan.stream.create,
+    )
     accounting = with_responses(summed, books, end.consumers)
     publish_per_s = _publish_rate(end)
     receive_per_s = _receive_rate(end)
@@ -91,30 +95,37 @@ def _span_s(start_ns: int, end_ns: int) -> float:
     return max(end_ns - start_ns, 1) / 1e9
 
 
-def _sent_steady(book: WorkerBook) -> int:
+def steady_published_msgs(role: Role, counts: Counts) -> int:
     """Return what counts for the publish rate: what was acknowledged, where there are acks."""
-    return (
-        book.reported.steady_acked_msgs
-        if book.role.traits.is_stored
-        else book.reported.steady_sent_msgs
-    )
+    if not role.traits.sends:
+        return 0
+    return counts.steady_acked_msgs if role.traits.is_stored else counts.steady_sent_msgs
+
+
+def steady_received_msgs(role: Role, counts: Counts) -> int:
+    """Return what counts for the receive rate.
+
+    Of requests over streams that is what came back, not what was taken on the way.
+    """
+    does = role.traits
+    counted = does.has_answers or (does.receives and not does.responds)
+    return counts.steady_received_msgs if counted else 0
 
 
 def _publish_rate(end: Ending) -> float | None:
     senders = [worker for worker in end.workers if worker.book.role.traits.sends]
-    total = sum(_sent_steady(worker.book) for worker in senders)
+    total = sum(steady_published_msgs(one.book.role, one.book.reported) for one in senders)
     last_ns = max((worker.last_sent_ns for worker in senders), default=0)
     return total / _span_s(end.steady_ns, last_ns) if last_ns else None
 
 
 def _receive_rate(end: Ending) -> float | None:
-    # Of requests over streams, what counts is what came back, not what was taken on the way.
     receivers = [
         worker
         for worker in end.workers
         if (does := worker.book.role.traits).has_answers or (does.receives and not does.responds)
     ]
-    total = sum(worker.book.reported.steady_received_msgs for worker in receivers)
+    total = sum(steady_received_msgs(one.book.role, one.book.reported) for one in receivers)
     last_ns = max((worker.last_received_ns for worker in receivers), default=0)
     return total / _span_s(end.steady_ns, last_ns) if last_ns else None
 
@@ -163,6 +174,8 @@ def _notes(end: Ending, accounting: Accounting) -> Iterable[str]:
             f"{accounting.unsettled_msgs} deliveries were not settled when it ended: the server"
             " makes them again after the ack wait; a longer drain waits for them"
         )
+    if accounting.foreign_msgs:
+        yield f"{accounting.foreign_msgs} messages came from other senders, and are in no sum"
     if accounting.retried_msgs:
         yield f"{accounting.retried_msgs} messages were sent again: the server was coming back"
     yield from accounting.complaints
@@ -173,7 +186,8 @@ def _worker_result(end: Ending, worker: WorkerEnd) -> WorkerResult:
     last_ns = max(worker.last_sent_ns, worker.last_received_ns)
     does = book.role.traits
     receives = does.receives or does.reads_stored or does.answers
-    done = book.reported.steady_received_msgs if receives else _sent_steady(book)
+    published = steady_published_msgs(book.role, book.reported)
+    done = book.reported.steady_received_msgs if receives else published
     main = main_latency(worker.latencies)
     return WorkerResult(
         role=book.role.name,

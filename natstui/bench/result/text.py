@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from natstui.bench.result.assertions import is_latency
 from natstui.bench.result.compare import Difference
 from natstui.bench.result.library import SavedRun
+from natstui.bench.result.merge import MergedPart, MergedRuns, moment_text
 from natstui.bench.result.metrics import COUNTS, LATENCIES, Metrics
 from natstui.bench.result.worker_rows import worker_rows
 from natstui.clean import clean_line
 from natstui.model.bench.counts import LATENCY_WORDS
 from natstui.model.bench.latency import SHOWN_PERCENTILES
-from natstui.model.bench.result import BenchmarkResult
+from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.bench.result import Accounting, BenchmarkResult
 from natstui.units import UNKNOWN, duration_text, rate_text
 
+ALL_CLOSES = "every message accounted for"
 _PARTS = (*SHOWN_PERCENTILES, "max")
 LABEL_CELLS = 13
 """Where the values of a summary begin."""
@@ -59,28 +62,44 @@ def _rates(result: BenchmarkResult, figures: Metrics) -> str:
 _OF_STORED = ("acked", "stored", "redelivered")
 """Mean something only where messages are stored."""
 _ALWAYS = ("sent", *_OF_STORED, "received", "lost", "duplicates", "missed")
-_WHERE_ANY = ("repeats_refused", "refused", "unanswered", "retried", "responses", "unresponded")
+_WHERE_ANY = (
+    "foreign",
+    "repeats_refused",
+    "refused",
+    "unanswered",
+    "retried",
+    "responses",
+    "unresponded",
+)
 
 
 def _messages(run: SavedRun) -> str:
-    figures = run.metrics
-    always = _ALWAYS if run.plan.stream else set(_ALWAYS).difference(_OF_STORED)
+    return _amounts(run.plan, run.metrics, [result.accounting for result in run.results])
+
+
+def _amounts(plan: BenchmarkPlan, figures: Metrics, books: Sequence[Accounting]) -> str:
+    """Return the counts that matter, and whether every message is accounted for."""
+    always = _ALWAYS if plan.stream else set(_ALWAYS).difference(_OF_STORED)
     names = [
         name
         for name in COUNTS
         if name in always or (name in (*_OF_STORED, *_WHERE_ANY) and figures.get(name))
     ]
     texts = [f"{name.replace('_', ' ')} {_whole(figures.get(name))}" for name in names]
-    books = [result.accounting for result in run.results]
+    return f"{', '.join(texts)} · {_closes(plan, books)}"
+
+
+def _closes(plan: BenchmarkPlan, books: Sequence[Accounting]) -> str:
     if not all(one.measures for one in books):
-        closes = "NOTHING WAS MEASURED"
-    elif not all(one.closes for one in books):
-        closes = "SUMS DO NOT CLOSE"
-    elif any(one.lost_msgs for one in books):
-        closes = "MESSAGES WERE LOST"
-    else:
-        closes = "every message accounted for"
-    return ", ".join(texts) + f" · {closes}"
+        return "NOTHING WAS MEASURED"
+    if not all(one.closes for one in books):
+        return "SUMS DO NOT CLOSE"
+    if any(one.lost_msgs for one in books):
+        return "MESSAGES WERE LOST"
+    consumes = any(role.traits.consumes for role in plan.roles)
+    if consumes and any(one.lost_msgs is None for one in books):
+        return "whether messages were lost is unknown"
+    return ALL_CLOSES
 
 
 def _whole(value: float | None) -> str:
@@ -118,6 +137,52 @@ def _server(result: BenchmarkResult) -> str:
     if result.server_cpu_ratio is None:
         return f"CPU unknown: {result.server_cpu_unknown or 'it was not measured'}"
     return f"CPU {result.server_cpu_ratio:.0%} of one core"
+
+
+_MERGED_HEAD = (
+    "", "verdict", "published/s", "received/s", "sent", "received", "lost", "foreign", "account",
+)  # fmt: skip
+
+
+def merged_text(merged: MergedRuns) -> str:
+    """Return several runs as one, and a row for each of them."""
+    figures, runs = merged.metrics, merged.runs
+    begin, end = moment_text(merged.begin_at_us), moment_text(merged.end_at_us)
+    rates = [f"published {rate_text(figures['publish_rate'])}/s"]
+    rates.append(f"received {rate_text(figures['receive_rate'])}/s")
+    books = [one.accounting for one in runs]
+    lines = [
+        "",
+        f"{clean_line(merged.title)}, {len(runs)} runs together",
+        f"  interval   {begin} … {end}, {duration_text(merged.common_s)} that all measured",
+        f"  rates      {', '.join(rates)}, in that interval",
+        f"  messages   {_amounts(merged.plan, figures, books)}",
+        *_latencies(figures),
+    ]
+    rows = [_MERGED_HEAD, *(_merged_row(merged.plan, one) for one in runs)]
+    widths = [max(len(row[cell]) for row in rows) for cell in range(len(rows[0]))]
+    for number, row in enumerate(rows):
+        cells = zip(row[1:], widths[1:], strict=True)
+        text = "".join(f"  {cell:>{width}}" for cell, width in cells)
+        lines.append(f"  {'' if number else 'runs':<{LABEL_CELLS - 2}}{row[0]:<{widths[0]}}{text}")
+    notes = (f"{one.name}: {note}" for one in runs for note in one.notes)
+    lines += [f"  note       {clean_line(note)}" for note in notes]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _merged_row(plan: BenchmarkPlan, part: MergedPart) -> tuple[str, ...]:
+    book = part.accounting
+    return (
+        clean_line(part.name),
+        f"{part.verdict}{' PARTIAL' if part.partial else ''}",
+        rate_text(part.publish_per_s),
+        rate_text(part.receive_per_s),
+        _whole(book.sent_msgs),
+        _whole(book.received_msgs),
+        _whole(book.lost_msgs),
+        _whole(book.foreign_msgs),
+        "closes" if (account := _closes(plan, [book])) == ALL_CLOSES else account,
+    )
 
 
 def comparison_text(before: SavedRun, after: SavedRun, differences: list[Difference]) -> str:

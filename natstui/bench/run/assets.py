@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 from natstui.bench.job.job import made_for
 from natstui.bench.result.accounting import ConsumerFigures, owed_msgs, read_figures
-from natstui.errors import NotFound
+from natstui.errors import NotFound, Refused, RequestFailed
 from natstui.jetstream.connection.client import Client
 from natstui.model.assets.defaults import consumer_request
 from natstui.model.bench.plan import BENCHMARK_STREAM, BenchmarkPlan, Role, StreamPlan
 
+_NAME_IN_USE = 10058
+RUN_KEY = "natstui_run"
+"""In the metadata of a stream that a run created: the run."""
 _KEPT = StreamPlan("", keep=True)
 _IDLE_CONSUMER_S = 60
 """A consumer nobody uses for so long is deleted by the server, whatever happened to us."""
@@ -27,6 +31,8 @@ class RunAssets:
     client: Client
     plan: BenchmarkPlan
     run_id: str
+    epoch_ns: int = field(default_factory=time.monotonic_ns)
+    """Before anything is due."""
     first_seq: int = 1
     """Of the first message stored by this run."""
     oldest_seq: int = 1
@@ -72,10 +78,10 @@ class RunAssets:
         if stream is None:
             return
         if stream.create:
-            await self._make_stream(stream)
+            await self._create_stream(stream)
+            self.made_stream = True
         if self.plan.responses is not None:
-            second = stream_config(self.plan.responses)
-            await self.client.request(f"STREAM.CREATE.{self.responses}", second)
+            await self._create_stream(self.plan.responses)
             self.made_responses = True
         info = await self._ask(f"STREAM.INFO.{self.stream}")
         self.first_seq = info["state"]["last_seq"] + 1
@@ -146,9 +152,21 @@ class RunAssets:
             return owed_msgs(self.begun[role.name], stored_msgs)
         return None if stored_msgs is None else stored_msgs + self.waiting_msgs
 
-    async def _make_stream(self, stream: StreamPlan) -> None:
-        await self.client.request(f"STREAM.CREATE.{self.stream}", stream_config(stream))
-        self.made_stream = True
+    async def _create_stream(self, stream: StreamPlan) -> None:
+        """Create a stream of this run's own: a second run must not use it, nor delete it."""
+        name = stream_name(stream)
+        # Without the run in it, the server would take it for the stream that is there already.
+        config = stream_config(stream) | {"metadata": {RUN_KEY: self.run_id}}
+        try:
+            await self.client.request(f"STREAM.CREATE.{name}", config)
+        except RequestFailed as error:
+            if error.err_code != _NAME_IN_USE:
+                raise
+            raise Refused(
+                f"stream {name} exists, and a benchmark removes what it creates: name another with"
+                f" --stream, or work on {name} (--stream {name} without --create, or create ="
+                " false in a scenario)"
+            ) from error
 
     async def _make_consumer(self, role: Role) -> None:
         if role.consumer is not None:
@@ -226,5 +244,5 @@ def consumer_config(role: Role, name: str, deliver_subject: str) -> dict[str, An
 
 
 def new_run_id() -> str:
-    """Return a short name for a run, unique on this machine and sortable by time."""
-    return f"{time.time_ns() // 1_000_000:x}"
+    """Return a short name for a run, sortable by time and unlike that of any other host."""
+    return f"{time.time_ns() // 1_000_000:x}{secrets.token_hex(4)}"

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import TypeVar
 
 from natstui.bench.job.content import check_fits
 from natstui.bench.job.protocol import Go, NewPayload, Pause, Rate, Resume, Stop
@@ -17,16 +19,23 @@ from natstui.bench.run.assets import RunAssets, new_run_id
 from natstui.bench.run.knee import Knee
 from natstui.bench.run.new_payload import changed_payload
 from natstui.bench.run.orders import added_orders, all_orders
-from natstui.bench.run.progress import Watcher
+from natstui.bench.run.progress import PATIENCE_S, Watcher
 from natstui.bench.run.state import RunState, now_us
 from natstui.bench.run.worker_processes import WorkerProcess
 from natstui.config.connection import Connection
-from natstui.errors import NatstuiError, NotFound, Refused
+from natstui.errors import (
+    JetStreamUnavailable,
+    NatstuiError,
+    NotFound,
+    Refused,
+    RequestTimedOut,
+)
 from natstui.feed import Sink
 from natstui.jetstream.connection.client import connect
 from natstui.model.bench.payload_words import payload_words
 from natstui.model.bench.plan import BenchmarkPlan, Fault, Payload, RateSegment, Role
 from natstui.model.bench.result import BenchmarkResult, EndedHow
+from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import BenchmarkFinished, BenchmarkPlanned
 from natstui.model.records.record import LinkChanged
 
@@ -34,6 +43,8 @@ _START_S = 30.0
 _START_OF_EACH_S = 5.0
 """They start side by side, and share what processors there are."""
 _LAST_WORD_S = 20.0
+_ASK_AGAIN_S = 0.5
+_Answer = TypeVar("_Answer")
 _HEAD_START_NS = 60_000_000
 """From GO to the start: long enough for every worker to have read it."""
 
@@ -55,6 +66,7 @@ class Benchmark:
         self._payloads: dict[str, Payload] = {}
         """By role, what its senders were told to send instead of what was planned."""
         self._max_payload_bytes: int | None = None
+        self._timeline: Timeline | None = None
 
     @property
     def failure(self) -> NatstuiError | None:
@@ -65,10 +77,16 @@ class Benchmark:
         """Return the process ids of the workers that live."""
         return [one.process.pid for one in self._state.pool.members if not one.gone]
 
-    async def run(self) -> BenchmarkResult:
+    @property
+    def timeline(self) -> Timeline | None:
+        """When the messages of the measured part came; None before the run is over."""
+        return self._timeline
+
+    async def run(self, start_at_us: int | None = None) -> BenchmarkResult:
         """Run to the end and return the result, a partial one when something failed on the way.
 
-        Raises a NatstuiError when nothing could be measured: no connection, stream or worker.
+        With `start_at_us` the workers are started at once, and begin at that time of day. Raises
+        a NatstuiError when nothing could be measured: no connection, stream or worker.
         """
         state = self._state
         client = await connect(self._connection)
@@ -81,7 +99,8 @@ class Benchmark:
             check_fits(self.plan, self._max_payload_bytes)
             await assets.build()
             await self._assemble(assets)
-            self._go()
+            self._go(start_at_us)
+            await self._wait_for_begin()
             result = await self._measure(assets)
         finally:
             try:
@@ -111,14 +130,30 @@ class Benchmark:
         if absent and not self._state.stopped:
             raise NatstuiError(f"workers {', '.join(absent)} were not ready in {within_s:g} s")
 
-    def _go(self) -> None:
+    def _go(self, start_at_us: int | None) -> None:
         state, plan = self._state, self.plan
         state.go_ns = time.monotonic_ns() + _HEAD_START_NS
+        if start_at_us is not None:
+            late_s = (state.wall_us(state.go_ns) - start_at_us) / 1e6
+            if late_s > 0:
+                state.remark(f"it began {late_s:.1f} s late: its workers were not ready in time")
+            else:
+                state.go_ns -= round(late_s * 1e9)
         state.steady_ns = state.go_ns + round((plan.warmup_s + plan.ramp_s) * 1e9)
         if plan.duration_s is not None:
             state.end_ns = state.steady_ns + round(plan.duration_s * 1e9)
         for member in state.pool.members:
             member.let_go(self._go_at(state.go_ns))
+
+    async def _wait_for_begin(self) -> None:
+        """Return when the workers begin. Raises Refused when the run is stopped before that."""
+        state = self._state
+        while (left_s := (state.go_ns - time.monotonic_ns()) / 1e9) > 0:
+            if state.failure is not None:
+                raise state.failure
+            if state.stopped:
+                raise Refused("the run was stopped before it began")
+            await state.changes(left_s)
 
     def _go_at(self, go_ns: int) -> Go:
         state = self._state
@@ -144,7 +179,11 @@ class Benchmark:
         await state.until(lambda: all(one.over for one in state.pool.members), _LAST_WORD_S)
         await state.pool.dismiss()
         state.release(everything=True)
-        return conclude(await self._ending(assets, cpu))
+        result = conclude(await self._ending(assets, cpu))
+        began_at_us = state.wall_us(state.steady_ns)
+        ended_at_us = began_at_us + round(result.duration_s * 1e6)
+        self._timeline = state.timeline.timeline(began_at_us, ended_at_us)
+        return result
 
     async def _ending(self, assets: RunAssets, cpu: ServerCpu) -> Ending:
         state = self._state
@@ -152,11 +191,12 @@ class Benchmark:
         notes: tuple[str, ...] = ()
         spans: dict[str, ConsumerSpan] = {}
         try:
-            stored = await assets.stored_msgs()
-            ends = await assets.figures()
+            stored = await self._when_back(assets.stored_msgs)
+            ends = await self._when_back(assets.figures)
             spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
         except NatstuiError as error:
-            notes = (f"the server could not be asked what it stored: {error}",)
+            what = "stored" if stored is None else "delivered, so lost messages are unknown"
+            notes = (f"the server could not be asked what it {what}: {error}",)
             state.failure = state.failure or error
         return Ending(
             plan=self.plan,
@@ -173,6 +213,17 @@ class Benchmark:
             consumers=spans,
             server_cpu=cpu,
         )
+
+    async def _when_back(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
+        """Ask a server; while its leader is away, again and again for a while."""
+        give_up = time.monotonic() + PATIENCE_S
+        while True:
+            try:
+                return await ask()
+            except (RequestTimedOut, JetStreamUnavailable):
+                if self._state.stopped or time.monotonic() > give_up:
+                    raise
+            await asyncio.sleep(_ASK_AGAIN_S)
 
     def stop(self) -> None:
         """End now; the result is marked partial."""
@@ -330,6 +381,7 @@ def _end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd
         publisher_id=member.orders.publisher_id,
         due_from={one.orders.publisher_id: member.due_from_of(one) for one in everybody},
         gone_before_msgs=member.gone_before_msgs,
+        tells_own=member.orders.stamp_of is not None,
         reported=member.counts,
         totals=None if done is None else done.counts,
         seen=None if done is None else done.seen,

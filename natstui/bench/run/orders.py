@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from natstui.bench.job.content import payload_place
 from natstui.bench.job.protocol import Orders
 from natstui.bench.run.assets import RunAssets
-from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role
+from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role
 
 
 def all_orders(plan: BenchmarkPlan, assets: RunAssets, connection_line: str) -> Iterator[Orders]:
@@ -59,6 +60,9 @@ def orders_for(
 ) -> Orders:
     """Return the orders of one worker."""
     consumer = assets.consumers.get(role.name)
+    if role.queue is not None and role.traits.receives:
+        # In a group of its own a run gets all it should, whoever else has one by that name.
+        role = replace(role, queue=f"{role.queue}-{assets.run_id}")
     return Orders(
         connection=connection_line,
         run_id=assets.run_id,
@@ -68,7 +72,8 @@ def orders_for(
         which=worker_id % role.workers_count,
         of=role.workers_count,
         share_msgs=share if role.traits.has_end else None,
-        stamped=_stamped(plan, assets, role),
+        stamp_of=_stamp_of(plan, assets, role),
+        epoch_ns=assets.epoch_ns,
         stream=assets.stream,
         consumer=consumer,
         deliver_subject=f"_natstui.{consumer}" if role.traits.is_push else None,
@@ -96,10 +101,16 @@ def _shares(plan: BenchmarkPlan, role: Role) -> bool:
     )
 
 
-def _stamped(plan: BenchmarkPlan, assets: RunAssets, role: Role) -> bool:
-    """Tell whether everything this role receives was sent by this run."""
-    if role.traits.receives and not role.traits.consumes:
-        feeds = [one for one in plan.roles if one.traits.sends]
-        return any(one.subject == role.subject for one in feeds)
-    sends = any(one.traits.sends for one in plan.roles)
-    return sends and assets.owed_msgs(role, 0) == 0
+def _stamp_of(plan: BenchmarkPlan, assets: RunAssets, role: Role) -> Payload | None:
+    """Return what everything is made of that this role should receive; None: of several things.
+
+    Also None where messages wait that others sent before: they belong to a run that reads them.
+    """
+    if role.traits.consumes:
+        feeding = [one for one in plan.roles if one.traits.sends and not one.traits.awaits_reply]
+        if assets.owed_msgs(role, 0) != 0:
+            return None
+    else:
+        feeding = [one for one in plan.roles if one.traits.sends and one.subject == role.subject]
+    places = {payload_place(one.payload) for one in feeding}
+    return feeding[0].payload if role.traits.receives and len(places) == 1 else None

@@ -23,8 +23,10 @@ _ASK_S = 0.4
 _QUIET_S = 1.0
 """Core messages that did not come for so long after the last one are lost."""
 
-_PATIENCE_S = 10.0
-"""As long as the workers wait for a connection."""
+PATIENCE_S = 30.0
+"""As long as the workers wait for a new leader."""
+AWAY = (ServerGone, RequestTimedOut, JetStreamUnavailable)
+"""What says that a server, or a leader, is away, and may come back."""
 
 Face = Callable[[Fault], Awaitable[None]]
 
@@ -137,10 +139,10 @@ class Watcher:
         """Tell whether the consumers have it all; a server that restarts says so later."""
         try:
             consumed = await self._consumed(receivers)
-        except (ServerGone, RequestTimedOut, JetStreamUnavailable):
+        except AWAY:
             now_s = time.monotonic()
             self._silent_since_s = self._silent_since_s or now_s
-            if now_s - self._silent_since_s > _PATIENCE_S:
+            if now_s - self._silent_since_s > PATIENCE_S:
                 raise
             return False
         self._silent_since_s = None
@@ -162,14 +164,10 @@ class Watcher:
         for one in self._state.pool.members:
             if one.orders.role.traits.receives:
                 name = one.orders.role.name
-                got = one.counts.received_msgs - one.counts.duplicate_msgs
+                got = _different_msgs(one)
                 shared[name] = shared.get(name, 0) + got
         return all(
-            (
-                shared[one.orders.role.name]
-                if is_shared(one.orders.role)
-                else one.counts.received_msgs - one.counts.duplicate_msgs
-            )
+            (shared[one.orders.role.name] if is_shared(one.orders.role) else _different_msgs(one))
             >= expected
             for one in receivers
         )
@@ -221,3 +219,10 @@ class Watcher:
         goal = sum(r.total_msgs or 0 for r in plan.roles if r.traits.reads_stored)
         goal = goal or self._assets.waiting_msgs
         return min(counts.received_msgs / goal, 1.0) if goal else None
+
+
+def _different_msgs(receiver: WorkerProcess) -> int:
+    """Return how many different messages a receiver got; of a stream, whoever stored them."""
+    counts = receiver.counts
+    foreign = counts.foreign_msgs if receiver.orders.role.traits.consumes else 0
+    return counts.received_msgs + foreign - counts.duplicate_msgs

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from natstui.bench.job.protocol import Failed, Log, Report, Up
+from natstui.bench.result.outcome import steady_published_msgs, steady_received_msgs
 from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.knee import Knee
 from natstui.bench.run.worker_processes import WorkerPool, WorkerProcess
@@ -16,6 +17,7 @@ from natstui.errors import NatstuiError
 from natstui.feed import Sink
 from natstui.model.bench.counts import Counts, Latencies, merge_latencies
 from natstui.model.bench.plan import BenchmarkPlan
+from natstui.model.bench.timeline import TimelineBuilder
 from natstui.model.records.benchmark import (
     BenchmarkLog,
     BenchmarkPhase,
@@ -52,6 +54,8 @@ class RunState:
         self.remarks: list[str] = []
         """What a reader of the result must know."""
         self.started_at_us = now_us()
+        self.timeline = TimelineBuilder()
+        self._wall_less_monotonic_ns = time.time_ns() - time.monotonic_ns()
         self.go_ns = self.steady_ns = 0
         self.end_ns: int | None = None
         self.last_report_ns = 0
@@ -188,7 +192,18 @@ class RunState:
             if one.orders.role.traits.sends
         )
 
+    def wall_us(self, at_ns: int) -> int:
+        """Return the time of day at a time of CLOCK_MONOTONIC."""
+        return (at_ns + self._wall_less_monotonic_ns) // 1000
+
     def _hand_on(self, member: WorkerProcess, report: Report) -> None:
+        role = member.orders.role
+        self.timeline.add(
+            self.wall_us(report.at_ns),
+            round(report.interval_s * 1e6),
+            steady_published_msgs(role, report.counts),
+            steady_received_msgs(role, report.counts),
+        )
         self._told = self._told.plus(_summed(member, report.counts))
         self.sink.add(
             BenchmarkReport(

@@ -8,10 +8,9 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.content import payload_place
+from natstui.bench.job.content import stamp_place
 from natstui.bench.job.digits import write_digits
 from natstui.bench.job.job import Job
-from natstui.bench.job.stamps import NO_STAMP
 from natstui.bench.job.template import SEQ_DIGITS
 from natstui.bench.wire.deliveries import (
     Deliveries,
@@ -48,7 +47,7 @@ class Consumer:
     def __init__(self, job: Job, link: WireLink) -> None:
         self.job, self.link = job, link
         self.role = job.orders.role
-        self._place = payload_place(job.orders.role.payload) if job.orders.stamped else NO_STAMP
+        self._place = stamp_place(job.orders, job.orders.stamp_of)
         self._confirm_inbox = link.nc.new_inbox().encode()
         self._confirms = 0
         self._refuses = bool(
@@ -80,12 +79,13 @@ class Consumer:
         """Count, time and acknowledge the deliveries of a run."""
         tally = self.job.tally
         deliveries = read_deliveries(run)
-        tally.received(run.payloads, self._place, now_ns)
+        own = tally.received(run.payloads, self._place, now_ns, deliveries.stream_seq)
         if not self._place.length:
             tally.seen_stored(deliveries.stream_seq)
         tally.add("redelivered_msgs", int(np.count_nonzero(deliveries.delivered_count > 1)))
         if now_ns >= tally.steady_ns:
-            tally.store_latency(time.time_ns() - deliveries.stored_ns)
+            stored_ns = deliveries.stored_ns if own is None else deliveries.stored_ns[own]
+            tally.store_latency(time.time_ns() - stored_ns)
         if self.role.think_s:
             self._thinking.put_nowait(deliveries)
             self.backlog_msgs += len(run)

@@ -75,6 +75,10 @@ class WireLink:
         await self.flush(_SUBSCRIBE_S)
         return number
 
+    def end_subscriptions(self) -> None:
+        """Take no messages any more: what comes from now on stays unread, and is not acked."""
+        self._handlers.clear()
+
     def write(self, data: bytes) -> None:
         """Send protocol; it is lost when there is no connection."""
         if self.nc.is_connected:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-import struct
 import time
 from abc import ABC, abstractmethod
 
@@ -27,8 +26,6 @@ from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink, blocking_socket, receive
 from natstui.bench.wire.publish import error_code, no_stream, refusal
 from natstui.errors import RequestFailed
-
-_STAMP = struct.Struct("<qqq")
 
 
 class SingleFrame:
@@ -55,13 +52,11 @@ class SingleFrame:
             )
             for one in frames
         ]
-        self._identity = orders.publisher_id << 48
+        self._publisher = orders.publisher_id
         self._subjects = role.subjects_count
         self._random = np.random.default_rng(orders.publisher_id) if role.subjects_random else None
         self._repeats = repeats(role.payload.duplicate_ratio)
         self._has_repeats = role.payload.duplicate_ratio > 0
-        # Looked up for every message, while the server waits for it.
-        self._stamp_bytes = self._place.length
         self._stamp_at = [
             slice(start, start + self._place.width)
             for start in (payload.start + self._place.offset for *_, payload in self._frames)
@@ -75,10 +70,9 @@ class SingleFrame:
         which = which_size(number, self._frames) if several else 0
         frame, fields, payload = self._frames[which]
         seq = int(self._repeats(np.array([number]))[0]) if self._has_repeats else number
-        if self._stamp_bytes:
-            stamp = _STAMP.pack(due_ns, self._identity + seq, now_ns)
-            stamp = stamp[: self._stamp_bytes]
-            frame[self._stamp_at[which]] = stamp.hex().encode() if self._place.as_hex else stamp
+        if self._place.length:
+            stamp = self._place.pack(due_ns, self._publisher, seq, now_ns)
+            frame[self._stamp_at[which]] = stamp
         for name, where, width in fields:
             value = number if name == "reply" else seq
             if name == "subject":

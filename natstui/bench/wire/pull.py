@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import time
 
@@ -9,9 +10,13 @@ from natstui.bench.job.job import Job
 from natstui.bench.wire.consume import SILENT_NS, Consumer, pull_request
 from natstui.bench.wire.frames import Run
 from natstui.bench.wire.link import WireLink
-from natstui.errors import NatstuiError, NotFound, RequestFailed
+from natstui.errors import JetStreamUnavailable, NatstuiError, NotFound, RequestFailed
 
-_PATIENCE_NS = 3_000_000_000
+NO_LEADER_NS = 30_000_000_000
+"""A cluster elects a new leader within seconds; nobody waits longer for one."""
+_RECOVERY_NS = 3_000_000_000
+"""A server that comes back recovers its consumers meanwhile, and may not know them yet."""
+_LOOK_S = 2.0
 _PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
 _FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
 
@@ -34,6 +39,7 @@ class Puller(Consumer):
         self._batch = self.role.batch_msgs
         self._heard_ns = 0
         self._nobody_since_ns: int | None = None
+        self._looking: asyncio.Task[None] | None = None
         self._lost_count = link.lost_count
         verb = f"{job.client.prefix}.CONSUMER.MSG.NEXT.{job.orders.stream}.{job.orders.consumer}"
         self._head = b"PUB %s %s " % (verb.encode(), self._inbox)
@@ -89,13 +95,37 @@ class Puller(Consumer):
         self._refill()
 
     def _nobody(self, now_ns: int) -> None:
-        """Give a server that just came back some time to recover its consumers."""
+        """Wait for a new leader or a restarted server; fail when the consumer was deleted."""
         self._asked = 0
         self._nobody_since_ns = self._nobody_since_ns or now_ns
-        if now_ns - self._nobody_since_ns > _PATIENCE_NS:
-            name = f"{self.job.orders.stream} > {self.job.orders.consumer}"
-            gone = f"consumer {name} does not answer: it, or its stream, is gone"
-            self.link.fail(NotFound(gone, code=503))
+        silent_ns = now_ns - self._nobody_since_ns
+        if silent_ns > NO_LEADER_NS:
+            orders = self.job.orders
+            self.link.fail(
+                JetStreamUnavailable(
+                    f"no server has answered pulls from consumer {orders.stream} >"
+                    f" {orders.consumer} for {silent_ns / 1e9:.0f} s: it has no leader, and what"
+                    " waits for it stays unread",
+                    code=503,
+                )
+            )
+        elif silent_ns > _RECOVERY_NS and (self._looking is None or self._looking.done()):
+            self._looking = self.link.run(self._look_for_consumer())
+
+    async def _look_for_consumer(self) -> None:
+        """Fail when the server says that there is no such consumer; wait when it says nothing."""
+        orders = self.job.orders
+        verb = f"CONSUMER.INFO.{orders.stream}.{orders.consumer}"
+        try:
+            await self.job.client.request(verb, timeout_s=_LOOK_S)
+        except NotFound as error:
+            raise NotFound(
+                f"consumer {orders.stream} > {orders.consumer} was deleted: {error}", code=404
+            ) from error
+        except NatstuiError:
+            # Nobody can say: its leader may be away, too.
+            return
+        await asyncio.sleep(_LOOK_S)
 
     def _on_status(self, run: Run, status: int) -> None:
         """Follow the server: heartbeats, ended pulls, and what makes pulling pointless."""

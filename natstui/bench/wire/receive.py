@@ -8,7 +8,7 @@ import time
 
 import numpy as np
 
-from natstui.bench.job.content import payload_place
+from natstui.bench.job.content import stamp_place
 from natstui.bench.job.job import Job
 from natstui.bench.job.stamps import NO_STAMP
 from natstui.bench.wire.frames import Run
@@ -26,7 +26,7 @@ class Subscriber:
 
     def __init__(self, job: Job, link: WireLink) -> None:
         self._job, self._link = job, link
-        self._place = payload_place(job.orders.role.payload) if job.orders.stamped else NO_STAMP
+        self._place = stamp_place(job.orders, job.orders.stamp_of)
 
     async def begin(self) -> None:
         """Subscribe."""

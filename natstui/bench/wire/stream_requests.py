@@ -18,7 +18,7 @@ import numpy as np
 
 from natstui.bench.job.digits import Int64s, read_digits
 from natstui.bench.job.job import Job, RetryPolicy
-from natstui.bench.job.stamps import STAMP_BYTES, StampPlace, read_stamps
+from natstui.bench.job.stamps import STAMP_BYTES, StampPlace, of_run, read_stamps, write_stamps
 from natstui.bench.job.template import SEQ_DIGITS
 from natstui.bench.wire.deliveries import Deliveries, read_deliveries
 from natstui.bench.wire.frames import Run
@@ -28,8 +28,8 @@ from natstui.bench.wire.publish import AsyncPublisher, error_code, no_stream, re
 from natstui.bench.wire.pull import Puller
 from natstui.errors import NatstuiError, Refused
 
-_RESPONSE = struct.Struct("<qqqq")
-"""The stamp of the request, and when the response was written."""
+_WRITTEN = struct.Struct("<q")
+"""When a response was written; it follows the stamp of its request."""
 _ASKER_DIGITS = 6
 _LOOK_S = 0.02
 
@@ -42,7 +42,7 @@ class _ResponseReader(OrderedReceiver):
         second = msgspec.structs.replace(orders, stream=orders.responses, first_seq=1)
         subject = f"{orders.response_subject}.{orders.publisher_id:0{_ASKER_DIGITS}}"
         super().__init__(replace(job, orders=second), link, subject)
-        self._place = StampPlace(0, STAMP_BYTES)
+        self._place = of_run(StampPlace(0, STAMP_BYTES), orders.run_id, orders.epoch_ns)
         self.came_ns = 0
         """When the last response came."""
 
@@ -55,10 +55,11 @@ class _ResponseReader(OrderedReceiver):
         """Count and time responses: the whole way, and the second leg."""
         tally, payloads = self.job.tally, run.payloads
         stamps = read_stamps(payloads, self._place)
-        assert stamps is not None
-        answered: Int64s = np.ascontiguousarray(payloads[:, STAMP_BYTES : _RESPONSE.size]).view(
-            np.int64
-        )
+        if stamps is None or stamps.own is not None:
+            self.link.fail(Refused("messages that this run did not send are in its responses"))
+            return read_deliveries(run)
+        written = payloads[:, STAMP_BYTES : STAMP_BYTES + _WRITTEN.size]
+        answered: Int64s = np.ascontiguousarray(written).view(np.int64)
         steady = tally.timed("rtt", stamps.due_ns, stamps.sent_ns, now_ns)
         tally.response_latency(answered[:, 0], now_ns, stamps.due_ns)
         tally.replied(len(run), payloads.size, steady, now_ns)
@@ -108,12 +109,13 @@ class Responder(Puller):
     def __init__(self, job: Job, link: WireLink) -> None:
         super().__init__(job, link)
         self._stored_inbox = link.nc.new_inbox().encode()
-        self._requests: dict[bytes, tuple[tuple[int, int, int], int]] = {}
-        """Where a request is acknowledged → its stamp and size."""
+        self._requests: dict[bytes, tuple[bytes, int, int]] = {}
+        """Where a request is acknowledged → its stamp, the number of who asked, and its size."""
         self._open: dict[int, bytes] = {}
         """Number of a response in flight → where its request is acknowledged."""
         self._all_stored = asyncio.Event()
         """Set when no response is in flight any more."""
+        self._response = of_run(StampPlace(0, STAMP_BYTES), job.orders.run_id, job.orders.epoch_ns)
         self._next_number = 0
         self._subject = (job.orders.response_subject or "").encode()
         self._refusals = RetryPolicy(job)
@@ -126,13 +128,16 @@ class Responder(Puller):
     def take(self, run: Run, now_ns: int) -> Deliveries:
         """Remember who asked, then count, think and respond."""
         stamps, replies = read_stamps(run.payloads, self._place), run.replies
-        if stamps is None or stamps.sent_ns is None or replies is None:
+        if stamps is None or stamps.sent_ns is None or stamps.own is not None or replies is None:
             self.link.fail(Refused("requests that this run did not send wait in the stream"))
             return read_deliveries(run)
-        columns = (stamps.due_ns, (stamps.publisher << 48) + stamps.seq, stamps.sent_ns)
-        rows = zip(*(column.tolist() for column in columns), strict=True)
-        for reply, row in zip(replies, rows, strict=True):
-            self._requests[reply.tobytes()] = (row, run.payloads.shape[1])
+        again = np.empty((len(run), STAMP_BYTES), np.uint8)
+        write_stamps(
+            again, self._response, stamps.due_ns, stamps.publisher, stamps.seq, stamps.sent_ns
+        )
+        rows = zip(replies, again, stamps.publisher.tolist(), strict=True)
+        for reply, stamp, asker in rows:
+            self._requests[reply.tobytes()] = (stamp.tobytes(), asker, run.payloads.shape[1])
         return super().take(run, now_ns)
 
     def _acknowledge(self, deliveries: Deliveries) -> None:
@@ -141,17 +146,16 @@ class Responder(Puller):
         sent_bytes = 0
         for row in deliveries.replies:
             reply = row.tobytes()
-            stamp, size_bytes = self._requests.pop(reply)
-            due_ns, identity, sent_ns = stamp
+            stamp, asker, size_bytes = self._requests.pop(reply)
             # A response is as long as its request.
-            payload = _RESPONSE.pack(due_ns, identity, sent_ns, now_ns).ljust(size_bytes, b"\0")
+            payload = (stamp + _WRITTEN.pack(now_ns)).ljust(size_bytes, b"\0")
             sent_bytes += len(payload)
-            asker = b"%s.%0*d" % (self._subject, _ASKER_DIGITS, stamp[1] >> 48)
+            subject = b"%s.%0*d" % (self._subject, _ASKER_DIGITS, asker)
             number = self._next_number
             self._next_number += 1
             self._open[number] = reply
             inbox = b"%s.%0*d" % (self._stored_inbox, SEQ_DIGITS, number)
-            frames.append(b"PUB %s %s %d\r\n%s\r\n" % (asker, inbox, len(payload), payload))
+            frames.append(b"PUB %s %s %d\r\n%s\r\n" % (subject, inbox, len(payload), payload))
         self.link.write(b"".join(frames))
         self.job.tally.sent(len(frames), sent_bytes, now_ns)
 

@@ -104,6 +104,8 @@ class Worker:
             say(Ready(pid=os.getpid(), at_ns=time.monotonic_ns()))
             await self._going.wait()
             await self._run(self._job, program, link)
+            # In a stream of several runs messages go on coming: none may be acked uncounted.
+            link.end_subscriptions()
             if link.failure.done():
                 raise link.failure.result()
         except NatstuiError as error:

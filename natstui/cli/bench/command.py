@@ -203,6 +203,31 @@ def compare_runs(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None
             click.echo(comparison_text(first, other, found))
 
 
+@click.command("merge", context_settings={"ignore_unknown_options": True})
+@click.argument("names", nargs=-1, required=True, metavar="RUN...")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@_library
+def merge_saved(*, names: tuple[str, ...], as_json: bool, folder: Path) -> None:
+    """Add up saved runs of several hosts: names or files of runs that --at started together.
+
+    Latencies are added exactly, rates are those of the time that all of them measured, and each
+    run's account is its own.
+    """
+    from natstui.bench.result import library
+    from natstui.bench.result.merge import merge_runs
+    from natstui.bench.result.text import LABEL_CELLS, merged_text
+    from natstui.cli.text_table import hanging, stdout_width
+
+    stems = [Path(name).stem if name.endswith(".json") else name for name in names]
+    shown = stems if len(set(stems)) == len(stems) else names
+    loaded = [library.load(name, folder) for name in names]
+    merged = merge_runs(list(zip(shown, loaded, strict=True)))
+    if as_json:
+        print_json(asdict(merged))
+    else:
+        click.echo(hanging(merged_text(merged), stdout_width(), LABEL_CELLS))
+
+
 @click.command()
 @click.argument("name", required=False)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
@@ -315,5 +340,7 @@ def serve(*, subject: str, options: RunOptions, connection: Any) -> None:
     run_benchmark(service_plan(subject, servers=1), connection, options)
 
 
-for _command in (js, kv, oldjs, service, compare_runs, runs, scenarios, show, vs, worker):
+for _command in (
+    js, kv, oldjs, service, compare_runs, merge_saved, runs, scenarios, show, vs, worker,
+):  # fmt: skip
     bench.add_command(_command)

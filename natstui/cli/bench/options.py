@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +16,7 @@ import click
 from natstui.bench.plan.removed import NO_MACHINES, ONE_CLIENT
 from natstui.cli.options import connection_options
 from natstui.errors import UsageError
+from natstui.units import duration_text
 
 if TYPE_CHECKING:
     from natstui.config.settings import Settings
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
 
 _CHANGING = ("msgs", "duration", "rate", "size", "workers", "pubs", "subs", "stream", "storage")
 _CHANGING_TOO = ("acks", "batch", "window")
+_CLOCK = re.compile(r"\d{1,2}:\d{2}")
 _SPREAD = "100000"
 """Subjects of --multisubject where --multisubjectmax does not say how many."""
 
@@ -64,6 +69,11 @@ _FLAGS = (
     click.option("--window", metavar="N", help="Messages in flight without acknowledgement."),
     click.option("--client", metavar="NAME", multiple=True, hidden=True),
     click.option("--machines", metavar="N", hidden=True),
+    click.option(
+        "--at",
+        metavar="TIME",
+        help="Start at this moment, as 14:30:00Z or 2026-01-31T14:30:00+01:00.",
+    ),
     click.option("--repeat", "repeat_count", type=click.IntRange(1, 100), default=1),
     click.option("--assert", "checks", metavar="CHECK", multiple=True, help="As 'lost == 0'."),
     click.option("--json", "as_json", is_flag=True, help="One result object on stdout."),
@@ -105,6 +115,48 @@ class RunOptions:
     """Where a row for each worker goes."""
     progress: bool = True
     """Show a line on stderr while it runs."""
+    start_at_us: int | None = None
+    """When the load begins; None: as soon as it can."""
+
+
+def _start_at_us(text: str) -> int:
+    """Return the moment that --at names. Raises UsageError for one in the past."""
+    now = datetime.now(UTC)
+    try:
+        moment = parse_start(text, now)
+    except ValueError as error:
+        raise UsageError(f"--at: {error}") from error
+    if moment <= now:
+        past = duration_text((now - moment).total_seconds())
+        raise UsageError(f"--at: {text} was {past} ago")
+    return round(moment.timestamp() * 1e6)
+
+
+def parse_start(text: str, now: datetime) -> datetime:
+    """Return the moment of `14:30:00Z`, or of a date and time with its zone.
+
+    A time without a date is today's, and tomorrow's where today's was over 12 hours ago. Raises
+    ValueError.
+    """
+    text = text.strip()
+    try:
+        if _CLOCK.match(text):
+            clock = dt.time.fromisoformat(text)
+            moment = datetime.combine(now.astimezone(clock.tzinfo).date(), clock)
+        else:
+            moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(
+            f"{text!r} is not a time: write it as 14:30:00Z or 2026-01-31T14:30:00+01:00"
+        ) from None
+    if moment.tzinfo is None:
+        raise ValueError(
+            f"{text!r} has no zone, and hosts may be in several: write {text}Z for UTC"
+        )
+    is_clock = _CLOCK.match(text) is not None
+    if is_clock and now - moment > timedelta(hours=12):
+        moment += timedelta(days=1)
+    return moment
 
 
 def _more(flags: dict[str, Any]) -> dict[str, str]:
@@ -130,6 +182,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
     def with_options(
         *,
         settings: Settings,
+        at: str | None,
         client: tuple[str, ...],
         machines: str | None,
         checks: tuple[str, ...],
@@ -147,6 +200,8 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         given = {name: flags.pop(name) for name in (*_CHANGING, *_CHANGING_TOO)}
         csv_file, progress = flags.pop("csv_file"), flags.pop("progress")
         repeat_count = flags.pop("repeat_count")
+        if at is not None and repeat_count > 1:
+            raise UsageError("--at starts one run: give each repetition a moment of its own")
         changes = {name: value for name, value in given.items() if value is not None}
         changes |= _more(flags)
         from natstui.bench.result.library import library_folder
@@ -155,6 +210,7 @@ def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
         options = RunOptions(
             changes, repeat_count, checks, as_json, folder, record, settings,
             Path(csv_file) if csv_file else None, progress,
+            None if at is None else _start_at_us(at),
         )  # fmt: skip
         return command(options=options, **others)
 

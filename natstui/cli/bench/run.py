@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import math
 import signal
 import sys
 import time
 from contextlib import nullcontext
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -27,8 +29,10 @@ from natstui.cli.text_table import hanging, stdout_width
 from natstui.config import Connection
 from natstui.errors import AssertionFailed, Interrupted, NatstuiError, Refused, UsageError
 from natstui.files import write_complete
+from natstui.jetstream.connection.client import connect
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult, WorkerResult
+from natstui.model.bench.timeline import Timeline
 from natstui.model.records.benchmark import (
     BenchmarkLog,
     BenchmarkPhase,
@@ -41,6 +45,17 @@ from natstui.units import count_text, duration_text
 
 if TYPE_CHECKING:
     from natstui.engine.headless import RecordedRuns
+
+
+_LEAD_S, _LEAD_OF_EACH_S = 10.0, 0.5
+"""So long before the moment of --at workers are started."""
+
+
+class _Run(NamedTuple):
+    """One repetition."""
+
+    result: BenchmarkResult
+    timeline: Timeline
 
 
 class ProgressLine:
@@ -67,6 +82,18 @@ class ProgressLine:
                 self._rewrite(_progress_text(record))
             case _:
                 pass
+
+    async def count_down(self, start_at_us: int) -> None:
+        """Show how long it takes until a moment: on a terminal each second, else each minute."""
+        moment = f"{datetime.fromtimestamp(start_at_us / 1e6, UTC):%Y-%m-%dT%H:%M:%SZ}"
+        every_s = 1 if self._rewrites else 60
+        while (left_s := start_at_us / 1e6 - time.time()) > 0:
+            text = f"starts at {moment}, in {duration_text(math.ceil(left_s))}"
+            if self._rewrites:
+                self._rewrite(text)
+            else:
+                self._say(text)
+            await asyncio.sleep(left_s % every_s or every_s)
 
     def end(self) -> None:
         """Leave the line, so that what follows begins on its own."""
@@ -103,8 +130,8 @@ def run_benchmark(plan: BenchmarkPlan, connection: Connection, options: RunOptio
     line = ProgressLine(shows=options.progress)
     recording = _recording(connection, options, line)
     try:
-        results, failure = _repeat(plan, connection, line, options, recording)
-        saved = _save(plan, results, line, options, cut_short=failure is not None)
+        runs, failure = _repeat(plan, connection, line, options, recording)
+        saved = _save(plan, runs, line, options, cut_short=failure is not None)
         if recording is not None:
             recording.feed.add(_summed(saved, failure))
     finally:
@@ -149,15 +176,15 @@ def _repeat(
     line: ProgressLine,
     options: RunOptions,
     recording: RecordedRuns | None,
-) -> tuple[list[BenchmarkResult], NatstuiError | None]:
+) -> tuple[list[_Run], NatstuiError | None]:
     """Run as often as asked for, until one ends before its time."""
-    results: list[BenchmarkResult] = []
+    runs: list[_Run] = []
     failure = None
-    while len(results) < options.repeat_count and failure is None:
-        result, failure = _once(plan, connection, line, options, recording)
-        if result is not None:
-            results.append(result)
-    return results, failure
+    while len(runs) < options.repeat_count and failure is None:
+        run, failure = _once(plan, connection, line, options, recording)
+        if run is not None:
+            runs.append(run)
+    return runs, failure
 
 
 def _once(
@@ -166,31 +193,44 @@ def _once(
     line: ProgressLine,
     options: RunOptions,
     recording: RecordedRuns | None,
-) -> tuple[BenchmarkResult | None, NatstuiError | None]:
+) -> tuple[_Run | None, NatstuiError | None]:
     """Run once; a first Ctrl-C or SIGTERM ends it early with a partial result.
 
     Returns no result where nothing could be measured: what was measured before is kept.
     """
 
-    async def run() -> tuple[BenchmarkResult | None, NatstuiError | None]:
+    async def run() -> tuple[_Run | None, NatstuiError | None]:
         sink = recording.feed if recording else line
         benchmark = Benchmark(plan, connection, sink)
-        loop, came = asyncio.get_running_loop(), list[int]()
+        loop, came, stopping = asyncio.get_running_loop(), list[int](), asyncio.Event()
 
         def stop(number: int) -> None:
             came.append(number)
+            stopping.set()
             benchmark.stop()
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, stop, number)
+        countdown = None
         try:
+            if options.start_at_us is not None:
+                await _check_connection(connection)
+                countdown = asyncio.create_task(line.count_down(options.start_at_us))
+                await _wait(options.start_at_us, plan, stopping)
+            if came:
+                raise _stopped_early(came[0])
             async with recording.watching() if recording else nullcontext():
-                result = await benchmark.run()
+                result = await benchmark.run(options.start_at_us)
         except NatstuiError as error:
-            return None, error
+            # Stopped while it waited for its moment, nothing went wrong.
+            return None, _stopped_early(came[0]) if came else error
+        finally:
+            if countdown is not None:
+                countdown.cancel()
         line.link = benchmark.link
         stopped = Interrupted("the run was stopped before its end", came[0]) if came else None
-        return result, benchmark.failure or stopped
+        assert benchmark.timeline is not None
+        return _Run(result, benchmark.timeline), benchmark.failure or stopped
 
     try:
         return asyncio.run(run())
@@ -198,18 +238,41 @@ def _once(
         line.end()
 
 
+def _stopped_early(number: int) -> Interrupted:
+    return Interrupted("the run was stopped before it began: nothing was sent", number)
+
+
+async def _check_connection(connection: Connection) -> None:
+    """Connect once, so that a wrong address is not found out at the moment of the start."""
+    client = await connect(connection)
+    await client.close()
+
+
+async def _wait(start_at_us: int, plan: BenchmarkPlan, stopping: asyncio.Event) -> None:
+    """Return when the workers should be started, or when the run is stopped."""
+    lead_s = _LEAD_S + _LEAD_OF_EACH_S * sum(role.workers_count for role in plan.roles)
+    while (left_s := start_at_us / 1e6 - lead_s - time.time()) > 0 and not stopping.is_set():
+        # Not all of it at once: the clock may be set meanwhile.
+        try:
+            async with asyncio.timeout(min(left_s, 1.0)):
+                await stopping.wait()
+        except TimeoutError:
+            continue
+
+
 def _save(
     plan: BenchmarkPlan,
-    results: list[BenchmarkResult],
+    runs: list[_Run],
     line: ProgressLine,
     options: RunOptions,
     *,
     cut_short: bool,
 ) -> library.SavedRun | None:
     """Save what there is; `cut_short` marks it partial: repetitions are missing."""
-    if not results:
+    if not runs:
         return None
-    run = library.saved_run(plan, tuple(results), environment(line.link))
+    results, timelines = (tuple(each) for each in zip(*runs, strict=True))
+    run = library.saved_run(plan, results, environment(line.link), timelines)
     if cut_short:
         run = replace(run, partial=True)
     if options.library is not None:

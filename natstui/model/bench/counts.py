@@ -41,8 +41,8 @@ class Counts:
     terms_sent_msgs: int = 0
     never_acked_msgs: int = 0
     """Left without an acknowledgement on purpose."""
-    dropped_msgs: int = 0
-    """Lost in our own client because it could not keep up (slow consumer)."""
+    foreign_msgs: int = 0
+    """Received, and sent by somebody else than this run; in no other count."""
     steady_sent_msgs: int = 0
     steady_acked_msgs: int = 0
     steady_received_msgs: int = 0

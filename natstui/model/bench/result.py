@@ -67,6 +67,8 @@ class Accounting:
     """Delivered by the server and read by nobody: their worker was killed or gone."""
     unsettled_msgs: int | None = None
     """Delivered and not acknowledged at the end, asked of the server."""
+    foreign_msgs: int = 0
+    """Received from senders of other runs or programs, every repeat counted; in no other sum."""
     retried_msgs: int = 0
     """Refused while the server came back, and sent again: each is in one of the sums above."""
 

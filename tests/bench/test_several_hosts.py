@@ -1,0 +1,313 @@
+"""Runs of several hosts: begun at one moment, told apart by their stamps, merged."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from natstui.bench.result import library
+from natstui.bench.result.environment import environment
+from natstui.bench.result.merge import MergedRuns, merge_runs
+from natstui.bench.result.text import merged_text
+from natstui.bench.run.controller import Benchmark
+from natstui.cli.bench.options import parse_start
+from natstui.cli.root import root
+from natstui.config.connection import Connection
+from natstui.errors import NatstuiError, Refused, UsageError
+from natstui.jetstream.connection.client import connect
+from natstui.jetstream.testbed.broker import Broker
+from natstui.model.bench.latency import merge
+from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, StreamPlan
+from tests.bench.running import Records, check_sums, plan
+
+RATE = (RateSegment(None, 400, 400),)
+SHARED = StreamPlan("SHARED", create=False, subjects=("bench",))
+READY_US = 10_000_000
+"""Until the workers of some runs are surely ready, on a busy machine."""
+NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
+
+
+async def run_together(broker: Broker, what: BenchmarkPlan, count: int = 2) -> MergedRuns:
+    """Run a plan as several hosts would, and merge what they saved."""
+    connection = Connection(servers=(broker.url,))
+    records = [Records() for _ in range(count)]
+    benchmarks = [Benchmark(what, connection, one) for one in records]
+    start_at_us = time.time_ns() // 1000 + READY_US
+    results = await asyncio.gather(*(one.run(start_at_us) for one in benchmarks))
+    for result, kept in zip(results, records, strict=True):
+        check_sums(result, kept)
+    runs = []
+    for number, (benchmark, result) in enumerate(zip(benchmarks, results, strict=True)):
+        assert benchmark.timeline is not None
+        saved = library.saved_run(
+            what, (result,), environment(benchmark.link), (benchmark.timeline,)
+        )
+        runs.append((f"host-{number}", saved))
+    merged = merge_runs(runs)
+    # Histograms are added exactly, bucket by bucket.
+    for name in ("e2e", "ack", "late"):
+        parts = [getattr(one.results[0].latencies, name) for _, one in runs]
+        assert getattr(merged.latencies, name) == merge(parts)
+    assert merged.metrics["sent"] == sum(one.metrics["sent"] or 0 for _, one in runs)
+    return merged
+
+
+@pytest.mark.server
+async def test_subscribers_tell_the_messages_of_their_run_from_those_of_another(
+    broker: Broker,
+) -> None:
+    small = Payload(size_bytes=16)
+    roles = (
+        Role("subs", "subscribe", 2),
+        Role("group", "subscribe", 2, queue="q"),
+        Role("pubs", "publish", schedule=RATE),
+        Role("small-subs", "subscribe", subject="small", payload=small),
+        Role("small-pubs", "publish", subject="small", schedule=RATE, payload=small),
+    )
+    merged = await run_together(broker, plan(*roles, duration_s=3))
+    for run in merged.runs:
+        books = run.accounting
+        assert run.verdict == "ok", run.notes
+        assert (books.lost_msgs, books.duplicate_msgs) == (0, 0)
+        # Each subscriber got everything of both runs, and the group what was for it.
+        assert books.expected_msgs == books.received_msgs == 2 * books.sent_msgs
+        # The last of the others may come after this run has ended.
+        others = sum(one.accounting.sent_msgs for one in merged.runs) - books.sent_msgs
+        assert 0 < books.foreign_msgs <= 2 * others
+    assert 0 < merged.common_s <= 3
+
+
+@pytest.mark.server
+async def test_each_of_two_runs_on_one_stream_closes_its_own_account(broker: Broker) -> None:
+    client = await connect(Connection(servers=(broker.url,)))
+    await client.request("STREAM.CREATE.SHARED", {"name": "SHARED", "subjects": ["bench"]})
+    try:
+        roles = (
+            Role("consume", "js-consume", 2),
+            Role("fetch", "js-fetch", acks="none"),
+            Role("push", "js-push"),
+            Role("ordered", "js-ordered"),
+            Role("pubs", "js-publish-async", schedule=RATE),
+        )
+        merged = await run_together(broker, plan(*roles, stream=SHARED, duration_s=3))
+    finally:
+        await client.request("STREAM.DELETE.SHARED")
+        await client.close()
+    for run in merged.runs:
+        books = run.accounting
+        assert run.verdict == "ok", run.notes
+        assert books.stored_msgs == books.acked_msgs == books.sent_msgs
+        assert books.distinct_msgs == 4 * books.sent_msgs
+        others = sum(one.accounting.sent_msgs for one in merged.runs) - books.sent_msgs
+        assert (books.lost_msgs, books.duplicate_msgs) == (0, 0)
+        assert 0 < books.foreign_msgs <= 4 * others
+        foreign = f"{books.foreign_msgs} messages came from other senders, and are in no sum"
+        assert foreign in run.notes
+    assert merged.metrics["stored"] == merged.metrics["sent"]
+    text = merged_text(merged)
+    assert text.count("closes") == 2 and "every message accounted for" in text
+
+
+@pytest.mark.server
+async def test_publishers_alone_count_what_they_stored_in_a_stream_of_several(
+    broker: Broker,
+) -> None:
+    client = await connect(Connection(servers=(broker.url,)))
+    await client.request("STREAM.CREATE.SHARED", {"name": "SHARED", "subjects": ["bench"]})
+    try:
+        pubs = Role("pubs", "js-publish-sync", schedule=RATE)
+        merged = await run_together(broker, plan(pubs, stream=SHARED, duration_s=4))
+    finally:
+        await client.request("STREAM.DELETE.SHARED")
+        await client.close()
+    for run in merged.runs:
+        assert run.verdict == "ok", run.notes
+        assert run.accounting.stored_msgs == run.accounting.sent_msgs > 0
+
+
+@pytest.mark.server
+async def test_a_stream_that_another_run_created_is_neither_used_nor_deleted(
+    broker: Broker,
+) -> None:
+    connection = Connection(servers=(broker.url,))
+    what = plan(
+        Role("pubs", "js-publish-async", schedule=RATE),
+        stream=StreamPlan("OWN", subjects=("bench",)),
+        duration_s=1,
+    )
+    first = Benchmark(what, connection, Records())
+    running = asyncio.create_task(first.run(time.time_ns() // 1000 + 5_000_000))
+    client = await connect(connection)
+    try:
+        async with asyncio.timeout(30):
+            while b'"OWN"' not in await client.request("STREAM.NAMES"):
+                await asyncio.sleep(0.05)
+        with pytest.raises(Refused, match="--stream OWN without --create"):
+            await Benchmark(what, connection, Records()).run()
+        result = await running
+        assert result.verdict == "ok", result.notes
+        assert b'"OWN"' not in await client.request("STREAM.NAMES")
+    finally:
+        await client.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("14:30:01Z", "2026-11-26T14:30:01+00:00"),
+        ("15:31+01:00", "2026-11-26T15:31:00+01:00"),
+        ("2026-11-27T08:00:00Z", "2026-11-27T08:00:00+00:00"),
+        ("2026-11-27 08:00:00.5-05:30", "2026-11-27T08:00:00.500000-05:30"),
+        ("02:29:59Z", "2026-11-27T02:29:59+00:00"),
+        ("14:00Z", "2026-11-26T14:00:00+00:00"),
+    ],
+)
+def test_a_moment_is_read_with_its_zone(text: str, moment: str) -> None:
+    assert parse_start(text, NOW).isoformat() == moment
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--at", "2020-01-01T00:00:00Z"), "2020-01-01T00:00:00Z was"),
+        (("--at", "14:30:00"), "'14:30:00' has no zone"),
+        (("--at", "soon"), "'soon' is not a time: write it as 14:30:00Z"),
+        (("--at", "25:00Z"), "'25:00Z' is not a time"),
+        (("--at", "2999-01-01T00:00:00Z", "--repeat", "2"), "--at starts one run"),
+    ],
+)
+def test_a_moment_that_cannot_be_met_is_refused(words: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        CliRunner().invoke(root, ["bench", "pub", "x", *words], catch_exceptions=False)
+    assert sentence in str(caught.value)
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.parametrize("in_s", [3600, 8])
+async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
+    broker: Broker, tmp_path: Path, in_s: int
+) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text(f'[benchmark]\nfolder = "{tmp_path / "runs"}"\n')
+    at = datetime.fromtimestamp(time.time() + in_s, UTC).isoformat()
+    words = ("js", "pubsub", "waits", "--rate", "10", "--duration", "60s", "--at", at)
+    command = [sys.executable, "-m", "natstui", "bench", *words, "--config", str(config)]
+    with subprocess.Popen(
+        [*command, "--server", broker.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True,
+    ) as process:  # fmt: skip
+        assert process.stderr is not None
+        told = process.stderr.readline()
+        assert told.startswith("starts at 20") and ", in " in told
+        os.kill(process.pid, signal.SIGINT)
+        stdout, stderr = process.communicate(timeout=60)
+    assert (process.returncode, stdout) == (130, "")
+    assert stderr.splitlines()[-1] == (
+        "natstui: the run was stopped before it began: nothing was sent"
+    )
+    assert not (tmp_path / "runs").exists()
+    client = await connect(Connection(servers=(broker.url,)))
+    assert b"NATSTUI_BENCH" not in await client.request("STREAM.NAMES")
+    await client.close()
+
+
+@pytest.mark.server
+async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(broker: Broker) -> None:
+    connection = Connection(servers=(broker.url,))
+    what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
+    start_at_us = time.time_ns() // 1000 + 4_000_000
+    benchmark = Benchmark(what, connection, Records())
+    result = await benchmark.run(start_at_us)
+    assert benchmark.timeline is not None
+    assert abs(benchmark.timeline.began_at_us - start_at_us) < 1000
+    assert result.notes == ()
+    late = await Benchmark(what, connection, Records()).run(time.time_ns() // 1000)
+    assert any("late: its workers were not ready in time" in note for note in late.notes)
+
+
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> library.SavedRun:
+    """Return a saved run with one repetition."""
+    folder = tmp_path_factory.mktemp("merge")
+    with Broker() as broker:
+        what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
+        benchmark = Benchmark(what, Connection(servers=(broker.url,)), Records())
+        result = asyncio.run(benchmark.run())
+    assert benchmark.timeline is not None
+    run = library.saved_run(what, (result,), environment(None), (benchmark.timeline,))
+    return library.load(str(library.save(run, folder)), folder)
+
+
+def twin(run: library.SavedRun, later_us: int = 0) -> library.SavedRun:
+    """Return the same run of another host."""
+    (result,), (timeline,) = run.results, run.timelines
+    slices = later_us // timeline.slice_us
+    moved = replace(
+        timeline,
+        began_at_us=timeline.began_at_us + later_us,
+        ended_at_us=timeline.ended_at_us + later_us,
+        first_slice=timeline.first_slice + slices,
+    )
+    other = replace(result, started_at_us=result.started_at_us + 1)
+    return replace(run, results=(other,), timelines=(moved,))
+
+
+def other_plan(run: library.SavedRun) -> library.SavedRun:
+    (role,) = run.plan.roles
+    return replace(twin(run), plan=replace(run.plan, roles=(replace(role, window_msgs=5),)))
+
+
+def other_version(run: library.SavedRun) -> library.SavedRun:
+    return replace(twin(run), environment=replace(run.environment, natstui_version="0.0.9"))
+
+
+REFUSED: tuple[tuple[Callable[[library.SavedRun], library.SavedRun], str], ...] = (
+    (lambda run: run, "b is given twice"),
+    (other_plan, "b ran another plan than a: roles 1 window_msgs is 5, not 8000"),
+    (other_version, "b was measured by natstui 0.0.9, and a by"),
+    (lambda run: twin(run, 3_600_000_000), "runs must measure at the same time"),
+    (lambda run: replace(twin(run), timelines=()), "b does not say when its messages came"),
+    (
+        lambda run: replace(twin(run), results=run.results * 2),
+        "b has 2 repetitions: merge takes runs without --repeat",
+    ),
+)
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(("other", "sentence"), REFUSED)
+def test_runs_that_do_not_belong_together_are_refused_with_one_sentence(
+    saved: library.SavedRun,
+    other: Callable[[library.SavedRun], library.SavedRun],
+    sentence: str,
+) -> None:
+    with pytest.raises(NatstuiError) as caught:
+        merge_runs([("a", saved), ("b", other(saved))])
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+@pytest.mark.server
+def test_rates_are_those_of_the_time_that_all_measured(saved: library.SavedRun) -> None:
+    (timeline,) = saved.timelines
+    later_us = 4 * timeline.slice_us
+    merged = merge_runs([("a", saved), ("b", twin(saved, later_us))])
+    begin_at_us, end_at_us = merged.begin_at_us, merged.end_at_us
+    assert begin_at_us >= timeline.began_at_us + later_us and end_at_us <= timeline.ended_at_us
+    published = timeline.between(begin_at_us, end_at_us)[0]
+    published += timeline.between(begin_at_us - later_us, end_at_us - later_us)[0]
+    assert merged.metrics["publish_rate"] == pytest.approx(published / merged.common_s)
+    assert merged.metrics["receive_rate"] is None
+    with pytest.raises(UsageError, match="two runs or more"):
+        merge_runs([("a", saved)])

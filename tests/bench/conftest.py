@@ -1,4 +1,4 @@
-"""One server per file, and a way to run roles on it."""
+"""An account for each test and a way to run roles on it, or a server of a file's own."""
 
 from __future__ import annotations
 
@@ -10,22 +10,23 @@ from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
 from natstui.model.bench.result import BenchmarkResult
+from tests.accounts import Account
 from tests.bench.running import Run, plan, run_plan
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[Broker]:
-    """One server for the tests of a file; each run makes and removes its own stream."""
+    """One server for a file that stops it, looks at its process, or puts something before it."""
     with Broker() as broker:
         yield broker
 
 
 @pytest.fixture
-def run(broker: Broker) -> Run:
-    """Run roles on the file's server and return the result."""
+def run(account: Account) -> Run:
+    """Run roles on the test's account and return the result."""
 
     async def run_roles(*roles: Role, **others: object) -> BenchmarkResult:
-        connection = Connection(servers=(broker.url,))
+        connection = Connection(servers=(account.url,))
         result, _ = await run_plan(connection, plan(*roles, **others))  # type: ignore[arg-type]
         return result
 

@@ -10,11 +10,11 @@ from nats.aio.msg import Msg
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection, Secret
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.testbed.broker import Broker
 from natstui.jetstream.testbed.cluster import Cluster
 from natstui.model.bench.plan import Pattern, RateSegment, Role, StreamPlan
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
+from tests.accounts import Account
 from tests.bench.running import Records, check_sums, plan
 
 pytestmark = pytest.mark.server
@@ -66,9 +66,9 @@ PUBLISHERS: tuple[Pattern, ...] = (
 
 
 async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
-    broker: Broker,
+    account: Account,
 ) -> None:
-    away = Away(broker.url)
+    away = Away(account.url)
     pubs = [
         Role(pattern, pattern, 1, schedule=RATE, total_msgs=450, batch_msgs=20)
         for pattern in PUBLISHERS
@@ -76,7 +76,7 @@ async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
     total = 450 * len(pubs)
     stream = StreamPlan("AWAY", subjects=("bench",), allow_batches=True)
     what = plan(*pubs, Role("subs", "js-consume"), stream=stream)
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), away.records)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), away.records)
     result = await asyncio.wait_for(benchmark.run(), 90)
     await away.done()
     check_sums(result, away.records)
@@ -93,11 +93,11 @@ async def test_a_stream_that_is_away_for_a_moment_is_waited_for_and_accounted(
     assert any("sent again" in note for note in result.notes)
 
 
-async def test_a_stream_that_does_not_come_back_ends_the_run(broker: Broker) -> None:
-    away = Away(broker.url, comes_back=False)
+async def test_a_stream_that_does_not_come_back_ends_the_run(account: Account) -> None:
+    away = Away(account.url, comes_back=False)
     pubs = Role("pubs", "js-publish-sync", 1, schedule=RATE, total_msgs=9000, timeout_s=1)
     what = plan(pubs, stream=StreamPlan("AWAY", subjects=("bench",)))
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), away.records)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), away.records)
     result = await asyncio.wait_for(benchmark.run(), 90)
     await away.done()
     check_sums(result, away.records)
@@ -107,8 +107,8 @@ async def test_a_stream_that_does_not_come_back_ends_the_run(broker: Broker) -> 
     assert result.accounting.refused_msgs == 1
 
 
-async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker) -> None:
-    own = await connect(Connection(servers=(broker.url,)))
+async def test_a_service_that_is_away_for_a_moment_is_asked_again(account: Account) -> None:
+    own = await connect(Connection(servers=(account.url,)))
     answered: Counter[str] = Counter()
 
     async def answer(message: Msg) -> None:
@@ -130,7 +130,7 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker
     await asyncio.sleep(0)
     asks = Role("asks", "request", subject="ask.me", schedule=RATE, total_msgs=300)
     records = Records()
-    benchmark = Benchmark(plan(asks), Connection(servers=(broker.url,)), records)
+    benchmark = Benchmark(plan(asks), Connection(servers=(account.url,)), records)
     result = await asyncio.wait_for(benchmark.run(), 90)
     await serving
     await own.close()
@@ -145,9 +145,9 @@ async def test_a_service_that_is_away_for_a_moment_is_asked_again(broker: Broker
 
 
 async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
-    broker: Broker,
+    account: Account,
 ) -> None:
-    own = await connect(Connection(servers=(broker.url,)))
+    own = await connect(Connection(servers=(account.url,)))
     config = {"name": "READ", "subjects": ["read"], "storage": "memory", "allow_direct": True}
     await own.request("STREAM.CREATE.READ", config)
     for _ in range(500):
@@ -168,7 +168,7 @@ async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
     records = Records(on_add=on_add)
     gets = Role("gets", "js-get-batch", batch_msgs=100)
     what = plan(gets, stream=StreamPlan("READ", create=False), duration_s=2)
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
     result = await asyncio.wait_for(benchmark.run(), 90)
     await away
     await own.request("STREAM.DELETE.READ")
@@ -181,9 +181,9 @@ async def test_batches_of_gets_are_asked_again_when_nobody_answers_for_a_moment(
 
 
 async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
-    broker: Broker,
+    account: Account,
 ) -> None:
-    own = await connect(Connection(servers=(broker.url,)))
+    own = await connect(Connection(servers=(account.url,)))
     deleted: list[str] = []
 
     async def delete() -> None:
@@ -203,7 +203,7 @@ async def test_an_ordered_consumer_that_is_gone_is_made_anew_from_where_it_was(
     pubs = Role("pubs", "js-publish-async", schedule=RATE, total_msgs=450)
     stream = StreamPlan("ORDERED", subjects=("bench",))
     what = plan(pubs, Role("subs", "js-ordered"), stream=stream)
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
     result = await asyncio.wait_for(benchmark.run(), 90)
     await deleting[0]
     await own.close()

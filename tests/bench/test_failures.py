@@ -29,6 +29,7 @@ from natstui.model.bench.plan import (
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkPhase, BenchmarkPlanned, BenchmarkReport
 from natstui.model.records.record import Record
+from tests.accounts import Account
 from tests.bench.running import Records, plan, run_plan
 
 pytestmark = pytest.mark.server
@@ -55,21 +56,21 @@ async def fail(url: str, what: BenchmarkPlan, **identity: object) -> tuple[Bench
     ["js-publish-sync", "js-publish-async", "js-publish-atomic", "js-publish-fast"],
 )
 async def test_a_full_stream_ends_the_run_with_its_reason(
-    broker: Broker, pattern: Pattern
+    account: Account, pattern: Pattern
 ) -> None:
     full = replace(STREAM, max_msgs=100, discard="new", allow_batches=True)
     role = Role("pubs", pattern, 1, total_msgs=1000, batch_msgs=40, window_msgs=80)
     role = replace(role, timeout_s=2)
-    result, exit_code = await fail(broker.url, plan(role, stream=full))
+    result, exit_code = await fail(account.url, plan(role, stream=full))
     assert exit_code == 4
     assert "maximum messages exceeded" in result.notes[0]
     assert result.accounting.stored_msgs is not None
     assert 0 < result.accounting.stored_msgs <= 100
 
 
-async def test_a_subject_nobody_stores_ends_the_run(broker: Broker) -> None:
+async def test_a_subject_nobody_stores_ends_the_run(account: Account) -> None:
     role = Role("pubs", "js-publish-async", 1, subject="elsewhere", total_msgs=10)
-    result, exit_code = await fail(broker.url, plan(role, stream=STREAM))
+    result, exit_code = await fail(account.url, plan(role, stream=STREAM))
     assert exit_code == 4
     assert "no stream takes" in result.notes[0]
 
@@ -89,14 +90,14 @@ async def test_a_denied_subject_is_named(
 
 
 async def test_a_missing_stream_or_consumer_is_named_before_anything_starts(
-    broker: Broker,
+    account: Account,
 ) -> None:
     missing = replace(STREAM, name="MISSING", create=False)
     consumer = Role("subs", "js-consume", consumer="nobody")
     for what, word in ((plan(consumer, stream=missing), "stream"), (_own(consumer), "consumer")):
         with pytest.raises(NotFound, match=word):
-            await Benchmark(what, Connection(servers=(broker.url,)), Records()).run()
-    assert await _streams(broker.url) == []
+            await Benchmark(what, Connection(servers=(account.url,)), Records()).run()
+    assert await _streams(account.url) == []
 
 
 def _own(consumer: Role) -> BenchmarkPlan:
@@ -111,11 +112,11 @@ async def _streams(url: str) -> list[str]:
 
 
 async def test_a_payload_the_server_does_not_take_is_refused_before_anything_starts(
-    broker: Broker,
+    account: Account,
 ) -> None:
     big = Payload(kind="range", size_bytes=10, size_max_bytes=2 << 20)
     role = Role("pubs", "publish", 1, total_msgs=10, payload=big)
-    benchmark = Benchmark(plan(role), Connection(servers=(broker.url,)), Records())
+    benchmark = Benchmark(plan(role), Connection(servers=(account.url,)), Records())
     with pytest.raises(
         UsageError, match=r"'pubs': payloads of 2.00 MiB are more than the 1.00 MiB"
     ):
@@ -203,20 +204,20 @@ async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern:
     assert result.counts.unanswered_msgs >= 80
 
 
-async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(broker: Broker) -> None:
+async def test_a_fast_batch_at_a_low_rate_is_acknowledged_as_it_goes(account: Account) -> None:
     role = Role("pubs", "js-publish-fast", schedule=(RateSegment(None, 20, 20),))
     what = plan(role, stream=replace(STREAM, allow_batches=True), duration_s=3)
-    result, _ = await run_plan(Connection(servers=(broker.url,)), what)
+    result, _ = await run_plan(Connection(servers=(account.url,)), what)
     assert result.verdict == "ok", result.notes
     # Acknowledged at the end only, the first half would have waited longer than this.
     assert (result.latencies.ack.percentile_ns(50) or 0) < 0.75e9
 
 
-async def test_a_stopped_run_is_partial_and_leaves_nothing(broker: Broker) -> None:
+async def test_a_stopped_run_is_partial_and_leaves_nothing(account: Account) -> None:
     role = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
     what = plan(role, Role("subs", "js-consume"), stream=STREAM, duration_s=60)
     records = Records()
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
 
     def on_add(record: Record) -> None:
         if isinstance(record, BenchmarkPhase) and record.phase == "steady":
@@ -226,7 +227,7 @@ async def test_a_stopped_run_is_partial_and_leaves_nothing(broker: Broker) -> No
     result = await asyncio.wait_for(benchmark.run(), 30)
     assert (result.verdict, result.partial) == ("stopped", True)
     assert result.accounting.missing == ()
-    assert await _streams(broker.url) == []
+    assert await _streams(account.url) == []
     assert isinstance(records.all[0], BenchmarkPlanned)
 
 
@@ -266,7 +267,7 @@ async def _until(true: Callable[[], bool], within_s: float = 40.0) -> bool:
 
 @pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-sync"])
 async def test_killing_the_app_leaves_no_process_no_consumer_and_no_stream(
-    broker: Broker, tmp_path: Path, pattern: str
+    account: Account, tmp_path: Path, pattern: str
 ) -> None:
     scenario = tmp_path / "long.toml"
     scenario.write_text(f"""
@@ -283,24 +284,24 @@ name = "pubs"
 pattern = "{pattern}"
 rate = 200
 """)
-    words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", broker.url]
+    words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", account.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
         assert await _until(lambda: len(_children(app.pid)) == 2)
         children = _children(app.pid)
         give_up = time.monotonic() + 40
-        while "ORPHANED" not in await _streams(broker.url) and time.monotonic() < give_up:
+        while "ORPHANED" not in await _streams(account.url) and time.monotonic() < give_up:
             await asyncio.sleep(0.05)
         await asyncio.sleep(1.5)
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())
-    assert await _streams(broker.url) == []
+    assert await _streams(account.url) == []
 
 
 @pytest.mark.parametrize("pattern", ["js-consume", "js-ordered"])
 async def test_killing_the_app_leaves_an_existing_stream_as_it_was_and_no_consumer(
-    broker: Broker, tmp_path: Path, pattern: str
+    account: Account, tmp_path: Path, pattern: str
 ) -> None:
-    own = await connect(Connection(servers=(broker.url,)))
+    own = await connect(Connection(servers=(account.url,)))
     config = {"name": "EXISTING", "subjects": ["mine.>"], "storage": "memory"}
     made = json.loads(await own.request("STREAM.CREATE.EXISTING", config))
     other = {"stream_name": "EXISTING", "config": {"durable_name": "other", "name": "other"}}
@@ -319,7 +320,7 @@ create = false
 name = "subs"
 pattern = "{pattern}"
 """)
-    words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", broker.url]
+    words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", account.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
         give_up = time.monotonic() + 40
         while len(await _consumers(own)) < 2 and time.monotonic() < give_up:

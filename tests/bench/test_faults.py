@@ -10,7 +10,6 @@ from natstui.bench.run.controller import Benchmark
 from natstui.bench.wire.deliveries import choice_ratios
 from natstui.config.connection import Connection
 from natstui.errors import Refused
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
@@ -21,6 +20,7 @@ from natstui.model.bench.plan import (
 )
 from natstui.model.records.benchmark import BenchmarkLog, BenchmarkPhase, BenchmarkReport
 from natstui.model.records.record import Record
+from tests.accounts import Account
 from tests.bench.running import Records, Run, check_sums
 
 pytestmark = pytest.mark.server
@@ -30,7 +30,7 @@ STREAM = StreamPlan("FAULTS", subjects=("bench",))
 
 @pytest.mark.parametrize("pattern", ["subscribe", "js-push", "js-consume", "js-ordered"])
 async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
-    broker: Broker, pattern: Pattern
+    account: Account, pattern: Pattern
 ) -> None:
     core = pattern == "subscribe"
     sends: Pattern = "publish" if core else "js-publish-async"
@@ -46,7 +46,7 @@ async def test_a_paused_receiver_reads_nothing_until_it_goes_on(
         faults=(Fault(0.6, "pause", "subs"), Fault(1.6, "resume", "subs")),
     )
     records = Records()
-    result = await Benchmark(what, Connection(servers=(broker.url,)), records).run()
+    result = await Benchmark(what, Connection(servers=(account.url,)), records).run()
     check_sums(result, records)
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
@@ -99,13 +99,13 @@ async def test_a_slow_receiver_takes_its_time(run: Run) -> None:
     assert result.duration_s > 0.8
 
 
-async def test_workers_that_are_held_go_on_when_they_are_told_again(broker: Broker) -> None:
+async def test_workers_that_are_held_go_on_when_they_are_told_again(account: Account) -> None:
     pubs = Role("pubs", "js-publish-async", schedule=(RateSegment(None, 500, 500),))
     what = BenchmarkPlan(
         "held", "", (pubs, Role("subs", "js-consume", 2)), STREAM, duration_s=3, drain_s=20
     )
     records, said = Records(), list[str]()
-    benchmark = Benchmark(what, Connection(servers=(broker.url,)), records)
+    benchmark = Benchmark(what, Connection(servers=(account.url,)), records)
 
     def hold(role: str | None) -> None:
         said.append(benchmark.hold_workers(role))

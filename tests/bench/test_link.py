@@ -13,13 +13,13 @@ from natstui.bench.wire.link import LibraryChanged, WireLink, hold_reading, paus
 from natstui.config.connection import Connection
 from natstui.jetstream.connection import nats_client
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 
 pytestmark = pytest.mark.server
 
 
-async def test_the_private_parts_are_where_they_were(broker: Broker) -> None:
-    client = await connect(Connection(servers=(broker.url,)))
+async def test_the_private_parts_are_where_they_were(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     nc = client.nc
     assert isinstance(nc._ps, Parser)
     assert (nc._ps.state, bytes(nc._ps.buf)) == (1, b"")
@@ -41,11 +41,11 @@ async def test_another_inside_is_refused_loudly() -> None:
 
 @pytest.mark.parametrize("taken_over", [True, False])
 async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_nothing(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch, taken_over: bool
+    account: Account, monkeypatch: pytest.MonkeyPatch, taken_over: bool
 ) -> None:
     monkeypatch.setattr(nats_client, "_LOOK_S", 0.05)
     monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 0.2)
-    client = await connect(Connection(servers=(broker.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     if taken_over:
         link.take_over()
@@ -63,11 +63,11 @@ async def test_a_link_that_is_held_for_long_stays_the_same_connection_and_reads_
 
 
 async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(nats_client, "_LOOK_S", 0.05)
     monkeypatch.setattr(nats_client, "_SHORTEST_STALE_S", 1.0)
-    client = await connect(Connection(servers=(broker.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     link.take_over()
     got: list[int] = []
@@ -82,8 +82,8 @@ async def test_a_link_on_which_messages_come_is_not_taken_for_lost(
     await client.close()
 
 
-async def test_requests_of_nats_py_go_on_beside_our_blocks(broker: Broker) -> None:
-    client = await connect(Connection(servers=(broker.url,)))
+async def test_requests_of_nats_py_go_on_beside_our_blocks(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
     link.take_over()
     got: list[int] = []
@@ -102,8 +102,8 @@ async def test_requests_of_nats_py_go_on_beside_our_blocks(broker: Broker) -> No
     await client.close()
 
 
-async def test_work_that_fails_in_the_background_fails_the_link(broker: Broker) -> None:
-    client = await connect(Connection(servers=(broker.url,)))
+async def test_work_that_fails_in_the_background_fails_the_link(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     link = WireLink(client.nc)
 
     async def think() -> None:

@@ -13,7 +13,6 @@ from natstui.bench.plan.flags import core_plan, overridden
 from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import NatstuiError, NotFound, Refused, UsageError
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.counts import Counts, total_counts
 from natstui.model.bench.patterns import patterns_that
 from natstui.model.bench.payload_words import payload_of, payload_text
@@ -21,6 +20,7 @@ from natstui.model.bench.plan import Payload, RateSegment, Role, StreamPlan
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.records.benchmark import BenchmarkReport
 from natstui.model.records.record import Record
+from tests.accounts import Account
 from tests.bench.running import Records, check_sums, plan
 from tests.bench.test_content import orders, sizes_of
 
@@ -61,7 +61,7 @@ def changes(size_bytes: int, counts: Counts) -> int:
 
 @pytest.mark.server
 async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
-    broker: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
     file = tmp_path / "payload"
     file.write_bytes(bytes(range(250)) * (AFTER // 250))
@@ -83,7 +83,7 @@ async def test_every_pattern_sends_another_size_and_every_byte_is_counted(
     said = list[str]()
     what = plan(*beside, *senders, stream=STREAM)
     result = await steered(
-        Connection(servers=(broker.url,)),
+        Connection(servers=(account.url,)),
         what,
         lambda one: said.append(one.change_payload(f"file {file}")),
     )
@@ -116,7 +116,7 @@ REFUSED: tuple[tuple[str, type[NatstuiError], str], ...] = (
 
 @pytest.mark.server
 async def test_what_receivers_could_not_read_or_the_server_not_take_is_refused(
-    broker: Broker,
+    account: Account,
 ) -> None:
     told = dict[str, tuple[type, str]]()
 
@@ -129,7 +129,7 @@ async def test_what_receivers_could_not_read_or_the_server_not_take_is_refused(
             benchmark.change_payload("1KB", "nobody")
 
     what = plan(Role("subs", "subscribe"), Role("pubs", "publish", total_msgs=EACH, schedule=RATE))
-    result = await steered(Connection(servers=(broker.url,)), what, steer)
+    result = await steered(Connection(servers=(account.url,)), what, steer)
     for text, kind, words in REFUSED:
         assert told[text][0] is kind and words in told[text][1], (text, told[text])
     assert (result.verdict, result.notes) == ("ok", ())

@@ -15,13 +15,13 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.events.subscriptions import listen
 from natstui.jetstream.polling.control import PollControl
 from natstui.jetstream.polling.poller import poll
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.findings.catalogue.account import A_API_SLOW, M_STALE
 from natstui.model.findings.catalogue.consumers import REDELIVERING
 from natstui.model.findings.evaluate import judged_after
 from natstui.model.live.state import State
 from natstui.model.records.record import Record
+from tests.accounts import Account
 from tests.bench.running import Records
 
 pytestmark = pytest.mark.server
@@ -54,8 +54,8 @@ def short(name: str) -> BenchmarkPlan:
 
 
 @pytest.mark.parametrize("name", ready_scenarios())
-async def test_a_ready_scenario_without_faults_raises_nothing(name: str, broker: Broker) -> None:
-    connection, judge = Connection(servers=(broker.url,)), Judge()
+async def test_a_ready_scenario_without_faults_raises_nothing(name: str, account: Account) -> None:
+    connection, judge = Connection(servers=(account.url,)), Judge()
     client = await connect(connection)
     watching = [
         asyncio.create_task(listen(client, judge)),

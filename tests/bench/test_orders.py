@@ -8,8 +8,8 @@ from natstui.bench.run.assets import RunAssets
 from natstui.bench.run.orders import added_orders, all_orders
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import BenchmarkPlan, RateSegment, Role
+from tests.accounts import Account
 
 pytestmark = pytest.mark.server
 
@@ -24,8 +24,8 @@ SENDERS = Role(
 PLAN = BenchmarkPlan("t", "", (SENDERS, Role("other", "subscribe", subject="work")), None, None)
 
 
-async def test_workers_get_shares_that_add_up_and_numbers_of_their_own(broker: Broker) -> None:
-    connection = Connection(servers=(broker.url,))
+async def test_workers_get_shares_that_add_up_and_numbers_of_their_own(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
     client = await connect(connection)
     try:
         orders = list(all_orders(PLAN, RunAssets(client, PLAN, "r"), connection.to_line()))
@@ -39,8 +39,8 @@ async def test_workers_get_shares_that_add_up_and_numbers_of_their_own(broker: B
     assert {one.stream for one in orders} == {None}
 
 
-async def test_one_that_joins_sends_at_the_rate_of_one_of_the_others(broker: Broker) -> None:
-    connection = Connection(servers=(broker.url,))
+async def test_one_that_joins_sends_at_the_rate_of_one_of_the_others(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
     client = await connect(connection)
     try:
         assets = RunAssets(client, PLAN, "r")

@@ -6,7 +6,6 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     Acks,
     Pattern,
@@ -15,6 +14,7 @@ from natstui.model.bench.plan import (
     Role,
     StreamPlan,
 )
+from tests.accounts import Account
 from tests.bench.running import Run
 
 pytestmark = pytest.mark.server
@@ -102,7 +102,6 @@ async def test_stored_messages_are_read_back(run: Run) -> None:
         assert result.latencies.rtt.total_count == 900
     result = await run(Role("subs", "js-consume", 1, acks="none"), stream=stream)
     assert (result.accounting.received_msgs, result.accounting.lost_msgs) == (700, 0)
-    await run(Role("pubs", "publish", total_msgs=0), stream=replace(STREAM, keep=False))
 
 
 async def test_values_are_put_and_got(run: Run) -> None:
@@ -114,7 +113,6 @@ async def test_values_are_put_and_got(run: Run) -> None:
         replace(role, pattern="kv-get", total_msgs=150), stream=replace(BUCKET, create=False)
     )
     assert got.accounting.received_msgs == 150
-    await run(Role("none", "publish", total_msgs=0), stream=BUCKET)
 
 
 @pytest.mark.parametrize("kind", ["json", "range"])
@@ -151,7 +149,7 @@ async def test_how_late_a_sender_begins_is_in_the_result_for_each_message(run: R
 
 @pytest.mark.parametrize(("pattern", "most_bytes"), [("fast", 47), ("atomic", 70)])
 async def test_a_batch_adds_no_more_to_a_message_than_that_of_the_nats_cli(
-    run: Run, broker: Broker, pattern: str, most_bytes: int
+    run: Run, account: Account, pattern: str, most_bytes: int
 ) -> None:
     added = list[int]()
 
@@ -160,7 +158,7 @@ async def test_a_batch_adds_no_more_to_a_message_than_that_of_the_nats_cli(
         extra = len(f"NATS/1.0\r\n{headers}\r\n") if headers else len(message.reply)
         added.append(extra)
 
-    client = await nats.connect(broker.url)
+    client = await nats.connect(account.url)
     try:
         await client.subscribe("bench", cb=see)
         await client.flush()
@@ -183,7 +181,6 @@ async def test_what_a_stream_holds_comes_after_go_and_not_while_others_start(
     # The second worker's start keeps the first one waiting.
     readers = Role("r", pattern, 2)
     result = await run(readers, stream=replace(STREAM, create=False))
-    await run(Role("none", "publish", total_msgs=0), stream=STREAM)
     copies = 2 if readers.traits.is_ordered else 1
     assert result.accounting.received_msgs == 500 * copies
     assert result.counts.steady_received_msgs == 500 * copies

@@ -5,17 +5,19 @@ import socket
 import pytest
 
 from natstui.bench.result.server_process import ServerProcess
+from natstui.config.connection import Connection
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
-from tests.bench.running import Run
+from tests.bench.running import plan, run_plan
 
 pytestmark = pytest.mark.server
 
 
-async def test_the_server_of_this_machine_is_found_and_measured(broker: Broker, run: Run) -> None:
+async def test_the_server_of_this_machine_is_found_and_measured(broker: Broker) -> None:
     found = ServerProcess.find(broker.url)
     assert found.pid == broker.pid
-    result = await run(Role("p", "publish", total_msgs=None), duration_s=1.0)
+    what = plan(Role("p", "publish", total_msgs=None), duration_s=1.0)
+    result, _ = await run_plan(Connection(servers=(broker.url,)), what)
     assert result.server_cpu_ratio is not None
     assert 0.02 < result.server_cpu_ratio < 4
     assert result.server_cpu_unknown is None

@@ -29,6 +29,7 @@ from natstui.jetstream.connection.client import connect
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.latency import merge
 from natstui.model.bench.plan import BenchmarkPlan, Payload, RateSegment, Role, StreamPlan
+from tests.accounts import Account
 from tests.bench.running import Records, check_sums, plan
 
 RATE = (RateSegment(None, 400, 400),)
@@ -38,9 +39,9 @@ READY_US = 10_000_000
 NOW = datetime(2026, 11, 26, 14, 30, tzinfo=UTC)
 
 
-async def run_together(broker: Broker, what: BenchmarkPlan, count: int = 2) -> MergedRuns:
+async def run_together(account: Account, what: BenchmarkPlan, count: int = 2) -> MergedRuns:
     """Run a plan as several hosts would, and merge what they saved."""
-    connection = Connection(servers=(broker.url,))
+    connection = Connection(servers=(account.url,))
     records = [Records() for _ in range(count)]
     benchmarks = [Benchmark(what, connection, one) for one in records]
     start_at_us = time.time_ns() // 1000 + READY_US
@@ -65,7 +66,7 @@ async def run_together(broker: Broker, what: BenchmarkPlan, count: int = 2) -> M
 
 @pytest.mark.server
 async def test_subscribers_tell_the_messages_of_their_run_from_those_of_another(
-    broker: Broker,
+    account: Account,
 ) -> None:
     small = Payload(size_bytes=16)
     roles = (
@@ -75,7 +76,7 @@ async def test_subscribers_tell_the_messages_of_their_run_from_those_of_another(
         Role("small-subs", "subscribe", subject="small", payload=small),
         Role("small-pubs", "publish", subject="small", schedule=RATE, payload=small),
     )
-    merged = await run_together(broker, plan(*roles, duration_s=3))
+    merged = await run_together(account, plan(*roles, duration_s=3))
     for run in merged.runs:
         books = run.accounting
         assert run.verdict == "ok", run.notes
@@ -89,8 +90,8 @@ async def test_subscribers_tell_the_messages_of_their_run_from_those_of_another(
 
 
 @pytest.mark.server
-async def test_each_of_two_runs_on_one_stream_closes_its_own_account(broker: Broker) -> None:
-    client = await connect(Connection(servers=(broker.url,)))
+async def test_each_of_two_runs_on_one_stream_closes_its_own_account(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.SHARED", {"name": "SHARED", "subjects": ["bench"]})
     try:
         roles = (
@@ -100,7 +101,7 @@ async def test_each_of_two_runs_on_one_stream_closes_its_own_account(broker: Bro
             Role("ordered", "js-ordered"),
             Role("pubs", "js-publish-async", schedule=RATE),
         )
-        merged = await run_together(broker, plan(*roles, stream=SHARED, duration_s=3))
+        merged = await run_together(account, plan(*roles, stream=SHARED, duration_s=3))
     finally:
         await client.request("STREAM.DELETE.SHARED")
         await client.close()
@@ -121,13 +122,13 @@ async def test_each_of_two_runs_on_one_stream_closes_its_own_account(broker: Bro
 
 @pytest.mark.server
 async def test_publishers_alone_count_what_they_stored_in_a_stream_of_several(
-    broker: Broker,
+    account: Account,
 ) -> None:
-    client = await connect(Connection(servers=(broker.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     await client.request("STREAM.CREATE.SHARED", {"name": "SHARED", "subjects": ["bench"]})
     try:
         pubs = Role("pubs", "js-publish-sync", schedule=RATE)
-        merged = await run_together(broker, plan(pubs, stream=SHARED, duration_s=4))
+        merged = await run_together(account, plan(pubs, stream=SHARED, duration_s=4))
     finally:
         await client.request("STREAM.DELETE.SHARED")
         await client.close()
@@ -138,9 +139,9 @@ async def test_publishers_alone_count_what_they_stored_in_a_stream_of_several(
 
 @pytest.mark.server
 async def test_a_stream_that_another_run_created_is_neither_used_nor_deleted(
-    broker: Broker,
+    account: Account,
 ) -> None:
-    connection = Connection(servers=(broker.url,))
+    connection = Connection(servers=(account.url,))
     what = plan(
         Role("pubs", "js-publish-async", schedule=RATE),
         stream=StreamPlan("OWN", subjects=("bench",)),
@@ -197,7 +198,7 @@ def test_a_moment_that_cannot_be_met_is_refused(words: tuple[str, ...], sentence
 @pytest.mark.slow
 @pytest.mark.parametrize("in_s", [3600, 8])
 async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
-    broker: Broker, tmp_path: Path, in_s: int
+    account: Account, tmp_path: Path, in_s: int
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text(f'[benchmark]\nfolder = "{tmp_path / "runs"}"\n')
@@ -205,7 +206,7 @@ async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
     words = ("js", "pubsub", "waits", "--rate", "10", "--duration", "60s", "--at", at)
     command = [sys.executable, "-m", "natstui", "bench", *words, "--config", str(config)]
     with subprocess.Popen(
-        [*command, "--server", broker.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [*command, "--server", account.url], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True,
     ) as process:  # fmt: skip
         assert process.stderr is not None
@@ -218,14 +219,14 @@ async def test_ctrl_c_while_it_waits_for_its_moment_leaves_nothing(
         "natstui: the run was stopped before it began: nothing was sent"
     )
     assert not (tmp_path / "runs").exists()
-    client = await connect(Connection(servers=(broker.url,)))
+    client = await connect(Connection(servers=(account.url,)))
     assert b"NATSTUI_BENCH" not in await client.request("STREAM.NAMES")
     await client.close()
 
 
 @pytest.mark.server
-async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(broker: Broker) -> None:
-    connection = Connection(servers=(broker.url,))
+async def test_all_begin_at_the_moment_and_who_was_not_ready_says_so(account: Account) -> None:
+    connection = Connection(servers=(account.url,))
     what = plan(Role("pubs", "publish", schedule=RATE), duration_s=1)
     start_at_us = time.time_ns() // 1000 + 4_000_000
     benchmark = Benchmark(what, connection, Records())

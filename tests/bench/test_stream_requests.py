@@ -12,7 +12,6 @@ from natstui.bench.run.controller import Benchmark
 from natstui.config.connection import Connection
 from natstui.errors import UsageError
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import (
     BenchmarkPlan,
     Fault,
@@ -21,6 +20,7 @@ from natstui.model.bench.plan import (
     StreamPlan,
 )
 from natstui.model.bench.result import BenchmarkResult
+from tests.accounts import Account
 from tests.bench.running import Records, check_sums
 
 REQUESTS = StreamPlan("ASKED", subjects=("ask",), retention="workqueue")
@@ -42,11 +42,11 @@ def conversation(
     )
 
 
-async def ran(broker: Broker, plan: BenchmarkPlan) -> BenchmarkResult:
+async def ran(account: Account, plan: BenchmarkPlan) -> BenchmarkResult:
     records = Records()
-    result = await Benchmark(plan, Connection(servers=(broker.url,)), records).run()
+    result = await Benchmark(plan, Connection(servers=(account.url,)), records).run()
     check_sums(result, records)
-    own = await connect(Connection(servers=(broker.url,)))
+    own = await connect(Connection(servers=(account.url,)))
     assert json.loads(await own.request("STREAM.NAMES"))["total"] == 0
     await own.close()
     return result
@@ -55,9 +55,9 @@ async def ran(broker: Broker, plan: BenchmarkPlan) -> BenchmarkResult:
 @pytest.mark.server
 @pytest.mark.parametrize("payload", [Payload("json", 200), Payload("fixed", 24)])
 async def test_every_request_has_its_response_and_both_legs_are_timed(
-    broker: Broker, payload: Payload
+    account: Account, payload: Payload
 ) -> None:
-    result = await ran(broker, conversation(2_001, payload))
+    result = await ran(account, conversation(2_001, payload))
     books, times = result.accounting, result.latencies
     assert (books.sent_msgs, books.acked_msgs, books.received_msgs) == (2_001,) * 3
     assert (books.responses_msgs, books.unresponded_msgs, books.lost_msgs) == (2_001, 0, 0)
@@ -73,10 +73,10 @@ async def test_every_request_has_its_response_and_both_legs_are_timed(
 
 
 @pytest.mark.server
-async def test_requests_of_a_killed_worker_are_answered_by_another(broker: Broker) -> None:
+async def test_requests_of_a_killed_worker_are_answered_by_another(account: Account) -> None:
     killed = Fault(0.5, "kill", "workers")
     plan = conversation(1_500, Payload(), killed, think_s=0.001, ack_wait_s=1.0)
-    result = await ran(broker, plan)
+    result = await ran(account, plan)
     books, times = result.accounting, result.latencies
     assert [one.ended for one in result.workers].count("killed") == 1
     assert books.redelivered_msgs > 0
@@ -91,11 +91,11 @@ async def test_requests_of_a_killed_worker_are_answered_by_another(broker: Broke
 
 
 @pytest.mark.server
-async def test_requests_that_nobody_answers_are_told(broker: Broker) -> None:
+async def test_requests_that_nobody_answers_are_told(account: Account) -> None:
     plan = conversation(50, Payload())
     silent = Role("workers", "js-consume", subject="ask")
     asking = Role("askers", "js-request", subject="ask", total_msgs=50, timeout_s=0.3)
-    result = await ran(broker, BenchmarkPlan("t", "", (silent, asking), plan.stream, None,
+    result = await ran(account, BenchmarkPlan("t", "", (silent, asking), plan.stream, None,
                                              responses=RESPONSES))  # fmt: skip
     assert (result.accounting.responses_msgs, result.accounting.unresponded_msgs) == (0, 50)
     assert result.verdict == "incomplete"

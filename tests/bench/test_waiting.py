@@ -18,8 +18,8 @@ from natstui.bench.wire.link import WireLink
 from natstui.bench.worker.programs import build
 from natstui.config.connection import Connection
 from natstui.jetstream.connection.client import connect
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Pattern, Role, StreamPlan
+from tests.accounts import Account
 from tests.bench.running import plan
 
 pytestmark = pytest.mark.server
@@ -27,14 +27,14 @@ pytestmark = pytest.mark.server
 
 @pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-atomic", "js-publish-fast"])
 async def test_no_publisher_needs_to_look_whether_it_may_go_on(
-    broker: Broker, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
+    account: Account, monkeypatch: pytest.MonkeyPatch, pattern: Pattern
 ) -> None:
     monkeypatch.setattr(window, "_LOOK_S", 600)
     stream = StreamPlan("WAIT", subjects=("wait",), storage="memory", allow_batches=True)
     what = plan(
         Role("pubs", pattern, subject="wait", total_msgs=900, batch_msgs=100), stream=stream
     )
-    connection = Connection(servers=(broker.url,))
+    connection = Connection(servers=(account.url,))
     client = await connect(connection)
     link = WireLink(client.nc)
     link.take_over()

@@ -9,13 +9,13 @@ import pytest
 from natstui.bench.job.protocol import Orders, Ready, Up
 from natstui.bench.run.worker_processes import WorkerPool, WorkerProcess
 from natstui.config.connection import Connection
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.plan import Role
+from tests.accounts import Account
 
 pytestmark = pytest.mark.server
 
 
-async def test_a_worker_that_is_not_understood_is_ended_and_named(broker: Broker) -> None:
+async def test_a_worker_that_is_not_understood_is_ended_and_named(account: Account) -> None:
     heard: list[Up | None] = []
 
     def on_heard(member: WorkerProcess, said: Up | None) -> None:
@@ -26,7 +26,7 @@ async def test_a_worker_that_is_not_understood_is_ended_and_named(broker: Broker
     pool = WorkerPool(on_heard)
     member = await pool.start(
         Orders(
-            connection=Connection(servers=(broker.url,)).to_line(),
+            connection=Connection(servers=(account.url,)).to_line(),
             run_id="r",
             role=Role("pubs", "publish"),
             worker_id=0,

@@ -188,6 +188,7 @@ def flow_section(view: BenchmarkView) -> Section:
         ),
         line("received", f"{received:,}"),
         *((line("responses", f"{responses:,}"),) if responses else ()),
+        *((line("foreign", f"{counts.foreign_msgs:,}"),) if counts.foreign_msgs else ()),
     ]
     if stores:
         again = counts.redelivered_msgs

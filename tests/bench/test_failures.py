@@ -186,6 +186,30 @@ async def test_a_server_that_restarts_does_not_end_a_run_that_only_consumes(
     assert (result.accounting.distinct_msgs, result.accounting.lost_msgs) == (600, 0)
 
 
+async def test_a_consumer_that_a_restart_deleted_is_named_and_nothing_is_told_as_lost(
+    nats_server: Broker,
+) -> None:
+    own = await connect(Connection(servers=(nats_server.url,)))
+    config = {"name": "FAILING", "subjects": ["bench"], "storage": "memory"}
+    await own.request("STREAM.CREATE.FAILING", config)
+    for _ in range(600):
+        await own.nc.publish("bench", b"x" * 24)
+    await own.close()
+
+    def on_add(record: Record) -> None:
+        if isinstance(record, BenchmarkPhase) and record.phase == "steady":
+            asyncio.get_running_loop().call_later(0.4, nats_server.restart)
+
+    role = Role("subs", "js-consume", think_s=0.01)
+    what = plan(role, stream=replace(STREAM, create=False), duration_s=50)
+    benchmark = Benchmark(what, Connection(servers=(nats_server.url,)), Records(on_add=on_add))
+    result = await asyncio.wait_for(benchmark.run(), 60)
+    assert isinstance(benchmark.failure, NotFound)
+    assert any("was deleted: " in note for note in result.notes), result.notes
+    assert result.accounting.lost_msgs is None
+    assert not any("lost" in note and "unknown" not in note for note in result.notes)
+
+
 @pytest.mark.parametrize("pattern", ["js-publish-async", "js-publish-atomic"])
 async def test_answers_that_come_too_late_are_none(nats_server: Broker, pattern: Pattern) -> None:
     rate = (RateSegment(None, 500, 500),)

@@ -1,5 +1,6 @@
 """Saved runs, metrics, checks and comparisons by values."""
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -85,9 +86,12 @@ def test_a_run_comes_back_from_its_file(tmp_path: Path) -> None:
     assert "Tag=ack," in path.with_suffix(".hlog").read_text()
     with pytest.raises(NotFound):
         library.load("other", tmp_path)
-    path.write_text("{}")
-    with pytest.raises(SessionError):
-        library.load("some-title", tmp_path)
+    told = path.read_text()
+    assert '"buckets":[' in told
+    for damaged in ("{}", re.sub(r'"buckets":\[\d+', '"buckets":[999999999999', told)):
+        path.write_text(damaged)
+        with pytest.raises(SessionError, match="is not a saved benchmark"):
+            library.load("some-title", tmp_path)
 
 
 def test_a_long_title_ends_with_a_whole_word_in_the_name() -> None:

@@ -19,7 +19,7 @@ from natstui.decoding import decoder_of
 from natstui.errors import NotFound, SessionError
 from natstui.files import write_complete
 from natstui.model.bench.counts import LATENCY_FIELDS, Latencies, merge_latencies
-from natstui.model.bench.latency import TaggedInterval, hdr_log
+from natstui.model.bench.latency import TaggedInterval, hdr_log, is_histogram
 from natstui.model.bench.plan import BenchmarkPlan
 from natstui.model.bench.result import BenchmarkResult
 from natstui.model.bench.timeline import Timeline
@@ -146,6 +146,10 @@ def _decoded(path: Path) -> SavedRun:
         run = decoder_of(SavedRun).decode(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
         raise SessionError(f"{path} is not a saved benchmark: {error}") from error
+    for result in run.results:
+        for name in LATENCY_FIELDS:
+            if not is_histogram(getattr(result.latencies, name)):
+                raise SessionError(f"{path} is not a saved benchmark: {name} is no histogram")
     if run.schema_version != SCHEMA_VERSION:
         raise SessionError(f"{path} was saved by another version of natstui")
     return run

@@ -69,6 +69,8 @@ def merge_runs(named: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
             raise Refused(f"{name} is given twice: merge needs each run once")
         if len(run.results) != 1 or len(run.timelines) != 1:
             raise Refused(_not_single(name, run))
+        if not _is_sound(run.timelines[0]):
+            raise Refused(f"{name} is damaged: the times of its messages make no sense")
         version, first_version = (one.environment.natstui_version for one in (run, first))
         if version != first_version:
             raise Refused(
@@ -102,6 +104,15 @@ def merge_runs(named: Sequence[tuple[str, SavedRun]]) -> MergedRuns:
         runs=parts,
         plan=first.plan,
     )
+
+
+_LATEST_US = 253_402_300_799 * 10**6
+"""The end of the year 9999."""
+
+
+def _is_sound(timeline: Timeline) -> bool:
+    times = (0, timeline.began_at_us, timeline.ended_at_us, _LATEST_US)
+    return timeline.slice_us > 0 and sorted(times) == list(times)
 
 
 def _not_single(name: str, run: SavedRun) -> str:

@@ -152,4 +152,9 @@ class OrderedReceiver(Consumer):
         if self._should_retry(503, None):
             self._restart.set()
         else:
-            self.link.fail(NatstuiError("the stream of the ordered consumer is gone"))
+            self.link.fail(
+                NatstuiError(
+                    "no server answers for the stream of the ordered consumer: it was deleted, or"
+                    " has no leader"
+                )
+            )

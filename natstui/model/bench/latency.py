@@ -12,6 +12,7 @@ import math
 import struct
 import zlib
 from collections.abc import Iterable, Mapping
+from itertools import pairwise
 
 from natstui.values import dataclass
 
@@ -98,6 +99,14 @@ class LatencyCounts:
 
 
 EMPTY = LatencyCounts()
+
+
+def is_histogram(histogram: LatencyCounts) -> bool:
+    """Return whether buckets ascend, are those of latencies, and each has a count."""
+    buckets, counts = histogram.buckets, histogram.counts
+    ascend = all(low < high for low, high in pairwise(buckets))
+    known = not buckets or (buckets[0] >= 0 and buckets[-1] < BUCKETS_COUNT)
+    return len(buckets) == len(counts) and ascend and known and min(counts, default=1) > 0
 
 
 def from_counts(counts: Mapping[int, int]) -> LatencyCounts:

@@ -253,12 +253,11 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> library.SavedRun:
 def twin(run: library.SavedRun, later_us: int = 0) -> library.SavedRun:
     """Return the same run of another host."""
     (result,), (timeline,) = run.results, run.timelines
-    slices = later_us // timeline.slice_us
     moved = replace(
         timeline,
         began_at_us=timeline.began_at_us + later_us,
         ended_at_us=timeline.ended_at_us + later_us,
-        first_slice=timeline.first_slice + slices,
+        first_at_us=timeline.first_at_us + later_us,
     )
     other = replace(result, started_at_us=result.started_at_us + 1)
     return replace(run, results=(other,), timelines=(moved,))

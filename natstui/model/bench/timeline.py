@@ -18,15 +18,15 @@ class Timeline:
     ended_at_us: int
     """… and when its last message was sent or received."""
     slice_us: int
-    first_slice: int
-    """Of the first slice, how many whole slices the epoch is ago."""
+    first_at_us: int
+    """When the first slice begins."""
     published_msgs: tuple[int, ...] = ()
     received_msgs: tuple[int, ...] = ()
 
     def between(self, begin_at_us: int, end_at_us: int) -> tuple[int, int]:
         """Return (published, received) of the slices from one moment to another."""
-        begin = max(begin_at_us // self.slice_us - self.first_slice, 0)
-        end = max(end_at_us // self.slice_us - self.first_slice, 0)
+        begin = max((begin_at_us - self.first_at_us) // self.slice_us, 0)
+        end = max((end_at_us - self.first_at_us) // self.slice_us, 0)
         return sum(self.published_msgs[begin:end]), sum(self.received_msgs[begin:end])
 
 
@@ -70,7 +70,7 @@ class TimelineBuilder:
             began_at_us,
             ended_at_us,
             self._slice_us,
-            numbers.start,
+            numbers.start * self._slice_us,
             tuple(one[0] for one in found),
             tuple(one[1] for one in found),
         )

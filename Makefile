@@ -1,7 +1,7 @@
 # Every check has one definition: here. Hooks and CI call make.
 PYTHON ?= python
 
-.PHONY: check quick format lint types contracts test quick-test lowest bench faults
+.PHONY: check quick format lint types contracts test quick-test lowest servers bench faults
 
 check: lint types contracts test
 
@@ -38,6 +38,11 @@ lowest:
 	"$$bin/uv" pip install -q -p "$$bin/python" --resolution lowest-direct -e '.[dev]' && \
 	$(MAKE) quick-test PYTHON="$$bin/python" && \
 	"$$bin/python" .ci/first_frame.py run "$$bin/natstui" demo
+
+# What natstui makes of older servers: SERVERS="2.11.11 2.12.8" for some of them, TESTS=… for some
+# files.
+servers:
+	$(PYTHON) .ci/servers.py $(SERVERS) $(if $(TESTS),--tests $(TESTS))
 
 bench:
 	$(PYTHON) -m benchmarks

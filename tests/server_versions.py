@@ -18,7 +18,7 @@ LEFT_OUT = pytest.StashKey[Counter[str]]()
 
 
 @cache
-def tested_version() -> Version | None:
+def version_under_test() -> Version | None:
     """Return the version of the nats-server that the tests start; None when there is none."""
     try:
         words = [server_binary(), "--version"]
@@ -40,7 +40,7 @@ def _named(text: str) -> Version:
 def _reasons(item: pytest.Item) -> list[str]:
     """Return why a test cannot run on the tested server; nothing when it can."""
     markers = list(item.iter_markers("needs_server"))
-    version = tested_version() if markers else None
+    version = version_under_test() if markers else None
     if version is None:
         return []
     needed = [one.args[0] for one in markers if one.args and version < _named(one.args[0])]

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.fields import SERVER_OF_LEVEL
+from natstui.model.assets.stream_fields import STREAM_FIELDS
 from tests.architecture.source import PACKAGE, ROOT
 
 MAP = (PACKAGE / "README.md").read_text(encoding="utf-8")
@@ -21,6 +24,19 @@ def test_every_path_of_the_map_exists() -> None:
 
 def test_the_readme_leads_to_the_map() -> None:
     assert "(natstui/README.md)" in (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_every_option_is_beside_the_server_that_brought_it() -> None:
+    needed: dict[str, set[str]] = {}
+    for field in (*STREAM_FIELDS, *CONSUMER_FIELDS):
+        if field.api_level_count:
+            needed.setdefault(SERVER_OF_LEVEL[field.api_level_count], set()).add(field.path)
+        for _, level in field.choice_levels_count:
+            needed.setdefault(SERVER_OF_LEVEL[level], set()).add(field.path)
+    section = MAP[MAP.index("| from server |") : MAP.index("| servers |")]
+    rows = re.findall(r"^\| (2\.\d+) \| ([^|]*) \|", section, re.MULTILINE)
+    named = {server: set(re.findall(r"`(\w+)`", options)) for server, options in rows}
+    assert {server: paths for server, paths in named.items() if paths} == needed
 
 
 def test_every_room_is_on_the_map() -> None:

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.fields import Field
+from natstui.model.assets.stream_fields import STREAM_FIELDS
 
 S = 1_000_000_000
 _TOKEN = st.sampled_from(["a", "b", "orders", "x1", "Ü", "$KV", "*"])
@@ -61,11 +66,26 @@ _STREAM_OPTIONS: dict[str, Any] = {
 }
 
 
+NEWEST_LEVEL = 5
+
+
+def _known(options: dict[str, Any], fields: Sequence[Field], api_level: int) -> dict[str, Any]:
+    """Return the options, and their choices, that a server of a level has."""
+    newer = {field.path for field in fields if field.api_level_count > api_level}
+    known = {path: values for path, values in options.items() if path not in newer}
+    for field in fields:
+        for choice, level in field.choice_levels_count:
+            if level > api_level and field.path in known:
+                known[field.path] = known[field.path].filter(choice.__ne__)
+    return known
+
+
 @st.composite
-def stream_configs(draw: Any) -> dict[str, Any]:
-    """Any mixture of options; many of these mixtures are refused, by us and by the server."""
-    chosen = draw(st.sets(st.sampled_from(sorted(_STREAM_OPTIONS)), max_size=9))
-    config: dict[str, Any] = {key: draw(_STREAM_OPTIONS[key]) for key in sorted(chosen)}
+def stream_configs(draw: Any, api_level: int = NEWEST_LEVEL) -> dict[str, Any]:
+    """Any mixture of options of a server; many mixtures are refused, by us and by the server."""
+    options = _known(_STREAM_OPTIONS, STREAM_FIELDS, api_level)
+    chosen = draw(st.sets(st.sampled_from(sorted(options)), max_size=9))
+    config: dict[str, Any] = {key: draw(options[key]) for key in sorted(chosen)}
     name = "P" + draw(_NAME)
     mirror = draw(st.integers(0, 9)) == 0
     if mirror:
@@ -113,9 +133,10 @@ _CONSUMER_OPTIONS: dict[str, Any] = {
 
 
 @st.composite
-def consumer_configs(draw: Any) -> dict[str, Any]:
-    """Any mixture of options of a durable consumer on the stream ORIGIN."""
-    chosen = draw(st.sets(st.sampled_from(sorted(_CONSUMER_OPTIONS)), max_size=8))
-    config: dict[str, Any] = {key: draw(_CONSUMER_OPTIONS[key]) for key in sorted(chosen)}
+def consumer_configs(draw: Any, api_level: int = NEWEST_LEVEL) -> dict[str, Any]:
+    """Any mixture of a server's options of a durable consumer on the stream ORIGIN."""
+    options = _known(_CONSUMER_OPTIONS, CONSUMER_FIELDS, api_level)
+    chosen = draw(st.sets(st.sampled_from(sorted(options)), max_size=8))
+    config: dict[str, Any] = {key: draw(options[key]) for key in sorted(chosen)}
     name = "C" + draw(_NAME)
     return {"name": name, "durable_name": name, **config}

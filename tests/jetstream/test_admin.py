@@ -6,21 +6,30 @@ from pathlib import Path
 
 import pytest
 
-from natstui.errors import Conflict, PermissionDenied, Refused, SessionError, UsageError
+from natstui.errors import (
+    Conflict,
+    PermissionDenied,
+    Refused,
+    RequestFailed,
+    SessionError,
+    UsageError,
+)
 from natstui.jetstream.managing.configure import EditConflict
 from natstui.jetstream.managing.losses import purge_preview
 from natstui.jetstream.testbed.broker import Broker
+from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
+from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, written
+from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.records.journal import entry_command, entry_text
+from natstui.model.records.managing import Action
 from tests.architecture.source import modules
 from tests.jetstream.admin_session import admin_session
 
 pytestmark = pytest.mark.server
 
 S = 1_000_000_000
-GROUPED = {
-    "name": "C",
-    "durable_name": "C",
-    "ack_policy": "explicit",
+PLAIN = {"name": "C", "durable_name": "C", "ack_policy": "explicit"}
+GROUPED = PLAIN | {
     "max_batch": 50,
     "max_expires": 30 * S,
     "max_bytes": 100_000,
@@ -30,6 +39,7 @@ GROUPED = {
 }
 
 
+@pytest.mark.needs_server("2.11")
 def test_an_edit_of_the_description_keeps_every_other_setting_of_a_consumer(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -44,6 +54,7 @@ def test_an_edit_of_the_description_keeps_every_other_setting_of_a_consumer(
         assert session.config("S", "C")["priority_groups"] == ["A"]
 
 
+@pytest.mark.needs_server("2.11")
 def test_a_concurrent_change_is_refused_with_both_versions(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -137,6 +148,7 @@ def test_a_server_takes_another_first_sequence_and_drops_messages_for_it_so_nats
     assert left == {"S": 1, "T": 0}
 
 
+@pytest.mark.needs_server("2.11")
 def test_what_the_server_did_not_take_is_reported(nats_server: Broker, tmp_path: Path) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         asked = {"name": "S", "subject_delete_marker_ttl": 5 * S, "deny_purge": True}
@@ -194,6 +206,7 @@ def test_what_cannot_be_undone_asks_for_the_name(nats_server: Broker, tmp_path: 
         assert session.config("S")["sealed"] is True
 
 
+@pytest.mark.needs_server("2.11")
 def test_a_deleted_stream_and_consumer_come_back_from_the_journal(
     nats_server: Broker, tmp_path: Path
 ) -> None:
@@ -292,7 +305,8 @@ def test_a_purge_says_how_many_messages_it_will_remove(
             assert session.request("STREAM.INFO.S")["state"]["messages"] == left
 
 
-def test_a_consumer_is_paused_resumed_and_reset(nats_server: Broker, tmp_path: Path) -> None:
+@pytest.mark.needs_server("2.11")
+def test_a_consumer_is_paused_and_resumed(nats_server: Broker, tmp_path: Path) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         session.apply("create_stream", "S", {"name": "S"})
         session.apply("create_consumer", "S", GROUPED, consumer="C")
@@ -300,9 +314,78 @@ def test_a_consumer_is_paused_resumed_and_reset(nats_server: Broker, tmp_path: P
         assert session.request("CONSUMER.INFO.S.C")["paused"] is True
         assert session.undo().text == "consumer C on S resumed"
         assert session.request("CONSUMER.INFO.S.C").get("paused") in (None, False)
-        reset = session.apply("reset_consumer", "S", {"seq": 1}, consumer="C", confirmed="C")
-        assert reset.text == "consumer C on S delivers again from sequence 1"
         with pytest.raises(UsageError, match="neither a time nor a duration"):
             session.apply("pause_consumer", "S", {"pause_until": "soon"}, consumer="C")
         with pytest.raises(UsageError, match="no server counts beyond 292 years"):
             session.apply("pause_consumer", "S", {"pause_until": "99999999h"}, consumer="C")
+
+
+@pytest.mark.needs_server("2.14")
+def test_a_consumer_is_reset(nats_server: Broker, tmp_path: Path) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        session.apply("create_consumer", "S", PLAIN, consumer="C")
+        reset = session.apply("reset_consumer", "S", {"seq": 1}, consumer="C", confirmed="C")
+        assert reset.text == "consumer C on S delivers again from sequence 1"
+
+
+NEWER_ACTIONS = [
+    pytest.param(
+        action, body, f"{what} a consumer needs server {version} or newer",
+        marks=pytest.mark.needs_server(before=version),
+    )
+    for action, body, what, version in (
+        ("pause_consumer", {"pause_until": "1h"}, "pausing", "2.11"),
+        ("resume_consumer", {}, "pausing", "2.11"),
+        ("unpin_consumer", {"group": "A"}, "unpinning", "2.11"),
+        ("reset_consumer", {"seq": 1}, "resetting", "2.14"),
+    )
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("action", "body", "said"), NEWER_ACTIONS)
+def test_an_action_of_a_newer_server_is_refused_at_once(
+    nats_server: Broker, tmp_path: Path, action: Action, body: dict[str, object], said: str
+) -> None:
+    """An older server would not reply to it at all."""
+    with admin_session(nats_server.url, tmp_path) as session:
+        session.apply("create_stream", "S", {"name": "S"})
+        session.apply("create_consumer", "S", PLAIN, consumer="C")
+        before = len(session.writer.journal.entries())
+        with pytest.raises(RequestFailed, match=said):
+            session.apply(action, "S", body, consumer="C", confirmed="C")
+        assert len(session.writer.journal.entries()) == before
+
+
+NEWER_OPTIONS = [
+    pytest.param(
+        field, marks=pytest.mark.needs_server(before=SERVER_OF_LEVEL[field.api_level_count])
+    )
+    for field in (*STREAM_FIELDS, *CONSUMER_FIELDS)
+    if field.api_level_count
+]
+
+
+@pytest.mark.parametrize("field", NEWER_OPTIONS, ids=lambda field: field.path)
+def test_an_option_of_a_newer_server_is_refused_and_its_default_is_not_sent(
+    nats_server: Broker, tmp_path: Path, field: Field
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        is_stream = field in STREAM_FIELDS
+        action: Action = "create_stream" if is_stream else "create_consumer"
+        session.apply("create_stream", "ORIGIN", {"name": "ORIGIN"})
+        stream, consumer = ("S", None) if is_stream else ("ORIGIN", "C")
+        plain = {"name": "S"} if is_stream else PLAIN
+        values: dict[str, object] = {
+            "switch": True,
+            "choice": (field.choices or ("",))[-1],
+            "words": ["A"],
+            "duration": 5 * S,
+            "time": "2099-01-01T00:00:00Z",
+        }
+        asked = written(plain, field.path, values[field.kind])
+        with pytest.raises(UsageError, match=f"{field.label} needs server"):
+            session.apply(action, stream, asked, consumer=consumer)
+        default = plain if field.default is None else written(plain, field.path, field.default)
+        made = session.apply(action, stream, default, consumer=consumer)
+        assert made.not_taken == ()

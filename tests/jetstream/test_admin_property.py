@@ -26,7 +26,8 @@ from natstui.tui.frame.form.text import Subject, drafted
 from tests.jetstream.admin_session import AdminSession, admin_session
 from tests.jetstream.random_configs import consumer_configs, stream_configs
 
-pytestmark = pytest.mark.server
+# What an older server refuses beyond our rules, it refuses in its own words.
+pytestmark = [pytest.mark.server, pytest.mark.needs_server("2.14")]
 
 Step = tuple[str, object]
 
@@ -88,10 +89,11 @@ class Words:
 
     def add(self, session: AdminSession, kind: AssetKind, config: Config, said: str) -> None:
         """Check that form and writer say the same, and keep it beside the server's words."""
-        problems = refusals(kind, config)
+        level = level_of(session)
+        problems = refusals(kind, config, level)
         subject = Subject(kind, "ORIGIN", config, editing=False)
         texts = {} if "durable_name" in config else {"durable_name": "no"}
-        form = drafted(subject, texts, NamesInUse(api_level=5))
+        form = drafted(subject, texts, NamesInUse(api_level=level))
         assert form.problems == problems
         sentence = "; ".join(dict.fromkeys(problem.text for problem in problems))
         before, name = len(session.writer.journal.entries()), str(config["name"])
@@ -112,10 +114,16 @@ def plain(sentence: str) -> str:
     return re.sub(r"(?<=priority policy )\w+|'[^']*'|\"[^\"]*\"|[0-9]+", "_", said)
 
 
-def refusals(kind: AssetKind, config: Config) -> tuple[Problem, ...]:
+def refusals(kind: AssetKind, config: Config, level: int) -> tuple[Problem, ...]:
     if kind == "stream":
-        return stream_problems(config, 5)
-    return consumer_problems(config, None, 5)
+        return stream_problems(config, level)
+    return consumer_problems(config, None, level)
+
+
+def level_of(session: AdminSession) -> int:
+    level = session.writer.client.api_level
+    assert level is not None
+    return level
 
 
 def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step) -> bool:
@@ -126,7 +134,11 @@ def stream_round_trip(session: AdminSession, config: dict[str, Any], step: Step)
     assert differences("stream", config, made) == ()
     wanted = changed(made, STREAM_FIELD[path], value)
     found = differences("stream", made, wanted)
-    if not found or any(d.refused for d in found) or stream_problems(wanted, 5, seen=made):
+    if (
+        not found
+        or any(d.refused for d in found)
+        or stream_problems(wanted, level_of(session), seen=made)
+    ):
         return False
     # An edit may remove something, or let the server remove it later: its name is typed.
     session.apply("edit_stream", name, wanted, seen=made, confirmed=name)
@@ -145,7 +157,9 @@ def consumer_round_trip(session: AdminSession, config: dict[str, Any], step: Ste
     made = session.config("ORIGIN", name)
     assert differences("consumer", config, made) == ()
     wanted = changed(made, CONSUMER_FIELD[path], value)
-    if consumer_problems(wanted, None, 5) or not differences("consumer", made, wanted):
+    if consumer_problems(wanted, None, level_of(session)) or not differences(
+        "consumer", made, wanted
+    ):
         return False
     session.apply("edit_consumer", "ORIGIN", wanted, consumer=name, seen=made, confirmed=name)
     assert differences("consumer", wanted, session.config("ORIGIN", name)) == ()
@@ -159,13 +173,13 @@ def test_streams_are_as_asked_and_an_edit_can_be_taken_back(
 ) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
-        seen, words = Counter[str](), Words()
+        seen, words, level = Counter[str](), Words(), level_of(session)
 
         @_BOUNDED
-        @given(stream_configs(), _STREAM_EDITS)
+        @given(stream_configs(level), _STREAM_EDITS)
         def check(config: dict[str, Any], step: Step) -> None:
             name = config["name"]
-            problems = stream_problems(config, 5)
+            problems = refusals("stream", config, level)
             if problems:
                 seen["refused"] += 1
                 note(str(problems))
@@ -189,13 +203,13 @@ def test_consumers_are_as_asked_and_an_edit_can_be_taken_back(
 ) -> None:
     with admin_session(nats_server.url, tmp_path) as session:
         session.request("STREAM.CREATE.ORIGIN", {"name": "ORIGIN", "subjects": ["origin.>"]})
-        seen, words = Counter[str](), Words()
+        seen, words, level = Counter[str](), Words(), level_of(session)
 
         @_BOUNDED
-        @given(consumer_configs(), _CONSUMER_EDITS)
+        @given(consumer_configs(level), _CONSUMER_EDITS)
         def check(config: dict[str, Any], step: Step) -> None:
             name = config["name"]
-            problems = consumer_problems(config, None, 5)
+            problems = refusals("consumer", config, level)
             if problems:
                 seen["refused"] += 1
                 note(str(problems))

@@ -134,6 +134,7 @@ async def test_a_purge_settles_what_was_pending_and_what_was_delivered(
         await walk.become(0, 0, 0, 0, "1/3", "1/3")
 
 
+@pytest.mark.needs_server("2.11")
 async def test_a_stalled_and_a_paused_consumer_show_as_such(nats_server: Broker) -> None:
     async with walking(nats_server) as walk:
         await walk.js.pause_consumer("S", "C", "2100-01-01T00:00:00Z")

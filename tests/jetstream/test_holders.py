@@ -201,6 +201,7 @@ async def test_a_new_inbox_for_each_pull_and_one_word_below_an_inbox_are_one_cli
     assert by_name["below"].requests_count + heard.gone_msgs <= heard.read_msgs
 
 
+@pytest.mark.needs_server("2.11")
 async def test_a_pinned_client_is_known_by_the_id_that_it_sends(nats_server: Broker) -> None:
     async with (
         people([nats_server.url], "pinned", "spare") as (pinned, spare),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,12 @@ from natstui.errors import Conflict, Refused
 from natstui.jetstream.managing.apply import preview_change
 from natstui.jetstream.managing.configure import read_asset
 from natstui.jetstream.managing.losses import loss_of
+from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.actions import OF_CONSUMER
 from natstui.model.records.managing import Change, PreviewChange
+from natstui.model.records.messages import PullNext
+from natstui.model.servers.versions import KEEPS_OVER_FIRST_SUBJECT_LIMIT, is_in
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 pytestmark = pytest.mark.server
@@ -48,13 +52,10 @@ _EDITS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
     ({}, {"max_bytes": 500}, "about 7 of 10 messages (about"),
     (_NEW, {"max_bytes": 500}, ""),
     (_NEW | {"max_msgs": 20}, {"max_msgs": 3, "discard": "old"}, "7 of 10 messages (about"),
-    ({}, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
-    (_NEW, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
-    ({}, {"max_msgs_per_subject": 2, "max_msgs": 9}, "at most 7 of 10 messages (about"),
+    ({"max_msgs_per_subject": 5}, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
     ({}, {"max_age": 10**8, "duplicate_window": 10**8}, "all 10 messages (about"),
     (_NEW, {"max_age": 10**8, "duplicate_window": 10**8}, "all 10 messages (about"),
     ({"storage": "memory"}, {"max_msgs": 3}, "7 of 10 messages (about"),
-    ({}, {"retention": "interest"}, "at most all 10 messages (about"),
     ({"deny_delete": True}, {"max_msgs": 3}, "7 of 10 messages (about"),
     ({}, {"max_msgs": 30}, ""),
     ({"max_msgs": 30}, {"max_msgs": -1}, ""),
@@ -92,14 +93,100 @@ def test_what_an_edit_removes_is_said_before_and_asked_for(
                 "about 7": 3,
                 "7 of": 3,
                 "6 of": 4,
-                "at most 7": 4,
                 "all 10": 0,
-                "at most all": 0,
             }
             left = next(left for start, left in expected.items() if said.startswith(start))
             while held(session, name) != left:
                 assert time.monotonic() < give_up_at, (edit, held(session, name))
                 time.sleep(0.05)
+
+
+_FIRST_LIMITS: tuple[tuple[dict[str, Any], dict[str, Any], str], ...] = (
+    ({}, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
+    ({"storage": "memory"}, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
+    (_NEW, {"max_msgs_per_subject": 2}, "6 of 10 messages (about"),
+    ({}, {"max_msgs_per_subject": 2, "max_msgs": 9}, "at most 7 of 10 messages (about"),
+)
+
+
+@pytest.mark.parametrize(("base", "edit", "said"), _FIRST_LIMITS)
+def test_a_first_limit_per_subject_removes_what_was_said_and_when(
+    nats_server: Broker, tmp_path: Path, base: dict[str, Any], edit: dict[str, Any], said: str
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S", **base)
+        fill(session, "S", 10)
+        with pytest.raises(Refused) as refused:
+            session.apply("edit_stream", "S", seen | edit)
+        assert f"({said}" in str(refused.value)
+        later = "removed later: with the next message of the subject" in str(refused.value)
+        version = session.writer.client.link.server_version
+        assert later is is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
+        session.apply("edit_stream", "S", seen | edit, confirmed="S")
+        if later:
+            assert held(session, "S") == min(10, edit.get("max_msgs", 10))
+            fill(session, "S", 2)
+        assert held(session, "S") == 4
+
+
+def test_a_first_limit_that_refuses_new_messages_removes_at_a_restart_at_the_latest(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S", **_NEW, max_msgs=20)
+        fill(session, "S", 10)
+        edit = {"max_msgs_per_subject": 2, "discard_new_per_subject": True}
+        with pytest.raises(Refused) as refused:
+            session.apply("edit_stream", "S", seen | edit)
+        later = "removed later: when the server restarts" in str(refused.value)
+        session.apply("edit_stream", "S", seen | edit, confirmed="S")
+        assert held(session, "S") == (10 if later else 4)
+    nats_server.restart()
+    with admin_session(nats_server.url, tmp_path) as session:
+        assert held(session, "S") == 4
+
+
+@pytest.mark.needs_server("2.15")
+def test_without_consumers_a_stream_that_keeps_by_interest_loses_everything(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S")
+        fill(session, "S", 10)
+        with pytest.raises(Refused, match=re.escape("(at most all 10 messages (about")):
+            session.apply("edit_stream", "S", seen | {"retention": "interest"})
+        session.apply("edit_stream", "S", seen | {"retention": "interest"}, confirmed="S")
+        assert held(session, "S") == 0
+
+
+@pytest.mark.needs_server(before="2.15")
+def test_without_consumers_a_stream_that_keeps_by_interest_loses_nothing_before_2_15(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S")
+        fill(session, "S", 10)
+        session.apply("edit_stream", "S", seen | {"retention": "interest"})
+        assert held(session, "S") == 10
+    nats_server.restart()
+    with admin_session(nats_server.url, tmp_path) as session:
+        assert held(session, "S") == 10
+
+
+def test_a_consumer_keeps_what_it_wants_of_a_stream_that_now_keeps_by_interest(
+    nats_server: Broker, tmp_path: Path
+) -> None:
+    with admin_session(nats_server.url, tmp_path) as session:
+        seen = make(session, "S")
+        fill(session, "S", 10)
+        session.apply("create_consumer", "S", _C | {"filter_subject": "s.0"}, consumer="C")
+        pulled = session.run(pull_next(session.writer, PullNext(1, "S", "C")))
+        session.run(session.writer.client.ask(pulled.reply, b"+ACK"))
+        wanted = seen | {"retention": "interest"}
+        with pytest.raises(Refused, match=re.escape("(at most 6 of 10 messages (about")):
+            session.apply("edit_stream", "S", wanted)
+        session.apply("edit_stream", "S", wanted, confirmed="S")
+        assert 4 <= held(session, "S") < 10
 
 
 def test_far_more_than_was_told_is_not_removed(nats_server: Broker, tmp_path: Path) -> None:

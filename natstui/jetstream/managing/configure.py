@@ -20,8 +20,15 @@ from natstui.jetstream.connection.writer import Asset, Config, Request, Writer
 from natstui.jetstream.managing.losses import loss_of
 from natstui.model.assets.consumer_rules import consumer_problems
 from natstui.model.assets.defaults import consumer_request
-from natstui.model.assets.differences import AssetKind, Difference, differences, normal, not_taken
-from natstui.model.assets.rules import Problem
+from natstui.model.assets.differences import (
+    AssetKind,
+    Difference,
+    differences,
+    fields_of,
+    normal,
+    not_taken,
+)
+from natstui.model.assets.rules import Problem, without_newer
 from natstui.model.assets.stream_rules import stream_problems
 from natstui.model.records.actions import IRREVERSIBLE, OF_CONSUMER
 from natstui.model.records.managing import Change
@@ -127,7 +134,7 @@ async def create(writer: Writer, change: Change, undoes: str | None = None) -> C
     await _check(writer, kind, change.stream, wanted)
     if name and await exists(writer, kind, change.stream, name):
         raise Conflict(f"{kind} {name} exists already")
-    verb, body = _asked(kind, change, wanted, "create")
+    verb, body = _asked(writer, kind, change, wanted, "create")
     request = Request(verb, body, wanted)
     reply = await writer.write(change, request, undoes)
     after: Config = reply["config"]
@@ -153,7 +160,7 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     if not found:
         return Changed(f"{kind} {name} is so already: nothing was written", current, current)
     check_problems(tuple(Problem(d.path, d.refused) for d in found if d.refused))
-    verb, body = _asked(kind, change, wanted, "update")
+    verb, body = _asked(writer, kind, change, wanted, "update")
     asset = await with_counted_loss(writer, change, asset)
     request = Request(verb, body, wanted, asset)
     await writer.write(change, request, undoes)
@@ -164,8 +171,11 @@ async def edit(writer: Writer, change: Change, undoes: str | None = None) -> Cha
     return Changed(f"{kind} {name} changed", current, after, not_taken(kind, wanted, after))
 
 
-def _asked(kind: AssetKind, change: Change, config: Config, action: str) -> tuple[str, Config]:
+def _asked(
+    writer: Writer, kind: AssetKind, change: Change, config: Config, action: str
+) -> tuple[str, Config]:
     """Return verb and body of a request that creates or updates."""
+    config = without_newer(config, fields_of(kind), writer.client.api_level)
     if kind == "stream":
         return f"STREAM.{action.upper()}.{change.stream}", config
     return consumer_request(change.stream, change.consumer or "", config, action)

@@ -17,12 +17,18 @@ from natstui.model.assets.loss import (
     Loss,
     ages,
     consumer_edit_loss,
+    limits_subjects_first,
     messages_gone,
     settles,
     stream_edit_loss,
     thins,
 )
 from natstui.model.records.managing import Change
+from natstui.model.servers.versions import (
+    KEEPS_OVER_FIRST_SUBJECT_LIMIT,
+    KEEPS_WITHOUT_INTEREST,
+    is_in,
+)
 from natstui.units import bytes_text, count_text, counted
 
 _MOST_SUBJECTS = 50_000
@@ -152,10 +158,14 @@ async def _held(client: Client, stream: str, asset: Asset, wanted: Config) -> He
     consumers = await _consumers(client, stream) if limits or settles(old, new) else []
     wants = [row["num_pending"] + row["num_ack_pending"] for row in consumers]
     settled = max(0, state["messages"] - max(wants, default=0)) if settles(old, new) else 0
+    version = client.link.server_version
+    if not consumers and is_in(version, KEEPS_WITHOUT_INTEREST):
+        settled = 0
+    later = limits_subjects_first(old, new) and is_in(version, KEEPS_OVER_FIRST_SUBJECT_LIMIT)
     unlimited = sum(not row["config"].get("inactive_threshold") for row in consumers)
     gaps = bool(state.get("num_deleted"))
     held_msgs, held_bytes = state["messages"], state["bytes"]
-    return Held(held_msgs, held_bytes, older, gaps, excess, settled, unlimited)
+    return Held(held_msgs, held_bytes, older, gaps, excess, later, settled, unlimited)
 
 
 async def _older(client: Client, stream: str, state: Config, max_age_ns: int) -> int | None:

@@ -23,6 +23,7 @@ from natstui.model.servers.server import (
     ServerSeen,
     Storage,
 )
+from natstui.model.servers.versions import OLDEST, version_of
 
 _UNLIMITED = 2**63
 """As an unsigned number, -1 is larger than this."""
@@ -129,6 +130,8 @@ class _Traffic(msgspec.Struct):
 
 
 class _AccountStatz(msgspec.Struct):
+    acc: str = ""
+    # Only servers since 2.11 have it; `acc` is the public key where there are JWTs.
     name: str = ""
     conns: int = 0
     leafnodes: int = 0
@@ -240,7 +243,7 @@ def _server(it: _Varz, jsz: _Jsz | None) -> ServerSeen:
 
 
 def _jetstream(it: _Jsz, version: str) -> JetStreamHere:
-    tells = _at_least_2_11(version)
+    tells = (version_of(version) or OLDEST) >= (2, 11, 0)
     return JetStreamHere(
         memory=Storage(it.memory, it.reserved_memory, it.config.max_memory),
         file=Storage(it.storage, it.reserved_storage, it.config.max_storage),
@@ -253,11 +256,6 @@ def _jetstream(it: _Jsz, version: str) -> JetStreamHere:
         api_errors_count=it.api.errors,
         api_inflight_count=it.api.inflight,
     )
-
-
-def _at_least_2_11(version: str) -> bool:
-    numbers = [int(part) for part in version.split("-")[0].split(".")[:2] if part.isdigit()]
-    return numbers >= [2, 11]
 
 
 def _metas(told: Iterable[_Jsz]) -> tuple[Meta, ...]:
@@ -309,7 +307,7 @@ def _accounts(
     stats: dict[str, list[_AccountStatz]] = {}
     for rows in counts:
         for row in rows:
-            stats.setdefault(row.name, []).append(row)
+            stats.setdefault(row.name or row.acc, []).append(row)
     return [
         _account(name, uses.get(name, []), stats.get(name)) for name in sorted({*uses, *stats})
     ]

@@ -38,6 +38,8 @@ class Held:
     has_gaps: bool = False
     excess_msgs: int | None = 0
     """More than the new limit per subject, summed over the subjects."""
+    thins_later: bool = False
+    """Whether this server removes them later, not with the edit."""
     settled_msgs: int | None = 0
     """No consumer wants them any more; an upper bound."""
     unlimited_consumers_count: int = 0
@@ -66,8 +68,18 @@ def stream_edit_loss(
     old, new = normal_stream(before), normal_stream(after)
     count, sure = _messages(old, new, held)
     gone = count is None or count > 0
-    lines = (messages_gone(count, held, sure),) if gone else ()
+    lines = [messages_gone(count, held, sure)] if gone else []
+    if held.thins_later and held.excess_msgs != 0:
+        lines.append(_later(new))
     return Loss((*lines, *_kept_for_ever(old, new), *_consumers_to_go(old, new, held)), count)
+
+
+def _later(new: Mapping[str, object]) -> str:
+    """Return when a server removes what is over a first limit per subject, which it keeps now."""
+    text = "what is over the limit per subject is removed later: "
+    if is_on(new, "discard_new_per_subject"):
+        return text + "when the server restarts"
+    return text + "with the next message of the subject, or when the server restarts"
 
 
 def ages(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
@@ -78,6 +90,11 @@ def ages(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
 def thins(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
     """Tell whether an edit lowers how many messages of a subject are kept."""
     return _lowered(before, after, "max_msgs_per_subject")
+
+
+def limits_subjects_first(before: Mapping[str, object], after: Mapping[str, object]) -> bool:
+    """Return whether an edit limits the messages of a subject for the first time."""
+    return thins(before, after) and number_at(before, "max_msgs_per_subject") <= 0
 
 
 def settles(before: Mapping[str, object], after: Mapping[str, object]) -> bool:

@@ -6,7 +6,15 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field
 
-from natstui.model.assets.fields import SERVER_OF_LEVEL, Field, number_at, read, text_at
+from natstui.model.assets.fields import (
+    SERVER_OF_LEVEL,
+    Config,
+    Field,
+    number_at,
+    read,
+    text_at,
+    written,
+)
 from natstui.model.assets.templates import Template
 from natstui.values import dataclass
 
@@ -93,8 +101,26 @@ def _value_problems(field: Field, value: object) -> Iterator[Problem]:
         yield Problem(field.path, f"{field.label} is a whole number, not {value!r}")
 
 
+def without_newer(config: Config, fields: Sequence[Field], api_level: int | None) -> Config:
+    """Return what a server of a level can read: without fields it lacks, left at their default.
+
+    Servers since 2.12 refuse a field that they do not know, whatever its value.
+    """
+    for each in fields:
+        if api_level is None or each.api_level_count <= api_level:
+            continue
+        value = read(config, each.path)
+        if value is not None and _is_left_open(each, value):
+            config = written(config, each.path, None)
+    return config
+
+
+def _is_left_open(field: Field, value: object) -> bool:
+    return value in (None, field.default, [], "")
+
+
 def _level_problems(field: Field, value: object, api_level: int) -> Iterator[Problem]:
-    if value in (None, field.default, [], ""):
+    if _is_left_open(field, value):
         return
     if field.api_level_count > api_level:
         yield Problem(field.path, newer_server(field))

@@ -49,4 +49,4 @@ bench:
 
 # A hundred things that break, on real servers and clusters: what natstui says of each. 40 minutes.
 faults:
-	$(PYTHON) -m tests.faults
+	$(PYTHON) -m tests.faults --spark

@@ -17,9 +17,10 @@ import tests.faults.stories.fine
 import tests.faults.stories.servers
 import tests.faults.stories.streams  # noqa: F401
 from tests.faults.grounds import GROUPS, Plan, SharedStage
+from tests.faults.healthy import report_of, run_healthy
 from tests.faults.judge import Seen
 from tests.faults.lab import Run, Times, run_plans
-from tests.faults.observers import read_recording, seen_of_json
+from tests.faults.observers import compare_gold, read_recording, seen_of_json
 from tests.faults.report import rows_of, table, write_results
 
 
@@ -38,7 +39,8 @@ def chosen(names: list[str]) -> list[tuple[Plan, ...]]:
     return groups
 
 
-async def _recorded(runs: list[Run]) -> dict[str, tuple[Seen, ...]]:
+async def recorded_findings_of(runs: list[Run]) -> dict[str, tuple[Seen, ...]]:
+    """Return what each system's recording says, by the system's name."""
     recorded = {}
     for run in runs:
         for system in run.stage.systems:
@@ -53,7 +55,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.faults", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME")
     parser.add_argument("--out", type=Path, help="folder of the results and recordings")
+    parser.add_argument("--spark", action="store_true", help="analyse all recordings in one run")
     parser.add_argument("--healthy", type=float, default=Times.healthy_s, metavar="SECONDS")
+    parser.add_argument(
+        "--workloads", type=float, metavar="SECONDS",
+        help="run the healthy workloads instead, for so long: 900 is what counts",
+    )  # fmt: skip
     parser.add_argument("--fixed", type=float, default=Times.fixed_s, metavar="SECONDS")
     given = parser.parse_args()
     folder = given.out or Path(tempfile.mkdtemp(prefix="natstui-faults-"))
@@ -66,17 +73,27 @@ def main() -> int:
     def say(text: str) -> None:
         print(f"{time.monotonic() - began_s:5.0f} s  {text}", file=sys.stderr, flush=True)
 
+    if given.workloads:
+        quarter = asyncio.run(run_healthy(folder, given.workloads, say))
+        print(report_of(quarter))
+        return 1 if quarter.false_findings() else 0
     times = Times(healthy_s=given.healthy, fixed_s=given.fixed)
+
+    said: list[str] = []
 
     async def run() -> tuple[list[Run], dict[str, tuple[Seen, ...]]]:
         runs = await run_plans(groups, times, folder, say)
         say("judging the recordings")
-        return runs, await _recorded(runs)
+        recorded = await recorded_findings_of(runs)
+        if given.spark:
+            say("analysing the recordings")
+            said.append(await compare_gold(folder, recorded))
+        return runs, recorded
 
     runs, recorded = asyncio.run(run())
     rows = rows_of(runs, recorded)
     say(f"results are in {write_results(folder, rows, runs)}")
-    print(table(rows))
+    print("\n".join((table(rows), *said)))
     return 0
 
 

@@ -39,6 +39,10 @@ _ORIGIN_MISSING = r"(origin|source).*(missing|does not exist|deleted|gone)|sourc
 
 MEANS = {
     "no open pulls": r"no (open )?pulls?\b|no pull request|never pulled|unacked messages wait",
+    "unacked messages wait for a pull": r"unacked messages wait",
+    "several subscribers without a queue group": r"several subscribers|twice",
+    "consumer paused": r"paused",
+    "push consumer stalled": r"push consumer stalled|flow stall",
     "never pulled": r"never pulled|no (open )?pulls?\b",
     "no subscriber": r"no subscriber|nobody subscribes",
     "subscribed in another queue group": r"(other|another|wrong) (queue )?group|queue group",

@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import urllib.request
+from collections import Counter
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -194,3 +195,22 @@ async def read_recording(system: System) -> dict[str, Any]:
     code, out, err = await run_natstui(system.folder, *arguments)
     assert out.startswith("{"), (code, out, err)
     return dict(json.loads(out))
+
+
+async def compare_gold(folder: Path, recorded: dict[str, tuple[Seen, ...]]) -> str:
+    """Analyse all recordings in one run; return how its findings differ from theirs."""
+    sessions = [str(path) for path in sorted(folder.glob("*/sessions/2*")) if path.is_dir()]
+    arguments = ["analyze", *sessions, "--out", str(folder / "gold"), "--json", "--rows", "100000"]
+    code, out, err = await run_natstui(folder, *arguments, timeout_s=1200)
+    if not out.startswith("{"):
+        return f"gold: the analysis ended with {code}: {err[-500:]}"
+    result = json.loads(out)["tables"]["findings"]
+    names = [column["name"] for column in result["columns"]]
+    rows = [dict(zip(names, row, strict=True)) for row in result["rows"]]
+    gold = Counter((row["code"], row["stream"] or "", row["consumer"] or "") for row in rows)
+    live = Counter(
+        (seen.code, seen.stream, seen.consumer) for found in recorded.values() for seen in found
+    )
+    differ = sorted(set((gold - live) | (live - gold)))
+    text = f"gold: {sum(gold.values())} findings, the recordings have {sum(live.values())}"
+    return f"{text}; {len(differ)} differ: {differ[:10]}" if differ else f"{text}: the same"

@@ -1,0 +1,334 @@
+"""Twenty healthy workloads on a cluster: whatever natstui says above info is a false finding."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from nats.aio.msg import Msg
+
+from tests.faults.grounds import ClusterStage
+from tests.faults.judge import Poll, Seen
+from tests.faults.observers import Observer, listed_sentences
+from tests.faults.site import NS, Site
+
+AFTER_RESTART_S = 10.0
+"""How long after a restart what it causes may still be open."""
+
+Workload = Callable[[Site], Awaitable[None]]
+_FILE: dict[str, object] = {"storage": "file", "num_replicas": 3}
+
+
+async def _steady(site: Site, **stream: object) -> None:
+    await site.add_stream(**_FILE | stream)
+    await site.add_consumer()
+    site.publishing(5)
+    site.work(batch=50)
+
+
+async def steady_orders(site: Site) -> None:
+    await _steady(site)
+
+
+async def work_queue(site: Site) -> None:
+    await _steady(site, retention="workqueue")
+
+
+async def interest_of_two(site: Site) -> None:
+    await _steady(site, retention="interest")
+    await site.add_consumer("D")
+    site.work(consumer="D", batch=50)
+
+
+async def bursts(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+
+    async def burst() -> None:
+        await site.publish(300)
+        await asyncio.sleep(10)
+
+    site.repeat("publisher", burst)
+    site.work(batch=50)
+
+
+async def batch_each_minute(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+
+    async def batch() -> None:
+        await site.publish(500)
+        await asyncio.sleep(60)
+
+    site.repeat("publisher", batch)
+    site.work(batch=50, pause_s=0.5)
+
+
+async def etl_every_20_s(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+    site.publishing(5)
+    site.work(batch=1000, expires_s=0, pause_s=20)
+
+
+async def retry_of_one_in_50(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+
+    async def handle(message: Msg) -> None:
+        of = message.metadata
+        again = of.sequence.stream % 50 == 0 and of.num_delivered == 1
+        await (message.nak(delay=1) if again else message.ack())
+
+    site.publishing(10)
+    site.work(handle, batch=50)
+
+
+async def last_values(site: Site) -> None:
+    """A slow reader of the newest value of each subject."""
+    await site.add_stream(**_FILE, max_msgs_per_subject=1)
+    await site.add_consumer()
+    for number in range(5):
+        site.publishing(1, f"sensor.{number}", name=f"sensor {number}")
+    site.work(batch=1, pause_s=1)
+
+
+async def idle_durable(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+    await site.publish(5)
+    site.work(expires_s=30)
+
+
+async def idle_durable_without_pull(site: Site) -> None:
+    """A job that comes once a day, with nothing to do until then."""
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+    await site.publish(5)
+    site.work()
+    await site.until_worked_off()
+    site.stop()
+
+
+async def empty_work_queue(site: Site) -> None:
+    await site.add_stream(**_FILE, retention="workqueue")
+    await site.add_consumer()
+    site.work(expires_s=30)
+
+
+async def mirror(site: Site) -> None:
+    origin = f"{site.stream}_ORIGIN"
+    await site.add_stream(origin, **_FILE)
+    await site.add_stream(mirror={"name": origin}, **_FILE)
+    site.publishing(5, stream=origin)
+
+
+async def sources(site: Site) -> None:
+    names = [f"{site.stream}_{number}" for number in range(2)]
+    for name in names:
+        await site.add_stream(name, **_FILE)
+        site.publishing(3, stream=name, name=f"publisher of {name}")
+    await site.add_stream(sources=[{"name": name} for name in names], **_FILE)
+
+
+async def push_consumer(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer(deliver_subject=f"deliver.{site.stream}")
+    await site.subscribe(f"deliver.{site.stream}")
+    site.publishing(5)
+
+
+async def push_queue_group(site: Site) -> None:
+    await site.add_stream(**_FILE)
+    await site.add_consumer(deliver_subject=f"deliver.{site.stream}", deliver_group="workers")
+    for _ in range(2):
+        await site.subscribe(f"deliver.{site.stream}", queue="workers")
+    site.publishing(5)
+
+
+async def expiring(site: Site) -> None:
+    """A log of which messages expire after they were processed."""
+    await _steady(site, max_age=20 * NS, duplicate_window=2 * NS)
+
+
+async def ring_buffer(site: Site) -> None:
+    await _steady(site, max_msgs=200)
+
+
+async def kv_watchers(site: Site) -> None:
+    """Watchers of a bucket, as the client libraries create and leave them."""
+    bucket = "HEALTHY"
+    await site.add_stream(
+        f"KV_{bucket}", subjects=[f"$KV.{bucket}.>"], max_msgs_per_subject=5, discard="new",
+        allow_rollup_hdrs=True, deny_delete=True, allow_direct=True, **_FILE,
+    )  # fmt: skip
+    number = 0
+
+    async def put() -> None:
+        nonlocal number
+        number += 1
+        await site.client.publish(f"$KV.{bucket}.key{number % 20}", b"value")
+        await asyncio.sleep(0.5)
+
+    async def watch(ack_policy: str, replicas: int, seconds: float) -> None:
+        name, inbox = f"w{secrets.token_hex(6)}", site.client.new_inbox()
+        subscription = await site.client.subscribe(inbox, cb=_read)
+        config = {
+            "name": name, "deliver_subject": inbox, "deliver_policy": "last_per_subject",
+            "ack_policy": ack_policy, "filter_subject": f"$KV.{bucket}.>", "max_deliver": 1,
+            "idle_heartbeat": 5 * NS, "flow_control": True, "mem_storage": True,
+            "num_replicas": replicas, "inactive_threshold": 300 * NS,
+        }  # fmt: skip
+        body = {"stream_name": f"KV_{bucket}", "config": config}
+        await site.api(f"CONSUMER.CREATE.KV_{bucket}.{name}", body)
+        await asyncio.sleep(seconds)
+        await subscription.unsubscribe()
+        if seconds > 20:
+            # Not every library deletes what it does not need any more.
+            await site.try_api(f"CONSUMER.DELETE.KV_{bucket}.{name}")
+        await asyncio.sleep(seconds)
+
+    site.repeat("puts", put)
+    for index, seconds in enumerate((15, 30, 60)):
+        site.repeat(f"watcher {index}", lambda seconds=seconds: watch("none", 1, seconds))
+
+
+async def _read(message: Msg) -> None:
+    """Receive a value, and reply to flow control."""
+    headers = message.headers or {}
+    stalled = headers.get("Nats-Consumer-Stalled")
+    if headers.get("Status") == "100" and (stalled or message.reply):
+        await message._client.publish(stalled or message.reply)
+
+
+async def ordered_consumers(site: Site) -> None:
+    """Readers that come, read from the start and leave."""
+    await site.add_stream(**_FILE, max_msgs=500)
+    site.publishing(5)
+
+    async def read() -> None:
+        name, inbox = f"o{secrets.token_hex(6)}", site.client.new_inbox()
+        subscription = await site.client.subscribe(inbox, cb=_read)
+        config = {
+            "name": name, "deliver_subject": inbox, "ack_policy": "none", "max_deliver": 1,
+            "mem_storage": True, "num_replicas": 1, "flow_control": True,
+            "idle_heartbeat": 5 * NS, "inactive_threshold": 300 * NS,
+        }  # fmt: skip
+        body = {"stream_name": site.stream, "config": config}
+        await site.api(f"CONSUMER.CREATE.{site.stream}.{name}", body)
+        await asyncio.sleep(5)
+        await subscription.unsubscribe()
+        await site.try_api(f"CONSUMER.DELETE.{site.stream}.{name}")
+        await asyncio.sleep(10)
+
+    site.repeat("reader", read)
+
+
+async def slow_pace(site: Site) -> None:
+    """A message a minute, and a client that fetches 500 every 12 s."""
+    await site.add_stream(**_FILE)
+    await site.add_consumer()
+    site.publishing(1 / 60)
+    site.work(batch=500, expires_s=0, pause_s=12)
+
+
+WORKLOADS: tuple[Workload, ...] = (
+    steady_orders, work_queue, interest_of_two, bursts, batch_each_minute, etl_every_20_s,
+    retry_of_one_in_50, last_values, idle_durable, idle_durable_without_pull, empty_work_queue,
+    mirror, sources, push_consumer, push_queue_group, expiring, ring_buffer, kv_watchers,
+    ordered_consumers, slow_pace,
+)  # fmt: skip
+
+
+class FalseFinding(NamedTuple):
+    """A finding above info that was open though nothing was wrong."""
+
+    seen: Seen
+    from_s: float
+    until_s: float
+
+
+@dataclass
+class Quarter:
+    """What natstui said over a while of healthy work, in seconds since it began."""
+
+    began_s: float = 0.0
+    polls: list[Poll] = field(default_factory=list)
+    restart_s: tuple[float, float] | None = None
+    """From when to when a node was restarted."""
+
+    def false_findings(self) -> list[FalseFinding]:
+        """Return what was said above info, except what the restart causes while it may."""
+        found: dict[Seen, list[float]] = {}
+        for poll in self.polls:
+            at_s = poll.at_s - self.began_s
+            if at_s < 0 or self._is_restart(at_s):
+                continue
+            for seen in poll.seen:
+                if seen.severity != "info":
+                    found.setdefault(seen, []).append(at_s)
+        return [FalseFinding(seen, at[0], at[-1]) for seen, at in found.items()]
+
+    def _is_restart(self, at_s: float) -> bool:
+        if self.restart_s is None:
+            return False
+        return self.restart_s[0] <= at_s <= self.restart_s[1] + AFTER_RESTART_S
+
+
+async def run_healthy(
+    folder: Path, lasts_s: float, say: Callable[[str], None], *, restarts: bool = True
+) -> Quarter:
+    """Let the workloads run while natstui watches; restart a node in the middle."""
+    stage = ClusterStage("healthy", (), folder)
+    quarter = Quarter()
+    try:
+        await stage.open()
+        for workload in WORKLOADS:
+            await workload(stage.site(workload.__name__))
+        say(f"healthy: {len(WORKLOADS)} workloads run")
+        observer = Observer(stage.systems[0], await listed_sentences(stage.folder))
+        await observer.start()
+        quarter.polls, quarter.began_s = stage.systems[0].polls, time.monotonic()
+        try:
+            await asyncio.sleep(lasts_s / 2)
+            if restarts:
+                began_s = time.monotonic() - quarter.began_s
+                say("healthy: restarting n3")
+                await stage.stop("n3")
+                await stage.start("n3")
+                await _until_current(stage)
+                quarter.restart_s = began_s, time.monotonic() - quarter.began_s
+            await asyncio.sleep(lasts_s / 2)
+        finally:
+            await observer.stop()
+    finally:
+        await stage.close()
+    return quarter
+
+
+async def _until_current(stage: ClusterStage) -> None:
+    """Wait until the restarted node has everything again."""
+    async with asyncio.timeout(60):
+        while not all(node.is_healthy() for node in stage.cluster.nodes):
+            await asyncio.sleep(0.2)
+
+
+def report_of(quarter: Quarter) -> str:
+    """Return a line for each false finding, and their number."""
+    false = quarter.false_findings()
+    lines = [
+        f"{each.seen.code} {each.seen.severity} {each.seen.stream} {each.seen.consumer} "
+        f"{each.seen.part} {each.seen.text}: {each.from_s:.0f}…{each.until_s:.0f} s"
+        for each in false
+    ]
+    critical = sum(1 for each in false if each.seen.severity == "critical")
+    lines.append(f"{len(false)} false findings, {critical} of them critical")
+    if quarter.restart_s:
+        began_s, ended_s = quarter.restart_s
+        lines.append(f"a node was restarted from {began_s:.0f} to {ended_s:.0f} s")
+    return "\n".join(lines)

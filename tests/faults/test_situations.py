@@ -1,0 +1,149 @@
+"""The fault lab: its situations are complete, its judge is strict, and one of each kind is made.
+
+`make faults` makes all of them. Here time is a value wherever it can be.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.faults.__main__ import chosen, recorded_findings_of
+from tests.faults.grounds import GROUPS
+from tests.faults.healthy import AFTER_RESTART_S, WORKLOADS, Quarter
+from tests.faults.judge import MEANS, Course, Poll, Seen, judge_findings, judge_live
+from tests.faults.lab import Run, Times, run_plans
+from tests.faults.report import Row, rows_of, table
+from tests.faults.situations import CHANGED, FAULTS, SITUATIONS, Situation
+from tests.faults.stories import LASTING, STORIES
+
+KEYS = [situation.key for situation in SITUATIONS]
+CRASHED = next(each for each in FAULTS if each.key == "worker-crashed")
+FINE = next(each for each in SITUATIONS if each.key == "fine-idle")
+BROKEN_S, FIXED_S = 100.0, 150.0
+
+NO_PULLS = Seen("NT-C07", "critical", "WORKER_CRASHED", "C", "", "no open pulls: nobody pulls")
+STALLED = Seen("NT-C11", "critical", "WORKER_CRASHED", "C", "", "stalled: nothing is delivered")
+SLOW = Seen("NT-C23", "warning", "WORKER_CRASHED", "C", "", "lagging: messages come faster")
+OTHER = Seen("NT-C07", "critical", "OTHER", "C", "", "no open pulls: nobody pulls")
+
+
+def test_at_least_a_hundred_faults_are_listed_each_once() -> None:
+    assert len(FAULTS) >= 100
+    assert len(set(KEYS)) == len(KEYS)
+    assert {key for key, _ in CHANGED} <= set(KEYS)
+
+
+def test_every_situation_has_one_story_and_one_ground() -> None:
+    grounds = [key for group in GROUPS for plan in group for key in plan.keys]
+    assert sorted(grounds) == sorted(KEYS)
+    assert set(STORIES) == set(KEYS)
+    assert set(KEYS) >= LASTING
+
+
+def test_every_label_has_its_words() -> None:
+    labels = {label for each in SITUATIONS for label in (each.cause, *each.also) if label}
+    assert labels == set(MEANS)
+
+
+def test_twenty_workloads_are_healthy() -> None:
+    assert len({workload.__name__ for workload in WORKLOADS}) == len(WORKLOADS) == 20
+
+
+def course_of(
+    *spans: tuple[float, float, Seen], situation: Situation = CRASHED, fixed_s: float = FIXED_S
+) -> Course:
+    """Return a course in which findings were open from one second after the break to another."""
+    polls = [
+        Poll(BROKEN_S + at_s, tuple(seen for a, b, seen in spans if a <= at_s <= b))
+        for at_s in range(-5, 60)
+    ]
+    return Course(situation, polls, broken_s=BROKEN_S, fixed_s=fixed_s)
+
+
+def test_a_cause_named_in_time_is_right_with_how_soon_it_opened_and_closed() -> None:
+    judged = judge_live(course_of((10, 52, NO_PULLS)))
+    assert judged.verdict == "right"
+    assert (judged.opened_s, judged.closed_s, judged.changes_count) == (10, 3, 0)
+
+
+@pytest.mark.parametrize(
+    ("spans", "verdict"),
+    [
+        ([], "silent"),
+        ([(0, 50, OTHER)], "silent"),
+        ([(0, 50, SLOW)], "partly"),
+        ([(30, 50, NO_PULLS)], "partly"),
+        ([(5, 50, NO_PULLS), (5, 50, STALLED)], "partly"),
+        ([(5, 50, NO_PULLS), (5, 6, STALLED)], "right"),
+        ([(5, 50, STALLED)], "wrong"),
+        ([(at_s, at_s, NO_PULLS) for at_s in range(5, 50, 3)], "partly"),
+    ],
+)
+def test_what_is_said_late_beside_or_instead_is_not_right(
+    spans: list[tuple[float, float, Seen]], verdict: str
+) -> None:
+    assert judge_live(course_of(*spans)).verdict == verdict
+
+
+def test_nothing_above_info_may_be_said_of_what_works() -> None:
+    loud = SLOW._replace(stream="FINE_IDLE")
+    assert judge_live(course_of((0, 50, SLOW), situation=FINE)).verdict == "right"
+    assert judge_live(course_of((0, 50, loud), situation=FINE)).verdict == "wrong"
+    info = loud._replace(severity="info")
+    assert judge_live(course_of((0, 50, info), situation=FINE)).verdict == "right"
+
+
+def test_a_cause_of_another_situation_of_the_same_entity_is_not_wrong() -> None:
+    sibling = replace(CRASHED, key="stalled", cause="messages terminated")
+    terminated = NO_PULLS._replace(code="NT-C22", text="terminated: the client terminates")
+    course = Course(CRASHED, siblings=(sibling,))
+    assert judge_findings(course, [terminated]).verdict == "silent"
+    assert judge_findings(Course(CRASHED), [terminated]).verdict == "wrong"
+
+
+def test_what_a_restart_causes_may_be_said_until_ten_seconds_after_it() -> None:
+    polls = [Poll(float(at_s), (SLOW,) if 30 <= at_s <= 48 else ()) for at_s in range(100)]
+    quarter = Quarter(began_s=0.0, polls=polls, restart_s=(30.0, 40.0))
+    assert quarter.false_findings() == []
+    later = replace(quarter, restart_s=(30.0, 40.0 - AFTER_RESTART_S))
+    assert [each.seen for each in later.false_findings()] == [SLOW]
+
+
+ONE_OF_EACH = ("push-no-subscriber", "paused", "full-max-msgs", "consumer-deleted",
+               "stream-deleted", "account-streams", "fine-idle")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    """One situation of each kind that a shared server has, side by side."""
+    folder = tmp_path_factory.mktemp("faults")
+    times = Times(healthy_s=3, broken_s=15, fresh_s=(None,), fixed_s=6)
+    said: list[str] = []
+
+    async def run() -> list[Row]:
+        runs: list[Run] = await run_plans(chosen(list(ONE_OF_EACH)), times, folder, said.append)
+        return rows_of(runs, await recorded_findings_of(runs))
+
+    rows = asyncio.run(run())
+    assert len(rows) == len(ONE_OF_EACH), said
+    (Path(folder) / "table.txt").write_text(table(rows))
+    return rows
+
+
+@pytest.mark.server
+@pytest.mark.slow
+@pytest.mark.xdist_group("fault lab")
+@pytest.mark.parametrize("key", ONE_OF_EACH)
+def test_one_of_each_kind_is_named_live_afterwards_and_in_the_recording(
+    key: str, made: list[Row]
+) -> None:
+    row = next(row for row in made if row.course.situation.key == key)
+    assert not row.course.failed
+    assert row.live.verdict != "wrong" and row.recorded.verdict == "right", row
+    if row.course.situation.cause:
+        assert row.live.opened_s is not None, row.live
+        assert row.fresh.verdict in ("right", "cannot be known"), row.fresh

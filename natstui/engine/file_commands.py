@@ -117,7 +117,7 @@ class FileCommands:
         told = self._telling_of(command.command_id, wanted.size_bytes)
         found = await save_object(client, wanted, target, told, overwrites=command.overwrites)
         size = bytes_text(found.size_bytes)
-        return f"{command.name}, {size}, digest checked, in {target.absolute()}", None
+        return f"{command.name}, {size}, {found.check_text}, in {target.absolute()}", None
 
     def _telling_of(self, number: int, whole_bytes: int) -> Callable[[int], None]:
         tell = self._telling(number)

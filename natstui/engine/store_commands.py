@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import base64
+import time
 from typing import assert_never
 
 from natstui.jetstream.connection.writer import Writer
-from natstui.jetstream.managing.keys import KeyChange, change_key
+from natstui.jetstream.managing.keys import KeyChange, change_key, remaining_ttl
 from natstui.jetstream.managing.objects import ObjectChange, delete_object
 from natstui.jetstream.messages.keys import (
     read_key,
@@ -61,12 +62,14 @@ async def _change(writer: Writer, asked: ChangeKey) -> tuple[str, object]:
         doomed = ObjectChange(asked.bucket, asked.key, confirmed=asked.confirmed)
         gone = await delete_object(writer, doomed)
         return gone.text, gone
-    value, action = base64.b64decode(asked.value_base64), asked.action
+    value, action, ttl = base64.b64decode(asked.value_base64), asked.action, None
     if asked.of_revision_seq is not None:
         before = await read_key(writer.client, asked.bucket, asked.key, asked.of_revision_seq)
         value, action = before.value, "put_key" if before.operation == "PUT" else "delete_key"
+        if action == "put_key":
+            ttl = remaining_ttl(before.ttl, before.created_at_us, time.time_ns() // 1000)
     change = KeyChange(
-        action, asked.bucket, asked.key, value, asked.if_revision_seq, confirmed=asked.confirmed
+        action, asked.bucket, asked.key, value, asked.if_revision_seq, ttl, asked.confirmed
     )
     changed = await change_key(writer, change)
     return changed.text, changed

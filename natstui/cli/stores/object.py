@@ -43,6 +43,7 @@ from natstui.jetstream.managing.objects import (
     put_object,
 )
 from natstui.jetstream.messages.objects import (
+    CopiedObject,
     StoredObject,
     copy_object,
     list_objects,
@@ -204,6 +205,7 @@ def _source(file: str) -> BinaryIO:
 @click.argument("name")
 @click.option("--output", "-O", metavar="FILE", help="Where to; - is stdout.")
 @click.option("--force", "-f", is_flag=True, help="Over a file that exists.")
+@click.option("--verify/--no-verify", default=True, help="Whether size and digest must be right.")
 @json_flag
 @connection_options
 def get(
@@ -212,12 +214,14 @@ def get(
     name: str,
     output: str | None,
     force: bool,
+    verify: bool,
     as_json: bool,
     **_words: Any,
 ) -> None:
     """Write the file NAME of BUCKET here, under its own name or --output.
 
-    It has another name until it is whole and its digest was checked.
+    The file appears when it is complete and its digest was checked; --no-verify writes what is
+    there, and says what is wrong with it.
     """
     bucket, target = given_bucket(bucket), _target(name, output)
     if target is not None and target.exists() and not force:
@@ -225,22 +229,26 @@ def get(
     shown = Progress()
     try:
         if target is None:
-            stoppable(
+            copied = stoppable(
                 connection, True, "getting",
-                lambda w: _copied(w.client, bucket, name, sys.stdout.buffer, shown),
+                lambda w: _copied(w.client, bucket, name, sys.stdout.buffer, shown, verify),
             )  # fmt: skip
+            if copied.wrong:
+                click.echo(clean_line(f"natstui: {copied.stored.name} {copied.wrong}"), err=True)
             return
-        found = stoppable(
+        copied = stoppable(
             connection, True, "getting",
-            lambda w: _saved(w.client, bucket, name, target, shown, force),
+            lambda w: _saved(w.client, bucket, name, target, shown, force, verify),
         )  # fmt: skip
     finally:
         shown.end()
     if as_json:
-        click.echo(clean_json(json.dumps({**dataclasses.asdict(found), "file": str(target)})))
+        fields = {**dataclasses.asdict(copied.stored), "file": str(target),
+                  "written_bytes": copied.size_bytes, "wrong": copied.wrong or None}  # fmt: skip
+        click.echo(clean_json(json.dumps(fields)))
         return
-    size = f"{bytes_text(found.size_bytes)}, {counted(found.chunks_count, 'chunk')}"
-    click.echo(clean_line(f"{found.name}: {size}, digest checked, in {target}"))
+    size = f"{bytes_text(copied.size_bytes)}, {counted(copied.stored.chunks_count, 'chunk')}"
+    click.echo(clean_line(f"{copied.stored.name}: {size}, {copied.check_text}, in {target}"))
 
 
 def _target(name: str, output: str | None) -> Path | None:
@@ -256,18 +264,25 @@ def _target(name: str, output: str | None) -> Path | None:
 
 
 async def _copied(
-    client: Client, bucket: str, name: str, file: BinaryIO, shown: Progress
-) -> StoredObject:
+    client: Client, bucket: str, name: str, file: BinaryIO, shown: Progress, verify: bool
+) -> CopiedObject:
     wanted = await read_object(client, bucket, name)
-    return await copy_object(client, wanted, file, _telling(shown, wanted))
+    return await copy_object(client, wanted, file, _telling(shown, wanted), verify=verify)
 
 
 async def _saved(
-    client: Client, bucket: str, name: str, target: Path, shown: Progress, overwrites: bool
-) -> StoredObject:
+    client: Client,
+    bucket: str,
+    name: str,
+    target: Path,
+    shown: Progress,
+    overwrites: bool,
+    verify: bool,
+) -> CopiedObject:
     wanted = await read_object(client, bucket, name)
-    telling = _telling(shown, wanted)
-    return await save_object(client, wanted, target, telling, overwrites=overwrites)
+    return await save_object(
+        client, wanted, target, _telling(shown, wanted), overwrites=overwrites, verify=verify
+    )
 
 
 def _telling(shown: Progress, wanted: StoredObject) -> Callable[[int], None]:

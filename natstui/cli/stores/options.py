@@ -19,8 +19,8 @@ from natstui.model.assets.buckets import (
     MOST_HISTORY,
     BucketOptions,
     is_bucket,
-    is_key,
     is_key_filter,
+    is_stored_key,
 )
 from natstui.model.assets.fields import Config
 from natstui.model.records.managing import Change
@@ -40,9 +40,9 @@ def given_bucket(name: str) -> str:
 
 
 def given_key(key: str) -> str:
-    """Return a key that may be; raises UsageError."""
-    if not is_key(key):
-        raise UsageError(f"{key!r} is no key: letters, digits, - _ = / and dots between words")
+    """Return a key that a bucket may have; raises UsageError."""
+    if not is_stored_key(key):
+        raise UsageError(f"{key!r} is no key: it has a space, a wildcard or an empty token")
     return key
 
 

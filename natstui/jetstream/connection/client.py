@@ -15,7 +15,7 @@ from nats.aio.subscription import Subscription
 
 from natstui.clock import steady_us
 from natstui.config import Connection
-from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut
+from natstui.errors import NatstuiError, RequestFailed, RequestTimedOut, UsageError
 from natstui.jetstream.connection.identity import AccountInfo, Identity, identity_of
 from natstui.jetstream.connection.link import Link, OnDenied, OnLink
 from natstui.jetstream.connection.nats_client import GuardedClient
@@ -23,6 +23,7 @@ from natstui.jetstream.connection.opening import open_client
 from natstui.jetstream.connection.permissions import USER_INFO, UserInfo, read_user_info
 from natstui.jetstream.connection.replies import check_reply, no_responders, read, read_page
 from natstui.jetstream.sockets.transport import Arrival
+from natstui.model.assets.subjects import is_literal
 from natstui.model.records.record import LinkChanged, Permitted
 from natstui.values import dataclass
 
@@ -116,6 +117,12 @@ class Client:
         Raises PermissionDenied (at once), NotFound, Conflict, JetStreamUnavailable,
         RequestTimedOut, ServerGone (not sent, or lost before the answer), else RequestFailed.
         """
+        # A name in it may come from elsewhere: with a wildcard it would mean more than one asset.
+        # Only what follows the name of a new consumer is a filter, and may have one.
+        tokens = verb.split(".")
+        names = ".".join(tokens[:4]) if tokens[:2] == ["CONSUMER", "CREATE"] else verb
+        if not is_literal(names):
+            raise UsageError(f"{verb!r} cannot be requested: a name has a space or a wildcard")
         payload = b"" if body is None else json.dumps(body).encode()
         limit_s = self.connection.request_timeout_s
         if ".LIST" in verb:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import json
+import math
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -11,21 +13,24 @@ from typing import Any
 from natstui.errors import Conflict, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
 from natstui.jetstream.connection.storing import store
+from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
 from natstui.jetstream.managing.configure import Changed, read_asset
 from natstui.model.assets.buckets import (
     KV,
     OPERATION,
     ROLLUP,
+    TTL,
     is_bucket,
     is_key,
+    is_stored_key,
     key_subject,
     operation_of,
 )
 from natstui.model.assets.loss import Loss
 from natstui.model.records.managing import JournalEntry, Preview
 from natstui.model.records.stores import KeyAction
-from natstui.units import bytes_text, counted
+from natstui.units import bytes_text, counted, parse_duration_ns
 
 _EXPECTED = "Nats-Expected-Last-Subject-Sequence"
 _CHANGED = {10071, 10164}
@@ -69,6 +74,11 @@ async def change_key(writer: Writer, asked: KeyChange, undoes: str | None = None
         bucket = await _bucket(writer, asked.bucket)
         present = await _present(writer.client, asked.bucket, asked.key)
         _check_revision(asked, present)
+        if not present.revision and not is_key(asked.key):
+            raise UsageError(
+                f"{asked.key!r} cannot name a new key: letters, digits, - _ = / and dots "
+                "between them"
+            )
         try:
             return await _write(writer, asked, bucket, present, undoes)
         except RequestFailed as error:
@@ -82,8 +92,8 @@ def check_names(bucket: str, key: str) -> None:
     """Raise UsageError for what cannot be a bucket or a key."""
     if not is_bucket(bucket):
         raise UsageError(f"{bucket!r} is no name of a bucket: letters, digits, - and _")
-    if not is_key(key):
-        raise UsageError(f"{key!r} is no key: letters, digits, - _ = / and dots between words")
+    if not is_stored_key(key):
+        raise UsageError(f"{key!r} is no key: it has a space, a wildcard or an empty token")
 
 
 async def _bucket(writer: Writer, bucket: str) -> Asset:
@@ -145,7 +155,7 @@ async def _write(
     if asked.action == "purge_key":
         headers[ROLLUP] = "sub"
     if asked.ttl:
-        headers["Nats-TTL"] = asked.ttl
+        headers[TTL] = asked.ttl
     kept = {"subject": subject, "payload_bytes": len(asked.value)}
     before = {"revision": present.revision, "operation": present.operation}
     loses = await _loses(writer.client, asked, bucket.config, present)
@@ -227,4 +237,26 @@ async def _taking_back(writer: Writer, entry: JournalEntry) -> KeyChange:
             "enough of its history"
         ) from error
     value = base64.b64decode(message.get("data") or "")
-    return KeyChange("put_key", bucket, key, value, if_revision=after)
+    ttl = remaining_ttl(
+        _headers(message).get(TTL), time_us(message["time"]), time.time_ns() // 1000
+    )
+    return KeyChange("put_key", bucket, key, value, if_revision=after, ttl=ttl)
+
+
+def remaining_ttl(ttl: str | None, stored_at_us: int, now_us: int) -> str | None:
+    """Return the `Nats-TTL` of a value that is put back: what was left of it, at least 1 s.
+
+    Raises Conflict when the value would have expired by now: putting it back would extend it.
+    """
+    if ttl is None or ttl == "never":
+        return ttl
+    try:
+        ttl_s = int(ttl) if ttl.isdigit() else parse_duration_ns(ttl) / 1e9
+    except ValueError as error:
+        raise Conflict(
+            f"the value before has a Nats-TTL of {ttl!r}, which says nothing"
+        ) from error
+    left_s = ttl_s - max(0, now_us - stored_at_us) / 1e6
+    if left_s <= 0:
+        raise Conflict(f"the value before had a Nats-TTL of {ttl} and would have expired by now")
+    return f"{max(1, math.ceil(left_s))}s"

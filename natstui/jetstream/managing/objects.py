@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import hashlib
 import json
 from collections.abc import Callable, Coroutine
@@ -15,6 +14,7 @@ from nats.nuid import NUID
 
 from natstui.errors import Conflict, NatstuiError, NotFound, RequestFailed, UsageError
 from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.connection.storing import store
 from natstui.jetstream.connection.writer import Asset, JournalDraft, Writer
 from natstui.jetstream.managing.configure import Changed, read_asset
@@ -27,6 +27,7 @@ from natstui.model.assets.buckets import (
     info_subject,
 )
 from natstui.model.assets.loss import Loss
+from natstui.model.assets.subjects import is_token
 from natstui.model.records.messages import PubAck
 from natstui.units import bytes_text
 
@@ -56,6 +57,7 @@ class ObjectLink:
 class _Present:
     """What a store knows of a file under its name."""
 
+    subject: str
     seq: int = 0
     info: dict[str, Any] | None = None
 
@@ -149,8 +151,7 @@ async def _tell(
     client: Client, asked: ObjectChange, info: dict[str, Any], present: _Present
 ) -> None:
     headers = {ROLLUP: "sub", _EXPECTED: str(present.seq)}
-    subject = info_subject(asked.bucket, asked.name)
-    await store(client, subject, json.dumps(info).encode(), headers)
+    await store(client, present.subject, json.dumps(info).encode(), headers)
 
 
 async def delete_object(writer: Writer, asked: ObjectChange) -> Changed:
@@ -229,17 +230,27 @@ async def _found(writer: Writer, asked: ObjectChange) -> tuple[Asset, _Present]:
         found = await read_asset(writer, "stream", stream)
     except NotFound as error:
         raise NotFound(f"there is no object store {asked.bucket}", err_code=10059) from error
-    body = {"last_by_subj": info_subject(asked.bucket, asked.name)}
     try:
-        reply = json.loads(await writer.client.request(f"STREAM.MSG.GET.{stream}", body))
+        last = await read_object_info(writer.client, asked.bucket, asked.name)
     except NotFound:
-        return found, _Present()
-    message = reply["message"]
-    info: dict[str, Any] = json.loads(base64.b64decode(message.get("data") or ""))
-    return found, _Present(message["seq"], info)
+        return found, _Present(subject=info_subject(asked.bucket, asked.name))
+    try:
+        info = json.loads(last.content)
+    except ValueError:
+        info = None
+    if not isinstance(info, dict):
+        raise RequestFailed(f"what {asked.bucket} knows of {asked.name} cannot be read")
+    return found, _Present(last.subject, last.seq, info)
 
 
 async def _purge(client: Client, bucket: str, nuid: str) -> None:
-    """Remove the parts of a file that nothing names any more."""
+    """Remove the chunks of a file that nothing names any more; raises RequestFailed.
+
+    Its id may come from another client's info: as a wildcard it would remove every file.
+    """
+    if not is_token(nuid):
+        raise RequestFailed(
+            f"the chunks of a file of {bucket} were not removed: its id is {nuid!r}"
+        )
     filter_subject = chunk_subject(bucket, nuid)
     await client.request(f"STREAM.PURGE.{OBJECTS}{bucket}", {"filter": filter_subject})

@@ -11,7 +11,6 @@ import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from natstui.errors import (
     Conflict,
@@ -31,6 +30,7 @@ from natstui.units import counted, moment_text
 
 MARK = "io.natstui.restoring"
 _CONSUMERS_S = 20.0
+_SETTLED_S = 2.0
 _LOOK_AGAIN_S = 0.2
 _TAKEN = {10058, 10065, 10130}
 """The name, or one of the subjects, is somebody else's."""
@@ -195,6 +195,8 @@ async def _compared(client: Client, wanted: Wanted) -> Restored:
             f"{wanted.name} is restored, but not as it was: {'; '.join(wrong)}; it is "
             f"still marked as {MARK}, and natstui stream rm {wanted.name} removes it"
         )
+    if backup.consumers is None:
+        remarks.append("the backup does not list its consumers: nothing to compare them with")
     remarks += await _read_again(client, backup)
     return Restored(wanted.name, state, len(names), tuple(remarks))
 
@@ -250,12 +252,24 @@ def _other(label: str, was: Config, state: Config, key: str) -> str:
 
 
 async def _consumers(client: Client, wanted: Wanted) -> Sequence[str]:
-    """Return the names of the consumers; those of a replicated stream come a moment later."""
+    """Return the names of the consumers, once the cluster has settled, or after 20 s.
+
+    Those of a replicated stream come a moment after it, and not all servers list them at once:
+    the list has to be as long as the stream counts, and stay the same for 2 s.
+    """
     until_s = time.monotonic() + _CONSUMERS_S
+    settled, since_s = set[str](), time.monotonic()
     while True:
-        names: list[Any] = []
+        names = set[str]()
         async for page in client.pages(f"CONSUMER.NAMES.{wanted.name}"):
-            names += json.loads(page).get("consumers") or ()
-        if set(wanted.backup.consumers or ()) <= set(names) or time.monotonic() > until_s:
-            return names
+            names |= set(map(str, json.loads(page).get("consumers") or ()))
+        info = json.loads(await client.request(f"STREAM.INFO.{wanted.name}"))
+        now_s = time.monotonic()
+        if names != settled or len(names) != info["state"].get("consumer_count"):
+            settled, since_s = names, now_s
+        is_clustered = bool((info.get("cluster") or {}).get("name"))
+        is_settled = not is_clustered or now_s - since_s >= _SETTLED_S
+        is_complete = set(wanted.backup.consumers or ()) <= names
+        if (is_complete and is_settled) or now_s > until_s:
+            return sorted(names)
         await asyncio.sleep(_LOOK_AGAIN_S)

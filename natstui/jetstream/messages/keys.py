@@ -16,7 +16,7 @@ from natstui.jetstream.connection.times import time_us
 from natstui.jetstream.messages.decode import from_api
 from natstui.jetstream.messages.gets import ApiGetter
 from natstui.jetstream.messages.reading import Policy, Read, Reader
-from natstui.model.assets.buckets import KV, key_of, key_subject, operation_of
+from natstui.model.assets.buckets import KV, TTL, key_of, key_subject, operation_of
 from natstui.model.records.messages import StoredMessage
 from natstui.model.records.stores import (
     KeyNames,
@@ -43,6 +43,8 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     value: bytes
     left_count: int = 0
     """How many more there are to read now."""
+    ttl: str | None = None
+    """Its `Nats-TTL`, where it was read alone."""
 
 
 async def buckets(client: Client) -> list[dict[str, Any]]:
@@ -91,6 +93,7 @@ async def read_key(client: Client, bucket: str, key: str, revision: int | None =
     return Entry(
         bucket, key, message.stream_seq or 0, message.stored_at_us,
         operation_of(dict(message.headers)), base64.b64decode(message.payload_base64),
+        ttl=dict(message.headers).get(TTL),
     )  # fmt: skip
 
 
@@ -98,14 +101,13 @@ async def read_entries(
     client: Client, bucket: str, wanted: str, policy: Policy, *, values: bool = True
 ) -> list[Entry]:
     """Return the entries that there are now of the keys that match, in order of revision."""
-    found = list[Entry]()
-    async with await _reader(client, bucket, wanted, policy, values=values) as reader:
-        while reader.waiting_msgs and (batch := await reader.batch()):
-            for one in batch:
-                found.append(_entry(bucket, one))
-                if not one.left_msgs:
-                    return found
-    return found
+    entries = list[Entry]()
+    reader = await _reader(client, bucket, wanted, policy, values=values)
+    reader.is_bounded = True
+    async with reader:
+        while batch := await reader.batch():
+            entries += [_entry(bucket, message) for message in batch]
+    return entries
 
 
 async def watch(
@@ -145,17 +147,16 @@ async def read_page(client: Client, asked: ReadKeys) -> KeysPage:
     keys_count: int | None = None
     if not after or state["last_seq"] > after:
         subjects = (prefix + asked.wanted,)
-        reader = Reader(client, stream, subjects, "last_per_subject", ends=True)
+        reader = Reader(client, stream, subjects, "last_per_subject", is_bounded=True)
         if after:
-            reader = Reader(client, stream, subjects, from_seq=after + 1, ends=True)
+            reader = Reader(client, stream, subjects, from_seq=after + 1, is_bounded=True)
         async with reader:
-            keys_count, left = None if after else reader.waiting_msgs, reader.waiting_msgs
-            while left and len(rows) < asked.most_keys_count:
-                one = await anext(reader, None)
-                if one is None:
+            keys_count = None if after else reader.waiting_msgs
+            while len(rows) < asked.most_keys_count:
+                message = await anext(reader, None)
+                if message is None:
                     break
-                left = one.left_msgs
-                row = _row(_entry(asked.bucket, one), asked.preview_bytes)
+                row = _row(_entry(asked.bucket, message), asked.preview_bytes)
                 rows[row.key] = row
     last = max([state["last_seq"], *(row.revision_seq for row in rows.values())])
     if after and len(rows) >= asked.most_keys_count:

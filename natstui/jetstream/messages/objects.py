@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import hashlib
 import json
 from collections.abc import Callable
@@ -16,9 +15,16 @@ from natstui.decoding import decoder_of
 from natstui.errors import NotFound, RequestFailed, UsageError
 from natstui.files import complete_file
 from natstui.jetstream.connection.client import Client
-from natstui.jetstream.messages.decode import from_api
+from natstui.jetstream.connection.object_info import read_object_info
 from natstui.jetstream.messages.reading import Reader
-from natstui.model.assets.buckets import OBJECTS, chunk_subject, info_subject, same_digest
+from natstui.model.assets.buckets import (
+    OBJECTS,
+    chunk_subject,
+    info_subject,
+    is_bucket,
+    same_digest,
+)
+from natstui.model.assets.subjects import is_token
 
 
 class _Link(msgspec.Struct):
@@ -60,6 +66,23 @@ class StoredObject:
     link_name: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class CopiedObject:
+    """The content of an object as it was written somewhere."""
+
+    stored: StoredObject
+    size_bytes: int
+    wrong: str = ""
+    """What is wrong with it, after the name; empty when size and digest were checked."""
+
+    @property
+    def check_text(self) -> str:
+        """Return what was checked: `digest checked`, or what is wrong."""
+        if self.wrong:
+            return f"NOT VERIFIED: it {self.wrong}"
+        return "digest checked" if self.size_bytes else "empty"
+
+
 async def stores(client: Client) -> list[dict[str, Any]]:
     """Return the INFO of the streams that are object stores."""
     body = {"subject": "$O.>"}
@@ -70,16 +93,8 @@ async def stores(client: Client) -> list[dict[str, Any]]:
 
 async def read_object(client: Client, bucket: str, name: str) -> StoredObject:
     """Return what is known of a file; raises NotFound when there is none."""
-    verb, body = f"STREAM.MSG.GET.{OBJECTS}{bucket}", {"last_by_subj": info_subject(bucket, name)}
-    try:
-        message = json.loads(await client.request(verb, body))
-        at_us = from_api(json.dumps(message).encode(), 0).stored_at_us
-    except NotFound as error:
-        what = f"{bucket} has no object {name}"
-        if error.err_code != 10037:
-            what = f"there is no object store {bucket}"
-        raise NotFound(what, err_code=error.err_code) from error
-    found = _object(bucket, base64.b64decode(message["message"].get("data") or ""), at_us)
+    info = await read_object_info(client, bucket, name)
+    found = _object(bucket, info.content, info.stored_at_us)
     if found.deleted:
         raise NotFound(f"{bucket} has no object {name}: it was deleted")
     return found
@@ -100,47 +115,70 @@ def _object(bucket: str, data: bytes, at_us: int) -> StoredObject:
 async def list_objects(client: Client, bucket: str) -> list[StoredObject]:
     """Return the files of a store by name, without deleted ones; raises NotFound."""
     found: dict[str, StoredObject] = {}
-    reader = Reader(client, f"{OBJECTS}{bucket}", (f"$O.{bucket}.M.>",), "last_per_subject")
-    async with reader:
-        left = reader.waiting_msgs
-        while left:
-            one = await anext(reader)
-            left = one.left_msgs
-            stored = _object(bucket, one.payload, one.stored_at_us)
+    subjects = (info_subject(bucket, "") + ">",)
+    async with Reader(
+        client, f"{OBJECTS}{bucket}", subjects, "last_per_subject", is_bounded=True
+    ) as reader:
+        async for message in reader:
+            stored = _object(bucket, message.payload, message.stored_at_us)
             found[stored.name] = stored
     return sorted((one for one in found.values() if not one.deleted), key=lambda one: one.name)
 
 
 async def copy_object(
-    client: Client, wanted: StoredObject, file: BinaryIO, progress: Callable[[int], None]
-) -> StoredObject:
+    client: Client,
+    wanted: StoredObject,
+    file: BinaryIO,
+    progress: Callable[[int], None],
+    *,
+    verify: bool = True,
+) -> CopiedObject:
     """Write a file's content, of a link that of what it points to, and return what was written.
 
-    Raises RequestFailed when it is not complete or its digest is another one: nothing of it may be
-    used then.
+    Raises RequestFailed when it is not complete, has no digest or another one: nothing of it may
+    be used then. Without `verify` these are returned as what is wrong.
     """
-    if wanted.link_bucket:
+    wanted = await _follow_links(client, wanted)
+    if wanted.chunks_count and not is_token(wanted.nuid):
+        raise RequestFailed(
+            f"{wanted.name} of {wanted.bucket} is damaged: {wanted.nuid!r} names no chunks"
+        )
+    digest, size_bytes = hashlib.sha256(), 0
+    if wanted.chunks_count or wanted.size_bytes:
+        subject = chunk_subject(wanted.bucket, wanted.nuid)
+        stream = f"{OBJECTS}{wanted.bucket}"
+        async with Reader(client, stream, (subject,), is_bounded=True) as reader:
+            async for message in reader:
+                file.write(message.payload)
+                digest.update(message.payload)
+                size_bytes += len(message.payload)
+                progress(size_bytes)
+    wrong = ""
+    if size_bytes != wanted.size_bytes:
+        wrong = f"is not complete: {size_bytes:,} of {wanted.size_bytes:,} bytes are there"
+    elif size_bytes and not wanted.digest:
+        wrong = "has no digest: nothing tells whether its bytes are right"
+    elif size_bytes and not same_digest(wanted.digest, digest.digest()):
+        wrong = f"is damaged: its digest is not {wanted.digest}"
+    if wrong and verify:
+        raise RequestFailed(
+            f"{wanted.name} {wrong}; natstui object get --no-verify writes what is there"
+        )
+    return CopiedObject(wanted, size_bytes, wrong)
+
+
+async def _follow_links(client: Client, wanted: StoredObject) -> StoredObject:
+    """Return the file a link leads to; raises RequestFailed for a loop of links."""
+    first, seen = wanted, set[tuple[str, str]]()
+    while wanted.link_bucket:
         if not wanted.link_name:
             raise RequestFailed(f"{wanted.name} is a link to the store {wanted.link_bucket}")
+        if (wanted.bucket, wanted.name) in seen:
+            raise RequestFailed(f"{first.name} of {first.bucket} is a link that leads to itself")
+        seen.add((wanted.bucket, wanted.name))
+        if not is_bucket(wanted.link_bucket):
+            raise RequestFailed(f"{wanted.name} is a link to {wanted.link_bucket!r}: no store")
         wanted = await read_object(client, wanted.link_bucket, wanted.link_name)
-    digest, size_bytes = hashlib.sha256(), 0
-    subject = chunk_subject(wanted.bucket, wanted.nuid)
-    async with Reader(client, f"{OBJECTS}{wanted.bucket}", (subject,)) as reader:
-        left = reader.waiting_msgs
-        while left:
-            one = await anext(reader)
-            left = one.left_msgs
-            file.write(one.payload)
-            digest.update(one.payload)
-            size_bytes += len(one.payload)
-            progress(size_bytes)
-    if size_bytes != wanted.size_bytes:
-        raise RequestFailed(
-            f"{wanted.name} is not complete: "
-            f"{size_bytes:,} of {wanted.size_bytes:,} bytes are there"
-        )
-    if size_bytes and not same_digest(wanted.digest, digest.digest()):
-        raise RequestFailed(f"{wanted.name} is damaged: its digest is not {wanted.digest}")
     return wanted
 
 
@@ -151,7 +189,8 @@ async def save_object(
     progress: Callable[[int], None],
     *,
     overwrites: bool,
-) -> StoredObject:
+    verify: bool = True,
+) -> CopiedObject:
     """Write a file's content to the disk, and return what was written.
 
     The file appears when it is complete and its digest was checked. Raises UsageError when it
@@ -159,6 +198,6 @@ async def save_object(
     """
     try:
         with complete_file(target, replaces=overwrites) as file:
-            return await copy_object(client, wanted, file, progress)
+            return await copy_object(client, wanted, file, progress, verify=verify)
     except OSError as error:
         raise UsageError(f"{target} cannot be written: {error.strerror}") from error

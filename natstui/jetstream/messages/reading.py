@@ -40,6 +40,7 @@ Policy = Literal["all", "last", "last_per_subject", "new"]
 _HEARTBEAT_S = 5
 _SILENT_S = 15.0
 _UNUSED_S = 60
+_NO_PROGRESS_S = 30.0
 _AGAIN_S = 1.0
 _NS = 1_000_000_000
 _STATUS = b"NATS/1.0 "
@@ -88,9 +89,14 @@ class Reader:
     """Only what was stored since then, as RFC 3339."""
     ends: bool = False
     """Whether it ends when the server says that nothing is left to read."""
+    is_bounded: bool = False
+    """Whether it reads what there was when it began, and fails when nothing comes any more."""
     waiting_msgs: int = 0
     """How many there were to read when it began."""
     _name: str = ""
+    _is_over: bool = False
+    _checked_seq: int = 0
+    _progress_at_s: float = 0.0
     _consumer_seq: int = 0
     _last_seq: int = 0
     _reconnects_count: int = 0
@@ -101,6 +107,8 @@ class Reader:
 
     async def __aenter__(self) -> Self:
         self.waiting_msgs = await self._begin(self.policy, self.from_seq)
+        self._is_over = self.is_bounded and not self.waiting_msgs
+        self._progress_at_s = asyncio.get_running_loop().time()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -110,19 +118,30 @@ class Reader:
         return self
 
     async def __anext__(self) -> Read:
-        while True:
+        while not self._is_over:
             msg = self._arrived.popleft() if self._arrived else await self._next()
             if msg is None:
+                self._check_progress()
                 await self._go_on()
                 continue
             if msg.header.startswith(_STATUS):
-                if self.ends and self._is_read(msg):
-                    raise StopAsyncIteration
+                if (self.ends or self.is_bounded) and self._is_read(msg):
+                    break
+                self._check_progress()
                 await self._let_go_on(msg)
                 continue
             if (one := self._read(msg)) is not None:
                 return one
             await self._go_on()
+        raise StopAsyncIteration
+
+    def _check_progress(self) -> None:
+        """Raise RequestTimedOut when a bounded reader has waited too long for a message."""
+        now_s = asyncio.get_running_loop().time()
+        if self._last_seq != self._checked_seq:
+            self._checked_seq, self._progress_at_s = self._last_seq, now_s
+        elif self.is_bounded and now_s - self._progress_at_s > _NO_PROGRESS_S:
+            raise RequestTimedOut(f"the messages of {self.stream}", _NO_PROGRESS_S)
 
     async def batch(self) -> list[Read]:
         """Return the next message with all that have come behind it; nothing at the end.
@@ -132,7 +151,7 @@ class Reader:
         found, one = list[Read](), await anext(self, None)
         while one is not None:
             found.append(one)
-            if not self._arrived or self._arrived[0].header.startswith(_STATUS):
+            if self._is_over or not self._arrived or self._arrived[0].header.startswith(_STATUS):
                 break
             if (one := self._read(self._arrived[0])) is not None:
                 self._arrived.popleft()
@@ -144,6 +163,7 @@ class Reader:
         if consumer_seq != self._consumer_seq + 1:
             return None
         self._consumer_seq, self._last_seq = consumer_seq, stream_seq
+        self._is_over = self.is_bounded and not left
         headers = headers_of(msg.header) if msg.header else ()
         subject = msg.subject.decode(errors="replace")
         return Read(subject, stream_seq, at_ns // 1000, headers, msg.data, left)
@@ -225,9 +245,11 @@ class Reader:
         from_seq = self._last_seq + 1 if self._last_seq else self.from_seq
         while True:
             try:
-                await self._begin(policy, from_seq)
+                pending_msgs = await self._begin(policy, from_seq)
+                self._is_over = self.is_bounded and not pending_msgs
                 return
             except (ServerGone, RequestTimedOut, JetStreamUnavailable):
+                self._check_progress()
                 # A server that was restarted has no leader for the stream at first.
                 await asyncio.sleep(_AGAIN_S)
 

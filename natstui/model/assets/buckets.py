@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 
 from natstui.model.assets.fields import Config
+from natstui.model.assets.subjects import is_literal, is_subject
 from natstui.values import dataclass
 
 KV, OBJECTS = "KV_", "OBJ_"
@@ -15,10 +16,10 @@ MOST_HISTORY = 64
 CHUNK_BYTES = 128 * 1024
 _DIGEST = "SHA-256="
 OPERATION, ROLLUP, MARKER = "KV-Operation", "Nats-Rollup", "Nats-Marker-Reason"
+TTL = "Nats-TTL"
 _DUPLICATES_NS = 120_000_000_000
 _BUCKET = re.compile(r"[a-zA-Z0-9_-]+")
 _KEY = re.compile(r"[-/_=.a-zA-Z0-9]+")
-_FILTER = re.compile(r"[-/_=.*>a-zA-Z0-9]+")
 
 
 def is_bucket(name: str) -> bool:
@@ -27,15 +28,20 @@ def is_bucket(name: str) -> bool:
 
 
 def is_key(key: str) -> bool:
-    """Tell whether a key may be called so."""
+    """Tell whether a new key may be called so."""
     return _KEY.fullmatch(key) is not None and all(key.split("."))
 
 
+def is_stored_key(key: str) -> bool:
+    """Tell whether another client may have stored such a key: `user@host`, `a:b`, `über`."""
+    return is_literal(key)
+
+
 def is_key_filter(text: str) -> bool:
-    """Tell whether it is a key, or one with `*` and `>` as words of it."""
-    words = text.split(".")
-    wild = all("*" not in word and ">" not in word for word in words if word not in ("*", ">"))
-    return _FILTER.fullmatch(text) is not None and all(words) and wild and ">" not in words[:-1]
+    """Tell whether it is a key, or one with `*` and `>` as tokens."""
+    tokens = [token for token in text.split(".") if token not in ("*", ">")]
+    wild = all("*" not in token and ">" not in token for token in tokens)
+    return is_subject(text) and wild
 
 
 def key_subject(bucket: str, key: str) -> str:
@@ -126,7 +132,8 @@ def digest_text(sha256: bytes) -> str:
 
 
 def same_digest(text: str, sha256: bytes) -> bool:
-    """Tell whether a kept checksum is this one, padded or not."""
-    kind, _, said = text.partition("=")
+    """Tell whether a stored checksum is this one, padded or not, in either alphabet of base64."""
+    kind, _, stored = text.partition("=")
     wanted = digest_text(sha256).partition("=")[2]
-    return kind.upper() == _DIGEST[:-1] and said.rstrip("=") == wanted.rstrip("=")
+    stored = stored.rstrip("=").replace("+", "-").replace("/", "_")
+    return kind.upper() == _DIGEST[:-1] and stored == wanted.rstrip("=")

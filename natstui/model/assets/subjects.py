@@ -30,6 +30,19 @@ def has_wildcard(subject: str) -> bool:
     return any(token in ("*", ">") for token in subject.split("."))
 
 
+def is_literal(subject: str) -> bool:
+    """Tell whether `subject` names one subject: a valid one without wildcards."""
+    return is_subject(subject) and not has_wildcard(subject)
+
+
+def is_token(text: str) -> bool:
+    """Tell whether `text` may stand as one token of a subject or filter.
+
+    Whatever comes from a server is checked with it before it becomes a part of one.
+    """
+    return is_literal(text) and "." not in text
+
+
 def overlap(one: str, other: str) -> bool:
     """Tell whether some subject matches both filters."""
     left, right = one.split("."), other.split(".")

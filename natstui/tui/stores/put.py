@@ -14,7 +14,6 @@ from textual.widgets import Static, TextArea
 from natstui.clean import clean_text
 from natstui.decoding import decoder_of
 from natstui.errors import UsageError
-from natstui.model.assets.buckets import is_key
 from natstui.model.assets.fields import Field
 from natstui.model.records.stores import ChangeKey, KeysPage, ReadRevisions
 from natstui.paths import user_path
@@ -139,9 +138,6 @@ class PutScreen(LiveScreen):
     def action_send(self) -> None:
         """Put it; what is removed for good by that is asked about."""
         try:
-            if not is_key(self.key):
-                words = "letters, digits, - _ = / and dots between words"
-                raise UsageError(f"{self.key!r} is no key: {words}")
             value = self._value()
         except UsageError as error:
             self.answer.update(safe(str(error), "error"))

@@ -1,0 +1,92 @@
+"""What an object store knows of an object, under whichever encoding of its name it was stored."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from natstui.decoding import decoder_of
+from natstui.errors import NotFound, RequestFailed
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.connection.times import time_us
+from natstui.model.assets.buckets import OBJECTS, info_subject
+
+_NO_MESSAGE = 10037
+
+
+@dataclass(frozen=True, slots=True)
+class ObjectInfo:
+    """The newest message about an object: its subject, sequence and content."""
+
+    subject: str
+    seq: int
+    stored_at_us: int
+    content: bytes
+
+
+async def read_object_info(client: Client, bucket: str, name: str) -> ObjectInfo:
+    """Return what is known of an object, also of one whose info is under another encoding.
+
+    Raises NotFound without a store (err_code 10059) or object (10037), and the request errors.
+    """
+    try:
+        return await _last(client, bucket, info_subject(bucket, name))
+    except NotFound as error:
+        if error.err_code != _NO_MESSAGE:
+            text = f"there is no object store {bucket}"
+            raise NotFound(text, err_code=error.err_code) from error
+    async for subject in _unusual_subjects(client, bucket):
+        info = await _last(client, bucket, subject)
+        if _name_of(info.content) == name:
+            return info
+    raise NotFound(f"{bucket} has no object {name}", err_code=_NO_MESSAGE)
+
+
+async def _last(client: Client, bucket: str, subject: str) -> ObjectInfo:
+    verb = f"STREAM.MSG.GET.{OBJECTS}{bucket}"
+    message = json.loads(await client.request(verb, {"last_by_subj": subject}))["message"]
+    try:
+        content = base64.b64decode(message.get("data") or "")
+    except binascii.Error as error:
+        raise RequestFailed(f"what {bucket} knows of an object cannot be read: {error}") from error
+    return ObjectInfo(
+        str(message["subject"]), int(message["seq"]), time_us(message["time"]), content
+    )
+
+
+async def _unusual_subjects(client: Client, bucket: str) -> AsyncIterator[str]:
+    """Yield the subjects of infos that are not named as natstui, Go and Python name them."""
+    prefix = info_subject(bucket, "")
+    body: dict[str, Any] = {"subjects_filter": f"{prefix}>", "offset": 0}
+    while True:
+        page = json.loads(await client.request(f"STREAM.INFO.{OBJECTS}{bucket}", body))
+        subjects = list(page["state"].get("subjects") or {})
+        for subject in subjects:
+            token = subject.removeprefix(prefix)
+            try:
+                name = base64.urlsafe_b64decode(token).decode()
+            except ValueError:
+                yield subject
+                continue
+            if info_subject(bucket, name) != subject:
+                yield subject
+        body["offset"] += len(subjects)
+        if not subjects or body["offset"] >= page.get("total", 0):
+            return
+
+
+class _Named(msgspec.Struct):
+    name: str = ""
+
+
+def _name_of(content: bytes) -> str | None:
+    try:
+        return decoder_of(_Named).decode(content).name
+    except msgspec.DecodeError:
+        return None

@@ -1,0 +1,216 @@
+"""Buckets and object stores that other clients wrote, or that lie: read as they are."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import nats
+import pytest
+from nats.js import JetStreamContext
+
+from natstui.errors import Conflict
+from natstui.jetstream.connection.client import Client
+from natstui.jetstream.managing.keys import remaining_ttl
+from natstui.jetstream.messages.reading import Reader
+from natstui.model.assets.buckets import digest_text, info_subject
+from tests.accounts import Account
+from tests.cli.test_manage import Shell
+from tests.jetstream.admin_session import admin_session
+
+pytestmark = pytest.mark.server
+
+CONTENT = b"content of an object"
+
+
+@pytest.fixture
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
+
+
+@asynccontextmanager
+async def jetstream(account: Account) -> AsyncIterator[JetStreamContext]:
+    nc = await nats.connect(account.url)
+    try:
+        yield nc.jetstream()
+    finally:
+        await nc.close()
+
+
+def run(work: Any) -> Any:
+    return asyncio.run(work)
+
+
+async def publish(account: Account, *messages: tuple[str, bytes]) -> None:
+    async with jetstream(account) as js:
+        for subject, payload in messages:
+            await js.publish(subject, payload)
+
+
+def stored(name: str, nuid: str = "n1", **fields: Any) -> bytes:
+    digest = digest_text(hashlib.sha256(CONTENT).digest())
+    info = {"name": name, "bucket": "B", "nuid": nuid, "size": len(CONTENT), "chunks": 1,
+            "digest": digest, **fields}  # fmt: skip
+    return json.dumps({key: value for key, value in info.items() if value is not None}).encode()
+
+
+@pytest.mark.parametrize("key", ["user@host", "a:b", "über", "~", "a+b"])
+def test_a_key_of_another_client_is_listed_read_and_deleted(
+    shell: Shell, account: Account, key: str
+) -> None:
+    shell.ok("kv", "add", "B", "--history", "3")
+    run(publish(account, (f"$KV.B.{key}", b"one"), (f"$KV.B.{key}", b"two")))
+    assert json.loads(shell.ok("kv", "keys", "B", "--json")) == [key]
+    assert shell.ok("kv", "get", "B", key) == "two"
+    assert len(shell.ok("kv", "history", "B", key, "--json").splitlines()) == 2
+    shell.ok("kv", "put", "B", key, "three")
+    shell.ok("kv", "del", "B", key)
+    assert json.loads(shell.ok("kv", "keys", "B", "--json")) == []
+
+
+def test_natstui_makes_no_key_that_other_clients_refuse(shell: Shell) -> None:
+    shell.ok("kv", "add", "B")
+    refused = shell.run("kv", "put", "B", "user@host", "x", "--yes")
+    assert refused.returncode == 2
+    assert "'user@host' cannot name a new key" in refused.stderr
+
+
+def test_a_key_that_is_a_wildcard_removes_nothing_else(shell: Shell, account: Account) -> None:
+    shell.ok("kv", "add", "B")
+    shell.ok("kv", "put", "B", "precious", "x")
+    for key in (">", "*", "a.>", "a b", "a..b"):
+        for verb in ("purge", "del", "get"):
+            assert shell.run("kv", verb, "B", key, "--yes" if verb != "get" else "--json"
+                             ).returncode == 2, (verb, key)  # fmt: skip
+    assert shell.ok("kv", "get", "B", "precious") == "x"
+
+
+@pytest.mark.parametrize("nuid", [">", "*", "", "a.b", "a b"])
+def test_an_id_that_is_a_wildcard_purges_nothing(
+    shell: Shell, account: Account, nuid: str
+) -> None:
+    shell.ok("object", "add", "B")
+    (shell.folder / "precious").write_bytes(b"precious")
+    shell.ok("object", "put", "B", str(shell.folder / "precious"))
+    run(publish(account, (info_subject("B", "evil"), stored("evil", nuid))))
+    shell.run("object", "rm", "B", "evil", "--yes")
+    shell.run("object", "put", "B", str(shell.folder / "precious"), "--name", "evil", "--yes")
+    assert shell.ok("object", "get", "B", "precious", "-O", "-") == "precious"
+    got = shell.run("object", "get", "B", "evil", "-O", str(shell.folder / "out"))
+    assert got.returncode == 0 and (shell.folder / "out").read_bytes() == b"precious"
+
+
+def test_an_object_under_another_encoding_of_its_name_is_like_any_other(
+    shell: Shell, account: Account
+) -> None:
+    name = "dir/ü.bin"
+    subject = "$O.B.M." + base64.urlsafe_b64encode(name.encode("latin-1")).decode()
+    shell.ok("object", "add", "B")
+    run(publish(account, ("$O.B.C.n1", CONTENT), (subject, stored(name))))
+    assert [row["name"] for row in json.loads(shell.ok("object", "ls", "B", "--json"))] == [name]
+    assert "dir/ü.bin" in shell.ok("object", "info", "B", name)
+    assert shell.ok("object", "get", "B", name, "-O", "-") == CONTENT.decode()
+    shell.ok("object", "link", "B", "link", f"B/{name}")
+    assert shell.ok("object", "get", "B", "link", "-O", "-") == CONTENT.decode()
+    shell.ok("object", "rm", "B", name, "--yes")
+    rows = json.loads(shell.ok("object", "ls", "B", "--json"))
+    assert [row["name"] for row in rows] == ["link"]
+
+
+def test_what_a_digest_proves_is_said(shell: Shell, account: Account) -> None:
+    shell.ok("object", "add", "B")
+    sha256 = hashlib.sha256(CONTENT).digest()
+    standard = "SHA-256=" + base64.b64encode(sha256).decode()
+    digests = {"none": None, "standard": standard, "wrong": digest_text(b"x" * 32)}
+    for name, digest in digests.items():
+        info = stored(name, f"n-{name}", digest=digest)
+        run(publish(account, (f"$O.B.C.n-{name}", CONTENT), (info_subject("B", name), info)))
+    out = shell.folder / "out"
+    assert "digest checked" in shell.ok("object", "get", "B", "standard", "-O", str(out))
+    for name, why in (("none", "has no digest"), ("wrong", "its digest is not")):
+        target = shell.folder / name
+        refused = shell.run("object", "get", "B", name, "-O", str(target))
+        assert refused.returncode == 4 and why in refused.stderr
+        assert "--no-verify" in refused.stderr and not target.exists()
+        rescued = shell.ok("object", "get", "B", name, "-O", str(target), "--no-verify")
+        assert "NOT VERIFIED" in rescued and why in rescued and "digest checked" not in rescued
+        assert target.read_bytes() == CONTENT
+
+
+def test_links_are_followed_to_their_end_and_loops_are_refused(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("object", "add", "B")
+
+    def link(name: str, to: str) -> tuple[str, bytes]:
+        options = {"link": {"bucket": "B", "name": to}}
+        info = stored(name, name, size=0, chunks=0, digest=None, options=options)
+        return info_subject("B", name), info
+
+    run(publish(account, ("$O.B.C.n1", CONTENT), (info_subject("B", "file"), stored("file")),
+                link("first", "second"), link("second", "file"), link("self", "self"),
+                link("left", "right"), link("right", "left")))  # fmt: skip
+    assert shell.ok("object", "get", "B", "first", "-O", "-") == CONTENT.decode()
+    for name in ("self", "left", "right"):
+        out = shell.folder / name
+        refused = shell.run("object", "get", "B", name, "-O", str(out))
+        assert refused.returncode == 4 and "leads to itself" in refused.stderr
+        assert not out.exists()
+
+
+def test_a_reader_ends_when_what_it_reads_vanishes(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
+        client: Client = session.writer.client
+        session.request("STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
+        for number in range(3000):
+            session.run(client.publish("s", b"x" * 1000 + b"%d" % number))
+
+        async def read() -> int:
+            count = 0
+            async with Reader(client, "S", is_bounded=True) as reader:
+                # Nothing is read before it vanishes: the messages in flight come all the same.
+                await client.request("STREAM.PURGE.S")
+                async for _ in reader:
+                    count += 1
+            return count
+
+        async def within() -> int:
+            async with asyncio.timeout(30):
+                return await read()
+
+        assert session.run(within()) < 3000
+        assert session.run(within()) == 0
+
+
+def test_a_value_that_is_put_back_has_what_was_left_of_its_ttl(
+    shell: Shell, account: Account
+) -> None:
+    shell.ok("kv", "add", "B", "--history", "3", "--marker-ttl", "1h")
+    shell.ok("kv", "create", "B", "lock", "mine", "--ttl", "1h")
+    shell.ok("kv", "put", "B", "lock", "other")
+    shell.ok("undo", "--yes")
+    assert shell.ok("kv", "get", "B", "lock") == "mine"
+
+    async def ttl() -> str:
+        async with jetstream(account) as js:
+            message = await js.get_last_msg("KV_B", "$KV.B.lock")
+            return (message.headers or {})["Nats-TTL"]
+
+    assert 3500 <= int(run(ttl()).removesuffix("s")) <= 3600
+
+
+def test_what_is_left_of_a_ttl() -> None:
+    assert remaining_ttl(None, 0, 10) is None
+    assert remaining_ttl("never", 0, 10) == "never"
+    assert remaining_ttl("90", 0, 30_000_000) == "60s"
+    assert remaining_ttl("1h", 0, 1_800_000_000) == "1800s"
+    assert remaining_ttl("10s", 0, 9_900_000) == "1s"
+    for ttl in ("10s", "nonsense"):
+        with pytest.raises(Conflict):
+            remaining_ttl(ttl, 0, 10_000_000)

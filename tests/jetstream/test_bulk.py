@@ -85,6 +85,10 @@ async def asked(nc: NatsClient, verb: str, body: dict[str, Any] | None = None) -
             break
     assert answer is not None, f"nobody answers {verb}"
     found: dict[str, Any] = json.loads(answer.data)
+    if verb.startswith("CONSUMER.") and found.get("error", {}).get("err_code") == _NO_STREAM:
+        # Not every server of a cluster knows a new stream at once; the time-out of a test ends it.
+        await asyncio.sleep(0.2)
+        return await asked(nc, verb, body)
     # It may have done what was asked and not have said so.
     if verb.startswith("STREAM.DELETE.") and found.get("error", {}).get("err_code") == _NO_STREAM:
         return found

@@ -189,10 +189,10 @@ async def test_a_client_that_does_not_read_is_marked_and_its_end_has_the_reason(
     assert (cut[0].reason or "").startswith("Slow Consumer")
     # One end may count as several events.
     assert all((one.slow_consumers_count or 0) >= 1 for one in ended.servers)
-    # Servers before 2.11 do not tell of publishers that had to wait.
+    # Servers before 2.12 do not tell of publishers that had to wait.
     version = version_under_test()
     assert version is not None
-    assert ("stalled publishers" in marks) is (version >= (2, 11))
+    assert ("stalled publishers" in marks) is (version >= (2, 12))
 
 
 async def test_of_the_default_account_servers_tell_no_closed_ones_and_it_says_so(

@@ -63,7 +63,7 @@ MEANS = {
     "redelivery waits for ack wait": r"waits? for (the )?(next |re)delivery|wait for ack wait",
     "max deliver reached": r"max deliver reached|gave up|dropped after max deliver",
     "messages lost before ack": r"lost before (its |their )?ack|unacked messages? .*lost",
-    "filter matches nothing": r"filters? match(es)? nothing|nothing matches|matches no subject",
+    "filter matches nothing": r"filters?.* match(es)? nothing|nothing matches|matches no subject",
     "start is beyond the end of the stream": r"start.*beyond|starts later|start.*not reached",
     "no eligible pull": r"no eligible pull|not eligible|min pending",
     "pinned client idle": r"pinned client (is )?idle|pinned client",
@@ -122,12 +122,12 @@ MEANS = {
     "authentication failures": r"authentication|auth errors|wrong password",
     "server restarted": r"restarted",
     "server restarts again and again": r"restarts|restarted.*times",
-    "server not responding": r"not respond|no (answer|reply)|not connected|does not reply",
+    "server not responding": r"not respond|no (answer|reply)|not connected|does not (reply|greet)",
     "server down": r"server down|server.*not respond|not connected",
     "store rolled back": r"rolled back|went back",
     "messages lost from the store": r"damaged|lost (from|by damage|in)|messages lost",
-    "stream offline": r"offline",
-    "needs a newer server": r"newer (server|version)|api level",
+    "stream offline": r"offline|unsupported|refuses to run",
+    "needs a newer server": r"newer (server|version)|api level|unsupported",
     "leaf node disconnected": r"leaf ?node",
     "lame duck": r"lame duck",
     "server in lame duck mode": r"lame duck",
@@ -261,7 +261,11 @@ def judge_findings(course: Course, seen: Iterable[Seen]) -> Judged:
         ]
         return Judged("wrong" if loud else "right", _texts(loud))
     right = [each for each in here if says(situation, each)]
-    other = [each for each in here if each.severity == "critical" and not says(situation, each)]
+    other = [
+        each
+        for each in here
+        if each.severity == "critical" and not (says(situation, each) or _is_own(each))
+    ]
     if right:
         return Judged("partly" if other else "right", _texts(other or right))
     if other:
@@ -271,6 +275,11 @@ def judge_findings(course: Course, seen: Iterable[Seen]) -> Judged:
     if beside or elsewhere:
         return Judged("partly", _texts(beside or elsewhere))
     return Judged("silent", "")
+
+
+def _is_own(seen: Seen) -> bool:
+    """Return whether natstui says this of itself: it is not connected, or cannot read."""
+    return not seen.code or seen.code.startswith("NT-M")
 
 
 def _is_sibling(course: Course, seen: Seen) -> bool:

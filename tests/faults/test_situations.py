@@ -105,6 +105,12 @@ def test_a_cause_of_another_situation_of_the_same_entity_is_not_wrong() -> None:
     assert judge_findings(Course(CRASHED), [terminated]).verdict == "wrong"
 
 
+def test_that_natstui_is_not_connected_is_no_other_cause_of_a_server() -> None:
+    restarts = Course(next(each for each in FAULTS if each.key == "restarts"))
+    away = Seen("NT-M01", "critical", "", "", "", "not connected: natstui is not connected")
+    assert judge_findings(restarts, [away]).verdict == "partly"
+
+
 def test_what_a_restart_causes_may_be_said_until_ten_seconds_after_it() -> None:
     polls = [Poll(float(at_s), (SLOW,) if 30 <= at_s <= 48 else ()) for at_s in range(100)]
     quarter = Quarter(began_s=0.0, polls=polls, restart_s=(30.0, 40.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 _COLOUR = r"^(#[0-9a-fA-F]{6}|red|orange|yellow|green|cyan|blue|magenta|white)$"
@@ -165,7 +165,8 @@ class Alert(Part):
     """Who is told of which findings: `[alerts.NAME]`, for `natstui alert`."""
 
     codes: list[str] = Field(default_factory=list, examples=[["NT-C07", "NT-C09"]])
-    """Codes of findings, as `natstui health --list` prints them; without any, every code."""
+    """Codes of findings, as `natstui health --list` prints them; without any, every code. A
+    retired code means its successor."""
     min_severity: Literal["info", "warning", "critical"] = "warning"
     """The least severity that is told."""
     entity: str | None = Field(default=None, examples=["ORDERS/*"])
@@ -180,6 +181,17 @@ class Alert(Part):
     """An address to which the finding is posted as JSON."""
     subject: str | None = Field(default=None, examples=["alerts.natstui"])
     """A NATS subject to which the finding is published as JSON."""
+
+    @field_validator("codes")
+    @classmethod
+    def _known_codes(cls, codes: list[str]) -> list[str]:
+        """Return the codes that are reported; ValueError for one that never was."""
+        from natstui.model.findings.catalogue.every import KINDS, successor_of
+
+        for code in codes:
+            if successor_of(code) not in KINDS:
+                raise ValueError(f"{code} is no code of a finding: see natstui health --list")
+        return [successor_of(code) for code in codes]
 
 
 NAMED: dict[str, tuple[str, type[Part]]] = {

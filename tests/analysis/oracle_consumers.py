@@ -194,12 +194,12 @@ def _cause(row: Row, quiet_share: float, *, push: bool) -> str:
         "poison message": limit == 1
         and row["delivered_msgs"] >= row["fresh_msgs"] + 3
         and row["redelivered_max_msgs"] > 0,
-        "ack limit": limit is not None and row["ack_pending_max_msgs"] >= limit,
-        "redelivering": row["delivered_msgs"] > row["fresh_msgs"]
+        "max ack pending reached": limit is not None and row["ack_pending_max_msgs"] >= limit,
+        "redelivered again and again": row["delivered_msgs"] > row["fresh_msgs"]
         and row["redelivered_max_msgs"] > 0,
         "no subscriber": row["no_pull_share"] > 0.5 and push and pending,
-        "no pulls": quiet_share > 0.5 and not push and pending,
-        "not acknowledged": row["ack_pending_max_msgs"] > 0,
+        "no open pulls": quiet_share > 0.5 and not push and pending,
+        "not acked within ack wait": row["ack_pending_max_msgs"] > 0,
         "unknown": True,
     }
     return next(name for name, fits in causes.items() if fits)

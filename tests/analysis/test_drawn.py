@@ -137,7 +137,7 @@ def test_advice_names_in_its_commands_what_it_is_about() -> None:
 
     gave_up = told("poison", "was given up", "ORDERS > billing", "message 247 was given up")
     assert "`nats stream get ORDERS 247`" in gave_up
-    no_pulls = told("stuck", "no pulls", "ORDERS > a;b", "stuck for 39 s: no pulls")
+    no_pulls = told("stuck", "no open pulls", "ORDERS > a;b", "stuck for 39 s: no open pulls")
     assert "`nats consumer next ORDERS 'a;b'`" in no_pulls
     near = told("capacity", "soon full", "ORDERS", "at this growth full in 1.4 h")
     assert not re.search("STREAM|CONSUMER|SEQ", gave_up + no_pulls + near)

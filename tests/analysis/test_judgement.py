@@ -222,7 +222,7 @@ def test_a_reason_is_told_with_what_was_known_then_and_not_of_another_time(
              _AT_US + 300 * _SECOND_US, 70.0)  # fmt: skip
     (row,) = explained(spark.createDataFrame([stuck], _FOUND), spans, sessions).collect()
     assert (row["sentence"], row["evidence"]) == (
-        "stuck for 5 min: no pulls", "that time; floor 0",
+        "stuck for 5 min: no open pulls", "that time; floor 0",
     )  # fmt: skip
 
 

@@ -129,7 +129,7 @@ def test_a_recording_of_the_demo_with_a_benchmark_fills_every_table(
     causes = {row["consumer"]: row["cause"] for row in of_first["stuck"]}
     assert causes["newsletter"] == "paused"
     assert causes["legacy-erp"] == "no subscriber"
-    assert causes["fraud-check"] == "ack limit"
+    assert causes["fraud-check"] == "max ack pending reached"
     limits = {row["stream"]: row["max_bytes"] for row in of_first["capacity"]}
     assert limits["INVOICES"] == 2 * 1024 * 1024
     assert {row["consumer"] for row in of_first["poison"]} == BROKEN

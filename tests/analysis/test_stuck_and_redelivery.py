@@ -56,11 +56,11 @@ def test_each_planted_fault_is_found_with_its_times_and_its_cause(analysed: Anal
     found = {row["consumer"]: row for row in analysed.rows("stuck")}
     # The gap of the recording hides the end of the first one.
     planted = {
-        "archiver-0003": ("ack limit", 100, GAP[1]),
-        "search-0005": ("no pulls", 120, 300),
+        "archiver-0003": ("max ack pending reached", 100, GAP[1]),
+        "search-0005": ("no open pulls", 120, 300),
         "webhook-0007": ("paused", 50, 200),
         "mailer-0001": ("no leader", 150, 260),
-        "mailer-0009": ("redelivering", 60, 140),
+        "mailer-0009": ("redelivered again and again", 60, 140),
     }
     assert found.keys() == planted.keys()
     for consumer, (cause, start, end) in planted.items():

@@ -211,7 +211,8 @@ def test_a_short_recording_tells_why_and_foretells_nothing(
     found = {(row["kind"], row["subject"]): row for row in rows}
     lag = found["lag", f"ORDERS-000 > {LIMITED}"]
     assert (lag["code"], lag["harm"]) == ("NT-C09", "stuck")
-    assert lag["sentence"] == "never caught up, 30 messages pending at the end: ack limit"
+    text = "never caught up, 30 messages pending at the end: max ack pending reached"
+    assert lag["sentence"] == text
     assert lag["evidence"].startswith("2 of 2 wait; ") and "max ack pending" in lag["advice"]
     assert found["lag", f"EVENTS-001 > {FORGOTTEN}"]["code"] == "NT-C23"
     source = found["finding", "ORDERS-000"]

@@ -66,7 +66,9 @@ def test_the_thresholds_of_judgement_are_written_in_one_module() -> None:
     (thresholds,) = users(numbers)
     assert users(r"(?m)^FULL_SHARE = |^NEAR_SHARE = |0\.98\b") == {thresholds}
     assert users(r"stuck-after\"[^)]*default=[\d.]") == set()
-    for module in modules(f"{FINDINGS}.rules"):
+    rooms = [m for room in ("rules", "facts", "causes") for m in modules(f"{FINDINGS}.{room}")]
+    assert len(rooms) >= 6
+    for module in rooms:
         compared = {
             ast.unparse(node)
             for node in module.nodes()

@@ -79,7 +79,7 @@ def test_the_exit_code_is_the_worst_of_what_was_asked_about(url: str) -> None:
         (["--stream", "WELL"], 0, "fine: nothing is wrong"),
         (["--consumer", "WELL/idle"], 0, "fine: nothing is wrong"),
         (["--stream", "FEW"], 1, "0 messages, 5 are few"),
-        (["--consumer", "SICK/held"], 2, "2 of 2 messages wait for their acknowledgement"),
+        (["--consumer", "SICK/held"], 2, "2 of 2 ack pending"),
         (["--min-severity", "critical", "--stream", "FEW"], 0, "fine"),
         (["--stream", "GONE"], 3, "there is no stream GONE"),
         (["--consumer", "SICK/gone"], 3, "there is no consumer SICK/gone"),
@@ -120,7 +120,7 @@ def test_every_format_tells_the_same(url: str) -> None:
     assert said["streams_count"] == 3
     codes = [(one["severity"], one["code"]) for one in said["findings"]]
     (held,) = [one for one in said["findings"] if one["consumer"] == "held"]
-    assert KINDS[held["code"]].word == held["word"] == "ack limit"
+    assert KINDS[held["code"]].word == held["word"] == "max ack pending reached"
     assert held["check"] and held["act"] and held["since_us"] <= said["at_us"]
     nagios = run("health", "--server", url, "--for", "1s", "--format", "nagios")
     assert nagios.returncode == 2
@@ -138,10 +138,13 @@ def test_every_format_tells_the_same(url: str) -> None:
 
 
 def test_one_consumer_is_explained_in_full(url: str) -> None:
-    ended = run("stuck", "--server", url, "SICK", "held", "--for", "1s")
+    ended = run("stuck", "--server", url, "SICK", "held", "--for", "1s", "--facts")
     assert ended.returncode == 2
+    facts = ended.stdout.partition("\nfacts\n")[2]
+    assert "ack_pending_msgs         2 msgs" in facts and "(of 30 s)" in facts, ended.stdout
     for words in (
-        "SICK > held: ack limit", "pending          8 messages", "ack pending      2 of 2",
+        "SICK > held: max ack pending reached", "pending          8 messages",
+        "ack pending      2 of 2",
         "the next message has waited for", "check: ", "do: ",
     ):  # fmt: skip
         assert words in ended.stdout, ended.stdout

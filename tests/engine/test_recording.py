@@ -100,12 +100,12 @@ async def test_what_was_wrong_before_a_recording_is_wrong_in_it_since_then(
     nc = await nats.connect(nats_server.url)
     js = nc.jetstream()
     await js.add_stream(name="S", subjects=["s"])
-    await js.add_consumer("S", durable_name="C", ack_policy="explicit")
+    await js.add_consumer("S", durable_name="C", deliver_subject="nobody.subscribes")
     await js.publish("s", b"waits")
     await nc.close()
     with EngineProcess("--server", nats_server.url) as engine:
         state, told = State(), 0
-        while not any(code == "NT-C07" for code, _, _ in found(state)):
+        while not any(code == "NT-C08" for code, _, _ in found(state)):
             for record in engine.records[told:]:
                 state = judged_after(state, record)
             told = len(engine.records)

@@ -25,8 +25,7 @@ _SICK = {
     "ORDERS > shipping-labels", "ORDERS > loyalty-points", "PAYMENTS > risk-score", "PICKING",
 }  # fmt: skip
 _ALWAYS = {
-    "NT-C05", "NT-C07", "NT-C08", "NT-C09", "NT-C21", "NT-C26", "NT-C27", "NT-C32", "NT-S21",
-    "NT-S26",
+    "NT-C05", "NT-C08", "NT-C09", "NT-C21", "NT-C27", "NT-C32", "NT-C54", "NT-S21", "NT-S26",
 }  # fmt: skip
 """What there is to see in the demo at any time."""
 _LOOKED_ON_S = 45.0

@@ -8,19 +8,21 @@ from typing import Any
 
 from natstui.model.findings.catalogue.consumers import (
     ACK_LIMIT,
+    NEVER_ACKED,
     NO_LEADER,
     NO_PULLS,
+    NO_PULLS_SEEN,
     NO_SUBSCRIBER,
     NOT_ACKNOWLEDGED,
-    ONLY_REPEATS,
     PAUSED,
     POISON,
+    PUSH_STALLED,
     REDELIVERING,
     STALLED,
     Cause,
 )
 from natstui.model.findings.catalogue.status import UNEXPLAINED, WORKING
-from natstui.model.findings.thresholds import NO_PULLS_AFTER_S
+from natstui.model.findings.thresholds import NO_PULLS_AFTER_S, UNKNOWN_PACE_S
 from natstui.model.live.limits import Fill
 
 SECONDS = range(61)
@@ -80,7 +82,7 @@ STUCK_CASES = (
         _always(ack_pending_msgs=999, waiting_pulls_count=1),
     ),
     StuckCase(
-        "no-acks-at-all", NO_PULLS, NO_PULLS, _always(ack_pending_msgs=1000),
+        "no-acks-at-all", NO_PULLS_SEEN, NO_PULLS, _always(ack_pending_msgs=1000),
         {"ack_policy": "none"},
     ),
     StuckCase(
@@ -91,15 +93,15 @@ STUCK_CASES = (
     StuckCase(
         "nobody-subscribes-just-now", NO_SUBSCRIBER, NO_SUBSCRIBER, _delivered_ago(1), PUSH
     ),
-    StuckCase("bound", STALLED, UNEXPLAINED, _always(push_bound=True), PUSH),
+    StuckCase("bound", PUSH_STALLED, UNEXPLAINED, _always(push_bound=True), PUSH),
     StuckCase(
         "nothing-to-push", NOT_ACKNOWLEDGED, NOT_ACKNOWLEDGED,
         _always(pending_msgs=0, ack_pending_msgs=5), PUSH,
     ),
-    StuckCase("nobody-pulls", NO_PULLS, NO_PULLS, _always()),
-    StuckCase("nobody-ever-pulled", NO_PULLS, NO_PULLS, _always(delivered_at_us=None)),
+    StuckCase("nobody-pulls", NO_PULLS_SEEN, NO_PULLS, _always()),
+    StuckCase("nobody-ever-pulled", NO_PULLS_SEEN, NO_PULLS, _always(delivered_at_us=None)),
     StuckCase("pulled-now-and-then", WORKING, UNEXPLAINED, _delivered_ago(NO_PULLS_AFTER_S)),
-    StuckCase("pulled-long-ago", NO_PULLS, NO_PULLS, _delivered_ago(NO_PULLS_AFTER_S + 1)),
+    StuckCase("pulled-long-ago", NO_PULLS_SEEN, NO_PULLS, _delivered_ago(UNKNOWN_PACE_S + 1)),
     StuckCase(
         "the-same-again-and-nothing-else-may-be-delivered", POISON, POISON,
         lambda second: {
@@ -109,7 +111,7 @@ STUCK_CASES = (
         {"max_ack_pending_msgs": 1},
     ),
     StuckCase(
-        "the-same-again", ONLY_REPEATS, REDELIVERING,
+        "the-same-again", NEVER_ACKED, REDELIVERING,
         lambda second: {
             "ack_pending_msgs": 1, "waiting_pulls_count": 1, "redelivered_msgs": 1 + second // 10,
             "delivered_consumer_seq": 100 + second, "delivered_at_us": at_us(second),

@@ -46,9 +46,9 @@ class Kept(Life):
 def life() -> Kept:
     """Six minutes: nobody pulls for three of them, and a message is poison in the last two."""
     kept = Kept()
-    kept.polls(30)
+    kept.polls(30, waiting_pulls_count=1)
     for second in range(180):
-        kept.poll(pending_msgs=10 + second)
+        kept.poll(pending_msgs=10 + second, waiting_pulls_count=0)
     kept.polls(30, pending_msgs=0)
     for deliveries in range(1, 121):
         kept.advise("nak", 77, deliveries)

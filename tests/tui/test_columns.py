@@ -130,6 +130,6 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
         await js.resume_consumer("S", "worker")
         for message in await pull.fetch(2):
             await message.in_progress()
-        await viewer.becomes("worker", ack_pending="7/7", status="✖ ack limit")
+        await viewer.becomes("worker", ack_pending="7/7", status="✖ max ack pending reached")
         await viewer.until(lambda: viewer.rows()["worker"]["lag"] not in ("–", "0s"), "a lag")
     await nc.close()

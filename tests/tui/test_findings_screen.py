@@ -185,11 +185,12 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.press("5")
         await viewer.until(lambda: CALM in viewer.text, "that nothing is wrong")
         assert "nothing is hidden" in viewer.words
-        await js.add_consumer("S", durable_name="C", ack_policy="explicit")
-        await raised(viewer, "NT-C07")
+        await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_ack_pending=1)
+        await (await js.pull_subscribe_bind("C", "S")).fetch(1)
+        await raised(viewer, "NT-C09")
         assert "S › C" in viewer.words
-        assert "3 pending, nobody ever pulled" in viewer.words
-        assert "start the client" in viewer.words
+        assert "1 of 1 ack pending: delivery has stopped" in viewer.words
+        assert "ack in the client" in viewer.words
         await viewer.press("1")
         await viewer.until(lambda: "✖1 below" in viewer.words, "that a consumer of it is stuck")
         await viewer.press("4")
@@ -202,15 +203,15 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
         await viewer.until(lambda: "hints on settings" in viewer.words, "the list again")
         await viewer.press("enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
-        await viewer.until(lambda: "NT-C07 no pulls" in viewer.words, "its findings")
-        assert "→ start the" in viewer.words
+        await viewer.until(lambda: "NT-C09 max ack pending" in viewer.words, "its findings")
+        assert "→ ack in the" in viewer.words
         await viewer.press("question_mark", *["pagedown"] * 2)
         await viewer.until(lambda: "Stands on the second line" in viewer.words, "the help")
         await viewer.press("escape")
         await viewer.press("escape", "d")
-        await viewer.until(lambda: "10 s by default" in viewer.words, "the detail")
+        await viewer.until(lambda: "Insights OPT_SYS_003" in viewer.words, "the detail")
         await viewer.press("full_stop")
-        await viewer.until(lambda: type(viewer.app.screen).__name__ == "PullScreen", "the pull")
+        await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerForm), "the form")
         await viewer.press("escape", "escape")
         await js.delete_consumer("S", "C")
         await viewer.until(lambda: "· over" in viewer.words, "that it is over")
@@ -238,11 +239,12 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         shop(nats_server) as js,
         viewing(nats_server.url, "--interval", "250ms", *flags, size=(120, 40)) as viewer,
     ):
-        config = {"durable_name": "[b]C", "ack_policy": "explicit"}
+        config = {"durable_name": "[b]C", "ack_policy": "explicit", "max_ack_pending": 1}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
         await js._nc.request("$JS.API.CONSUMER.DURABLE.CREATE.S.[b]C", body, timeout=20)
+        await js._nc.request("$JS.API.CONSUMER.MSG.NEXT.S.[b]C", b"", timeout=20)
         await viewer.press("5")
-        await raised(viewer, "NT-C07")
+        await raised(viewer, "NT-C09")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")
         await viewer.press("home", "z")
         await viewer.until(lambda: isinstance(viewer.app.screen, Prompt), "the question")
@@ -255,7 +257,7 @@ async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
         assert viewer.app.state.findings.worst(_entity(viewer)) is None
         await viewer.press("2")
         await viewer.until(lambda: "[b]C" in viewer.rows(), "the consumer")
-        assert "no pulls" not in viewer.rows()["[b]C"]["status"]
+        assert "max ack" not in viewer.rows()["[b]C"]["status"]
         await viewer.press("5", "home", "z")
         await viewer.until(lambda: "z silenced" not in viewer.words, "that it is heard of")
         await viewer.until(lambda: "✖ 1 critical" in viewer.words, "the count at the top")

@@ -69,8 +69,8 @@ async def test_it_follows_the_cursor_and_tells_findings(nats_server: Broker) -> 
         await viewer.until(lambda: all(chart._lines for chart in charts), "two charts")
         await viewer.press("2")
         await viewer.until(lambda: title(viewer) == "B › C", "the consumer")
-        await viewer.until(lambda: "NT-C07" in viewer.text, "its finding")
-        assert "nobody ever pulled" in viewer.words
+        await viewer.until(lambda: "NT-C54" in viewer.text, "its finding")
+        assert "no pull request is open" in viewer.words
 
 
 @pytest.mark.server

@@ -27,7 +27,8 @@ async def _filled(url: str) -> None:
         await js.add_stream(
             StreamConfig(name=name, subjects=[name.lower()], storage=StorageType.MEMORY)
         )
-        await js.add_consumer(name, ConsumerConfig(durable_name="C", ack_policy="explicit"))
+        config = ConsumerConfig(durable_name="C", deliver_subject=f"to.{name}")
+        await js.add_consumer(name, config)
 
     for begin in range(0, _STREAMS_COUNT, 20):
         await asyncio.gather(*(one(f"S{number:02}") for number in range(begin, begin + 20)))
@@ -48,7 +49,7 @@ async def test_a_consumer_with_a_finding_is_in_most_polls_of_a_slow_sweep(
     async with viewing(nats_server.url, environ=_FEW_REQUESTS) as viewer:
         await viewer.press("5")
         await viewer.until(
-            lambda: any(one.kind.code == "NT-C07" for one in viewer.app.state.findings.open()),
+            lambda: any(one.kind.code == "NT-C08" for one in viewer.app.state.findings.open()),
             "no finding",
             s=120,
         )

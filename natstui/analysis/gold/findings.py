@@ -13,7 +13,7 @@ from natstui.analysis.section import Section
 from natstui.analysis.silver.layer import Silver
 from natstui.analysis.spark.local_rows import looked_up
 from natstui.analysis.tables import SESSION, Table, columns
-from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.every import KINDS, RETIRED
 
 FINDINGS = Table(
     "findings",
@@ -66,7 +66,9 @@ def findings(silver: Silver) -> DataFrame:
     # What came back may hold since the same moment as before: each end begins another span.
     in_order = Window.partitionBy(*_ENTITY).orderBy("at_us", F.isnull("until_at_us"))
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
-    told = silver.finding.withColumn("span", F.count("until_at_us").over(before))
+    code = F.coalesce(looked_up(F.col("code"), RETIRED, "string"), "code")
+    told = silver.finding.withColumn("code", code)
+    told = told.withColumn("span", F.count("until_at_us").over(before))
     since = F.col("since_at_us").alias("start_at_us")
     spans = told.groupBy(*_ENTITY, "span", since).agg(F.max_by(last, "at_us").alias("last"))
     spans = spans.select(*_ENTITY, "span", "start_at_us", "last.*")

@@ -45,7 +45,7 @@ _LOOK_OF_CODE: dict[str, str] = {
     },
     **{
         kind.code: "redelivering"
-        for kind in (consumers.REDELIVERING, consumers.ONLY_REPEATS, consumers.POISON,
+        for kind in (consumers.REDELIVERING, consumers.NEVER_ACKED, consumers.POISON,
                      consumers.ALL_NAKED)
     },
     **{kind.code: "lagging" for kind in (consumers.FALLING_BEHIND, consumers.LATE)},

@@ -107,12 +107,16 @@ def health(
     help="Read every ack, nak and term of its clients for so long: exact counts, at the price of "
     "as many messages. Off unless given.",
 )  # fmt: skip
+@click.option(
+    "--facts", "with_facts", is_flag=True,
+    help="Print every fact that causes are found by, with its value and window.",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 @one_account_flags
 @_unknown_on_failure
 def stuck(
     flags: ConnectionFlags, stream: str, consumer: str, for_text: str | None, tap_text: str | None,
-    as_json: bool,
+    with_facts: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Explain one consumer: what it waits for, which message is next, and what to do.
 
@@ -138,7 +142,8 @@ def stuck(
     if as_json:
         click.echo(explained_json(state, stream, consumer, report, tapped))
     else:
-        click.echo("\n".join(explained(state, stream, consumer, report, tapped)))
+        lines = explained(state, stream, consumer, report, tapped, with_facts=with_facts)
+        click.echo("\n".join(lines))
     sys.exit(int(report.verdict))
 
 

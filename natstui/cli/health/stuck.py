@@ -12,6 +12,8 @@ from natstui.cli.health.formats import finding_json, paragraph
 from natstui.cli.health.report import Report
 from natstui.cli.watch.consumers import consumer_rows
 from natstui.model.bench.latency import PERCENTILES
+from natstui.model.findings.facts.consumer import ConsumerFacts
+from natstui.model.findings.facts.fact import CONSUMER_FACTS, fact_text, fact_values
 from natstui.model.findings.verdict import consumer_verdict
 from natstui.model.live.ack_times import window_text
 from natstui.model.live.age import consumer_lag
@@ -23,7 +25,13 @@ from natstui.units import UNKNOWN, counted, duration_text, rate_text
 
 
 def explained(
-    state: State, stream: str, consumer: str, report: Report, tapped: Tapped | None = None
+    state: State,
+    stream: str,
+    consumer: str,
+    report: Report,
+    tapped: Tapped | None = None,
+    *,
+    with_facts: bool = False,
 ) -> list[str]:
     """Return what a consumer does, where it stands, and all that is wrong with it, as lines."""
     row = _row_of(state, stream, consumer)
@@ -35,7 +43,32 @@ def explained(
         lines += ["", "nothing is wrong with it that natstui can see"]
     for one in report.findings:
         lines += ["", *paragraph(one, report.at_us)]
+    if with_facts:
+        lines += ["", "facts", *_fact_lines(state, row)]
     return lines if tapped is None else [*lines, "", *_tap_lines(tapped)]
+
+
+def _fact_lines(state: State, row: int) -> Iterator[str]:
+    """Yield every fact about a consumer: its value, its window, what it means."""
+    values = fact_values(ConsumerFacts(state, row), tuple(CONSUMER_FACTS))
+    for name, fact in CONSUMER_FACTS.items():
+        text = fact_text(fact, values[name]) if name in values else f"unknown ({fact.needs})"
+        window = f" (of {fact.window_s:g} s)" if fact.window_s else ""
+        yield f"  {name:<24} {text + window:<30} {fact.meaning}"
+
+
+def _facts_json(state: State, row: int) -> dict[str, object]:
+    """Return every fact about a consumer by its name; null for what is not known."""
+    values = fact_values(ConsumerFacts(state, row), tuple(CONSUMER_FACTS))
+    return {
+        name: {
+            "value": values.get(name),
+            "unit": fact.unit,
+            "window_s": fact.window_s,
+            "needs": fact.needs,
+        }
+        for name, fact in CONSUMER_FACTS.items()
+    }
 
 
 def explained_json(
@@ -54,6 +87,7 @@ def explained_json(
             "evidence": verdict.evidence,
             "state": msgspec.to_builtins(next(consumer_rows(state, [row]))),
             "findings": [finding_json(one) for one in report.findings],
+            "facts": _facts_json(state, row),
             "tap": None if tapped is None else _tap_json(tapped),
         },
         ensure_ascii=True,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from heapq import nsmallest
 
+from natstui.model.findings.causes.settings import needs_attention
+from natstui.model.findings.causes.streams import needs_attention as stream_needs_attention
 from natstui.model.findings.finding import Findings, Seat, worst_first
-from natstui.model.findings.rules.settings import needs_attention
-from natstui.model.findings.rules.streams import refuses_or_drops
 from natstui.model.live.state import State
 
 Name = tuple[str, str]
@@ -43,13 +43,18 @@ def attention(seat: Seat, state: State) -> Seat:
     changed_streams = {n for n, one in streams.items() if known_streams.get(n) is not one}
     attentive_streams = {name for name in seat.attentive_streams if name in streams}
     attentive_streams -= changed_streams
-    attentive_streams |= {name for name in changed_streams if refuses_or_drops(streams[name])}
+    attentive_streams |= {
+        name for name in changed_streams if stream_needs_attention(streams[name])
+    }
     changed = [
         (name, one)
         for name, one in consumers.items()
         if known.get(name) is not one or name[0] in changed_streams
     ]
     attentive = {name for name in seat.attentive if name in consumers}
+    filtered = {name for name in seat.filtered if name in consumers}
+    filtered -= {name for name, _ in changed}
+    filtered |= {name for name, one in changed if one.filter_subjects}
     attentive -= {name for name, _ in changed}
     attentive |= {n for n, one in changed if needs_attention(one, streams.get(n[0]))}
     return replace(
@@ -57,5 +62,6 @@ def attention(seat: Seat, state: State) -> Seat:
         stream_settings=streams,
         consumer_settings=consumers,
         attentive=frozenset(attentive),
+        filtered=frozenset(filtered),
         attentive_streams=frozenset(attentive_streams),
     )

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
+from natstui.model.findings.catalogue.every import successor_of
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.causes.cause import Order, Rank, Topic
 from natstui.model.findings.finding import (
     RESOLVED_KEPT,
     Counting,
@@ -22,6 +24,7 @@ from natstui.model.records.silences import Silence
 
 _US = 1_000_000
 _NONE: frozenset[Kind] = frozenset()
+_UNRANKED = Rank(-1, frozenset())
 
 
 class Board:
@@ -58,9 +61,18 @@ class Board:
         return frozenset(one.finding.kind for one in watched if one.raised)
 
     def settle(
-        self, entity: Entity, found: list[tuple[Kind, Seen]], mono_us: int, at_us: int
+        self,
+        entity: Entity,
+        found: list[tuple[Kind, Seen]],
+        mono_us: int,
+        at_us: int,
+        order: Order | None = None,
     ) -> None:
-        """Take what holds for an entity at the moment when it was sampled."""
+        """Set what holds for an entity at the moment when it was sampled.
+
+        With an order of precedence, of several causes of one topic only the first is reported, and
+        what is open closes when two polls in a row do not show it.
+        """
         before = self._watched.get(entity, ())
         if not before and not found:
             return
@@ -69,10 +81,37 @@ class Board:
             _seen(entity, kind, seen, left.pop(kind, None), mono_us, at_us) for kind, seen in found
         ]
         for one in left.values():
-            kept = self._missed(one, mono_us, at_us)
+            kept = self._missed(one, mono_us, at_us, two_polls=order is not None)
             if kept is not None:
                 after.append(kept)
+        if order is not None and len(after) > 1:
+            after = self._first_of_topics(after, before, order, at_us)
         self._keep(entity, before, tuple(after))
+
+    def _first_of_topics(
+        self, after: list[Watched], before: tuple[Watched, ...], order: Order, at_us: int
+    ) -> list[Watched]:
+        """Return what is reported of several causes: the first of each topic.
+
+        One that is about to be reported keeps later ones from being reported, and ends none.
+        """
+        was_open = {one.finding.kind for one in before if one.raised}
+        reported: set[Topic] = set()
+        coming: set[Topic] = set()
+        kept = []
+        # What has no rank of its own happened, and hides nothing.
+        for one in sorted(after, key=lambda one: order.get(one.finding.kind, _UNRANKED).order):
+            kind, topics = one.finding.kind, order.get(one.finding.kind, _UNRANKED).topics
+            hidden = topics & reported or (topics & coming and kind not in was_open)
+            if not hidden:
+                (reported if one.raised else coming).update(topics)
+                kept.append(one)
+                continue
+            if kind in was_open:
+                self._resolved.append(replace(one.finding, until_us=at_us))
+            if one.missed_mono_us is None:
+                kept.append(replace(one, raised=False))
+        return kept
 
     def _keep(
         self, entity: Entity, before: tuple[Watched, ...], after: tuple[Watched, ...]
@@ -84,13 +123,17 @@ class Board:
         else:
             self._watched.pop(entity, None)
 
-    def _missed(self, one: Watched, mono_us: int, at_us: int) -> Watched | None:
+    def _missed(
+        self, one: Watched, mono_us: int, at_us: int, *, two_polls: bool
+    ) -> Watched | None:
         """Return what is left of a condition that does not hold now."""
         if not one.raised:
             return None
+        is_first = one.missed_mono_us is None
         since_mono_us = mono_us if one.missed_mono_us is None else one.missed_mono_us
-        until_us = at_us if one.missed_mono_us is None else one.missed_us
-        if mono_us - since_mono_us >= one.finding.kind.leave_s * _US:
+        until_us = at_us if is_first else one.missed_us
+        is_seen_twice = not two_polls or mono_us > since_mono_us
+        if is_seen_twice and mono_us - since_mono_us >= one.finding.kind.leave_s * _US:
             self._resolved.append(replace(one.finding, until_us=until_us))
             return None
         return replace(one, missed_mono_us=since_mono_us, missed_us=until_us)
@@ -141,8 +184,9 @@ def in_force(previous: Findings, state: State) -> Mapping[tuple[Entity, str], Si
     if not (previous.silences or state.silences):
         return previous.silences
     now = {
-        (Entity(one.stream, one.consumer, one.created_at_us, one.part), one.code): one
+        (Entity(one.stream, one.consumer, one.created_at_us, one.part), code): one
         for one in state.silences
+        for code in (successor_of(one.code),)
         if one.until_us > state.now_at_us
     }
     return previous.silences if now == previous.silences else now

@@ -19,13 +19,22 @@ from natstui.model.findings.board import Board
 from natstui.model.findings.catalogue.consumers import GONE
 from natstui.model.findings.catalogue.kind import Kind
 from natstui.model.findings.catalogue.streams import S_GONE
+from natstui.model.findings.causes.consumers import CONSUMER_ORDER, consumer_causes
+from natstui.model.findings.causes.settings import MANY_PULLS
+from natstui.model.findings.causes.streams import STREAM_ORDER, stream_causes
+from natstui.model.findings.facts.consumer import ConsumerFacts
+from natstui.model.findings.facts.memory import Before, Memory
+from natstui.model.findings.facts.remember import remembered
+from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import Entity, Findings, Seat, Seen, of_key
 from natstui.model.findings.rules.account import account_conditions
-from natstui.model.findings.rules.consumers import conditions
-from natstui.model.findings.rules.look import ConsumerLook, StreamLook
-from natstui.model.findings.rules.settings import MANY_PULLS
-from natstui.model.findings.rules.streams import stream_conditions
-from natstui.model.findings.thresholds import GONE_KEPT_S, HOLES_FEWEST, SUBJECTS_OWN_FEWEST
+from natstui.model.findings.thresholds import (
+    GONE_KEPT_S,
+    HOLES_FEWEST,
+    PILE_UP_FEWEST,
+    STOPPED_LEAST_S,
+    SUBJECTS_OWN_FEWEST,
+)
 from natstui.model.live.snapshot import ConsumerColumns, Snapshot, StreamColumns
 from natstui.model.live.state import State
 from natstui.model.live.table import Key, Roster
@@ -79,14 +88,16 @@ def _evaluating(
     board = Board(previous, state)
     seat = attention(previous.seat, state)
     _gone(board, previous.seat, state)
-    rows = _candidates(board, seat, state)
+    newer, newer_streams = _newer_consumers(seat, state), _newer_streams(seat, state)
+    memory = remembered(seat.memory, _before(seat), state, newer, newer_streams)
+    rows = _candidates(board, seat, state, newer, memory)
     for first in range(0, min(len(rows), most_rows), _PART_ROWS):
         if first:
             yield
-        _consumers(board, seat, state, rows[first : min(first + _PART_ROWS, most_rows)])
+        _consumers(board, state, memory, rows[first : min(first + _PART_ROWS, most_rows)])
     if len(rows) > _PART_ROWS:
         yield
-    _streams(board, seat, state)
+    _streams(board, seat, state, newer_streams, memory)
     _rest(board, state)
     now = Seat(
         mono_us=state.now_mono_us,
@@ -98,9 +109,34 @@ def _evaluating(
         consumer_settings=seat.consumer_settings,
         stream_settings=seat.stream_settings,
         attentive=seat.attentive,
+        filtered=seat.filtered,
         attentive_streams=seat.attentive_streams,
+        memory=memory,
     )
     return board.findings(now)
+
+
+def _before(seat: Seat) -> Before | None:
+    """Return the rows that were judged last."""
+    if seat.consumers is None or seat.consumer_columns is None:
+        return None
+    if seat.streams is None or seat.stream_columns is None:
+        return None
+    return Before(seat.consumers, seat.consumer_columns, seat.streams, seat.stream_columns)
+
+
+def _newer_consumers(seat: Seat, state: State) -> Sequence[int]:
+    """Return the rows of consumers that were sampled since."""
+    columns, before = state.consumers.columns, seat.consumer_columns
+    sampled = before.sampled_mono_us if before else None
+    return _newer(columns.sampled_mono_us, state.consumers.roster, sampled, seat.consumers)
+
+
+def _newer_streams(seat: Seat, state: State) -> Sequence[int]:
+    """Return the rows of streams that were sampled since."""
+    columns, before = state.streams.columns, seat.stream_columns
+    sampled = before.sampled_mono_us if before else None
+    return _newer(columns.sampled_mono_us, state.streams.roster, sampled, seat.streams)
 
 
 def _newer(
@@ -161,12 +197,12 @@ def _suspicious(columns: ConsumerColumns) -> Iterable[object]:
     return [flag or peers or waiting > MANY_PULLS for flag, peers, waiting in rows]
 
 
-def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
-    """Return the rows of consumers to look at: those that may have changed or be wrong."""
+def _candidates(
+    board: Board, seat: Seat, state: State, newer: Sequence[int], memory: Memory
+) -> list[int]:
+    """Return the rows of consumers to judge: those that may have changed or be wrong."""
     columns, roster = state.consumers.columns, state.consumers.roster
-    before, keys = seat.consumer_columns, roster.keys
-    sampled = before.sampled_mono_us if before else None
-    newer = _newer(columns.sampled_mono_us, roster, sampled, seat.consumers)
+    keys = roster.keys
     if not newer:
         rows = []
     elif len(newer) == len(keys):
@@ -177,6 +213,15 @@ def _candidates(board: Board, seat: Seat, state: State) -> list[int]:
     if told or attentive:
         names = attentive | told.keys()
         rows += [row for row in newer if keys[row][:2] in names]
+    if seat.filtered:
+        delivered = columns.delivered_consumer_seq
+        rows += [row for row in newer if not delivered[row] and keys[row][:2] in seat.filtered]
+    if memory.lost or memory.recreated_at_us:
+        rows += [
+            row
+            for row in newer
+            if keys[row] in memory.lost or keys[row][:2] in memory.recreated_at_us
+        ]
     rows += _known(board, roster, newer)
     return list(dict.fromkeys((*_waited(seat, roster), *_leaderless(columns), *rows)))
 
@@ -203,21 +248,19 @@ def _waited(seat: Seat, roster: Roster) -> Sequence[int]:
     return [row for row in found if row is not None]
 
 
-def _consumers(board: Board, seat: Seat, state: State, rows: Iterable[int]) -> None:
+def _consumers(board: Board, state: State, memory: Memory, rows: Iterable[int]) -> None:
     """Judge the consumers in some rows."""
-    columns, keys, before = state.consumers.columns, state.consumers.roster.keys, seat.consumers
-    index = before.row_of if before is not None else {}
+    leader = state.consumers.columns.leader
     for row in rows:
-        earlier = index.get(keys[row])
-        known = seat.consumer_columns
-        old = (known, earlier) if known is not None and earlier is not None else None
-        look = ConsumerLook(state, row, old)
-        entity = of_key(look.key)
-        gone = columns.leader[row] is None
+        facts = ConsumerFacts(state, row, memory)
+        entity = of_key(facts.key)
         mono_us, at_us = (
-            (state.now_mono_us, state.now_at_us) if gone else (look.mono_us, look.at_us)
+            (state.now_mono_us, state.now_at_us)
+            if leader[row] is None
+            else (facts.mono_us, facts.at_us)
         )
-        board.settle(entity, conditions(look, board.known(entity)), mono_us, at_us)
+        causes = consumer_causes(facts, board.known(entity))
+        board.settle(entity, causes, mono_us, at_us, CONSUMER_ORDER)
 
 
 def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:
@@ -227,13 +270,11 @@ def _leaderless(columns: ConsumerColumns | StreamColumns) -> list[int]:
     return list(compress(range(len(columns.leader)), (one is None for one in columns.leader)))
 
 
-def _streams(board: Board, seat: Seat, state: State) -> None:
+def _streams(board: Board, seat: Seat, state: State, newer: Sequence[int], memory: Memory) -> None:
     """Judge the streams that may have changed."""
-    columns, roster = state.streams.columns, state.streams.roster
-    before = seat.stream_columns
-    sampled = before.sampled_mono_us if before else None
-    newer = _newer(columns.sampled_mono_us, roster, sampled, seat.streams)
-    told, keys = state.evidence.of, roster.keys
+    columns, keys = state.streams.columns, state.streams.roster.keys
+    told, leader = state.evidence.of, columns.leader
+    silent_us = state.now_at_us - round(STOPPED_LEAST_S * 1e6)
     rows = [
         row
         for row in newer
@@ -242,18 +283,24 @@ def _streams(board: Board, seat: Seat, state: State) -> None:
         or columns.lost_msgs[row]
         or columns.deleted_msgs[row] >= HOLES_FEWEST
         or columns.subjects_count[row] >= SUBJECTS_OWN_FEWEST
+        or columns.consumers_count[row] >= PILE_UP_FEWEST
+        or ((columns.last_at_us[row] or silent_us) < silent_us and keys[row] in memory.flows)
+        or keys[row] in memory.purged
+        or columns.name[row] in memory.streams_recreated_at_us
         or board.knows(of_key(keys[row]))
         or columns.name[row] in seat.attentive_streams
         or (told and (columns.name[row], "") in told)
     ]
     for row in dict.fromkeys((*_leaderless(columns), *rows)):
-        look = StreamLook(state, row)
-        entity = of_key(look.key)
-        gone = columns.leader[row] is None
+        facts = StreamFacts(state, row, memory)
+        entity = of_key(facts.key)
         mono_us, at_us = (
-            (state.now_mono_us, state.now_at_us) if gone else (look.mono_us, look.at_us)
+            (state.now_mono_us, state.now_at_us)
+            if leader[row] is None
+            else (facts.mono_us, facts.at_us)
         )
-        board.settle(entity, stream_conditions(look, board.known(entity)), mono_us, at_us)
+        causes = stream_causes(facts, board.known(entity))
+        board.settle(entity, causes, mono_us, at_us, STREAM_ORDER)
 
 
 def _rest(board: Board, state: State) -> None:

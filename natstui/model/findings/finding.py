@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.facts.memory import Memory
 from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
 from natstui.model.live.table import Key, Roster
 from natstui.model.records.silences import Silence
@@ -74,8 +75,9 @@ class Seen:
     sequences: tuple[int, ...] = ()
     """Messages that it is about, the worst first."""
     numbers: Mapping[str, float] = field(default_factory=dict)
+    """The facts that it rests on, by name."""
     hold_s: float | None = None
-    """How long it holds before it is told, where the rule knows better than the catalogue."""
+    """How long it holds before it is reported, where the cause knows better than the catalogue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,7 @@ class Finding:
     text: str
     sequences: tuple[int, ...] = ()
     numbers: Mapping[str, float] = field(default_factory=dict)
+    """The facts that it rests on, by name: those that are known."""
     until_us: int | None = None
     """When it was over; None while it is open."""
 
@@ -204,7 +207,11 @@ class Seat:
     stream_settings: Mapping[str, StreamConfiguration] = field(default_factory=dict)
     attentive: frozenset[tuple[str, str]] = frozenset()
     """Consumers to look at though nothing of them moves, for a setting of theirs."""
+    filtered: frozenset[tuple[str, str]] = frozenset()
+    """Consumers with filters: one that delivered nothing may match nothing."""
     attentive_streams: frozenset[str] = frozenset()
+    memory: Memory = field(default_factory=Memory)
+    """What is known beyond the history of the rows."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
 
-from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.every import KINDS, successor_of
 from natstui.model.findings.finding import (
     RESOLVED_KEPT,
     Entity,
@@ -46,7 +46,7 @@ def told(finding: Finding) -> FindingTold:
 
 def found(one: FindingTold) -> Finding | None:
     """Return a recorded finding; None for a code that this version does not know."""
-    kind = KINDS.get(one.code)
+    kind = KINDS.get(successor_of(one.code))
     if kind is None:
         return None
     entity = Entity(one.stream, one.consumer, one.created_at_us, one.part)

@@ -103,10 +103,6 @@ FALLING_BEHIND_S = _threshold(
     10.0, "falling behind, time", "s",
     "a backlog that is delivered in less time at the present pace is not falling behind",
 )  # fmt: skip
-REPEATS_ONLY_S = _threshold(
-    3.0, "only repeats", "s",
-    "nothing new was delivered for this long, while deliveries went on and messages wait",
-)  # fmt: skip
 ACKS_FEWEST = int(
     _threshold(
         10, "ack samples", "events", "fewer sampled acknowledgements in five minutes tell nothing"
@@ -183,15 +179,6 @@ LED_TOGETHER_SHARE = _threshold(
 LED_TOGETHER_FEWEST = int(
     _threshold(10, "leaders together, fewest", "times", "fewer consumers than this are no load")
 )
-LEAK_WINDOW_S = _threshold(
-    3600.0, "consumer leak, window", "s",
-    "consumers made in the last so many seconds are looked at, in six parts",
-)  # fmt: skip
-LEAK_FEWEST = int(
-    _threshold(
-        30, "consumer leak, fewest", "times", "fewer new consumers without a client are no leak"
-    )
-)
 HOLES_SHARE = _threshold(
     0.5, "holes", "share", "more of the sequences between first and last than this are deleted"
 )
@@ -227,4 +214,108 @@ API_INFLIGHT_MOST = int(
 )
 STALE_S = _threshold(
     30.0, "stale", "s", "rows that could not be refreshed for this long say little of the present"
+)
+
+NEW_CONSUMER_S = _threshold(
+    120.0, "new consumer", "s", "a consumer that is younger gets its time: nobody must have pulled"
+)
+UNKNOWN_PACE_S = _threshold(
+    20.0, "unknown pace", "s",
+    "messages wait for so long before it is reported, where the pace of the clients is not known",
+)  # fmt: skip
+PACE_KNOWN_S = _threshold(
+    10.0, "known pace", "s", "the pace of clients that were seen for so long is known"
+)
+PACE_TIMES = _threshold(
+    3.0, "pace", "times", "clients may pause for so many times the longest pause that ended"
+)
+PACE_FORGET_SHARE = _threshold(
+    0.75, "pace, kept", "share", "of the longest pause stays when a shorter one ends"
+)
+LOST_KEPT_S = _threshold(
+    300.0, "lost", "s", "messages that were lost or purged are reported for so long"
+)
+STEADY_GAP_S = _threshold(
+    10.0, "steady publisher, gap", "s", "a publisher that pauses for longer is not a steady one"
+)
+STEADY_RUN_S = _threshold(
+    60.0, "steady publisher", "s", "a publisher that published steadily for so long is expected"
+)
+STOPPED_LEAST_S = _threshold(
+    30.0, "publisher stopped", "s", "a steady publisher may pause for this long, and ten gaps"
+)
+STOPPED_GAPS = _threshold(
+    10.0, "publisher stopped, gaps", "times",
+    "a steady publisher may pause for so many of its longest gaps",
+)  # fmt: skip
+TIMES_KEPT_S = _threshold(
+    60.0, "recreated", "s", "consumers that were recreated in the last so many seconds are counted"
+)
+RECREATED_FEWEST = int(
+    _threshold(3, "recreated, fewest", "times", "fewer recreations of a consumer say nothing")
+)
+REPEATS_WINDOW_S = _threshold(
+    30.0, "repeats", "s", "deliveries of the last so many seconds are compared with new messages"
+)
+REPEATS_SHARE = _threshold(
+    0.1, "repeats, share", "share", "of deliveries that are repeats: acks come after ack wait"
+)
+REPEATS_FEWEST = int(
+    _threshold(3, "repeats, fewest", "times", "fewer repeats, or polls with repeats, say nothing")
+)
+NEVER_ACKED_S = _threshold(
+    10.0, "never acked", "s", "no ack for this long, and for longer than ack wait"
+)
+FLOOR_BLOCKED_S = _threshold(
+    30.0, "ack floor blocked", "s", "an ack floor that stays while messages after it are acked"
+)
+FLOOR_BEHIND_MSGS = int(
+    _threshold(
+        10, "ack floor blocked, fewest", "msgs", "fewer acked messages behind it say little"
+    )
+)
+NO_SUBSCRIBER_S = _threshold(
+    6.0, "no subscriber", "s", "a subscriber that reconnects may be absent for this long"
+)
+ORPHANED_POLLS = int(
+    _threshold(3, "orphaned", "times", "polls in which messages have no consumer, before a report")
+)
+PILE_UP_S = _threshold(
+    300.0,
+    "piling up, window",
+    "s",
+    "unused consumers that were created in the last so many seconds",
+)
+PILE_UP_FEWEST = int(
+    _threshold(30, "piling up", "times", "fewer unused new consumers are no leak")
+)
+UNMATCHED_FEWEST = int(
+    _threshold(
+        20, "unmatched", "msgs", "fewer messages that match no filter of a consumer say nothing"
+    )
+)
+UNMATCHED_WINDOW_S = _threshold(
+    300.0, "unmatched, window", "s",
+    "messages of the last so many seconds are counted for a consumer that wants new ones only",
+)  # fmt: skip
+FETCH_LOOP_S = _threshold(
+    3.0, "fetch loop", "s", "a client that fetches in a loop pulls again within this time"
+)
+REPEATS_MOST_SHARE = _threshold(
+    0.5, "repeats, most", "share", "of deliveries that are repeats: something is wrong anyway"
+)
+ONE_MESSAGE_POLLS = int(
+    _threshold(3, "poison, polls", "times", "polls in which one message alone was redelivered")
+)
+BACKOFF_WAITS_S = _threshold(
+    30.0,
+    "backoff",
+    "s",
+    "messages that wait longer than this for their backoff are reported",
+)
+INELIGIBLE_S = _threshold(
+    5.0, "ineligible", "s", "open pulls of a priority group that receive nothing for this long"
+)
+ORIGIN_ACTIVE_S = _threshold(
+    5.0, "origin contact", "s", "an origin without contact for this long may not exist"
 )

@@ -12,8 +12,8 @@ from natstui.model.findings.catalogue.status import (
     WORKING,
     Status,
 )
+from natstui.model.findings.causes.settings import consumer_settings, stream_settings
 from natstui.model.findings.finding import Finding, of_key
-from natstui.model.findings.rules.settings import consumer_settings, stream_settings
 from natstui.model.live.rates import counter_per_s, rate_column, trend_column, trend_per_s
 from natstui.model.live.state import State
 from natstui.values import dataclass

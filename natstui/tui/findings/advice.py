@@ -18,32 +18,33 @@ from natstui.tui.frame.action_runner import messages_from
 from natstui.tui.frame.allowed import allowed
 from natstui.tui.frame.messages import Manage, Open, ToApp, Typed
 
-ABOUT_MESSAGES = frozenset({c.POISON, c.GAVE_UP, c.TERMINATED, c.BACKOFF_SPENT})
+ABOUT_MESSAGES = frozenset({c.POISON, c.GAVE_UP, c.TERMINATED, c.FLOOR_BLOCKED})
 """Their place is the message itself."""
 
 ADVISED: Mapping[Kind, tuple[str, ...]] = {
     c.ALL_NAKED: ("pause_consumer",),
     c.POISON: ("delete_message",),
     c.NO_PULLS: ("pull",),
+    c.NO_PULLS_SEEN: ("pull",),
     c.ACK_LIMIT: ("edit-consumer max_ack_pending",),
     c.PULLS_REFUSED: ("edit-consumer max_batch",),
     c.STALLED: ("step_down_consumer",),
+    c.PUSH_STALLED: ("step_down_consumer",),
     c.SKIPPED: ("edit-stream max_bytes",),
     c.GAVE_UP: ("publish-again",),
     c.FALLING_BEHIND: ("edit-consumer max_ack_pending",),
-    c.ONLY_REPEATS: ("edit-consumer ack_wait",),
     c.REDELIVERING: ("edit-consumer ack_wait",),
     c.PAUSED: ("resume_consumer",),
-    c.BACKOFF_SPENT: ("edit-consumer max_deliver",),
     c.ACK_WAIT_SHORT: ("edit-consumer ack_wait",),
     c.MAX_WAITING: ("edit-consumer max_waiting",),
     c.NO_MATCH: ("edit-consumer filter_subjects",),
-    c.NOT_PINNED: ("unpin_consumer",),
+    c.PINNED_IDLE: ("unpin_consumer",),
     c.EXPIRING: ("edit-consumer inactive_threshold",),
     c.LEADER_FLAPS: ("step_down_consumer",),
     c.GONE: ("undo",),
     c.NEAR_ACK_LIMIT: ("edit-consumer max_ack_pending",),
     c.RATE_LIMITED: ("edit-consumer rate_limit_bps",),
+    c.WAITS_FOR_BACKOFF: ("edit-consumer backoff",),
     s.S_LOST: ("purge_stream",),
     s.S_REFUSING: ("edit-stream max_bytes", "purge_stream"),
     s.S_SILENT: ("edit-stream sources",),
@@ -55,6 +56,9 @@ ADVISED: Mapping[Kind, tuple[str, ...]] = {
     s.S_HOLES: ("purge_stream",),
     s.S_LEADER_FLAPS: ("step_down_stream",),
     s.S_GONE: ("undo",),
+    s.S_CONSUMER_LIMIT: ("edit-stream max_consumers",),
+    s.S_ORIGIN_MISSING: ("edit-stream sources",),
+    s.S_SOURCE_UNMATCHED: ("edit-stream sources",),
     k.K_AGE_BELOW_WAIT: ("edit-consumer ack_wait", "edit-stream max_age"),
     k.K_ONE_PENDING: ("edit-consumer max_ack_pending",),
     k.K_UNLIMITED_DELIVERIES: ("edit-consumer max_deliver",),

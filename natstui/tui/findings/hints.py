@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from itertools import chain
 
+from natstui.model.findings.causes.settings import consumer_settings, stream_settings
 from natstui.model.findings.finding import Finding
-from natstui.model.findings.rules.settings import consumer_settings, stream_settings
 from natstui.model.live.state import State
 from natstui.model.live.table import Key
 

@@ -21,6 +21,7 @@ from tests.model.findings.life import START_S, at_us
 from tests.session.scenario import consumer, stream
 
 _STEP_S = 0.1
+_MOST = 5_000
 _MADE_US = at_us(-600)
 _WAVES = {say: wave for say, wave in publishers.SPEAKERS}  # noqa: C416  (named tuples of two)
 
@@ -62,8 +63,10 @@ class Reader:
             "stream": self.stream, "name": self.name, "created_at_us": _MADE_US,
             "pending_msgs": pending, "ack_pending_msgs": self.held,
             "waiting_pulls_count": int(not pending and now_s >= self.busy_until_s),
-            "delivered_consumer_seq": self.delivered, "delivered_stream_seq": self.delivered,
-            "ack_floor_consumer_seq": self.acked, "ack_floor_stream_seq": self.acked,
+            "delivered_consumer_seq": self.delivered,
+            "delivered_stream_seq": int(self.delivered / self.share),
+            "ack_floor_consumer_seq": self.acked,
+            "ack_floor_stream_seq": int(self.acked / self.share),
             "delivered_at_us": at_us(self.delivered_s), "acked_at_us": at_us(self.delivered_s),
         }  # fmt: skip
 
@@ -113,7 +116,8 @@ class HealthyShop:
         """Return their settings, those of the demo."""
         streams = tuple(
             replace(stream(name, _MADE_US), retention=_set(name).get("retention", "limits"),
-                    subjects=tuple(_set(name)["subjects"]))
+                    subjects=tuple(_set(name)["subjects"]),
+                    max_msgs=_set(name).get("max_msgs", _MOST))
             for name in (one.name for one in self.sources)
         )  # fmt: skip
         # The rest of the work is picked by those that are not healthy, or by nobody.
@@ -158,11 +162,17 @@ class HealthyShop:
         for reader in self.readers:
             reader.live(self.now_s)
 
+    def _most(self, source: Source) -> int:
+        """Return how many messages a stream has at most: a work queue those that are not acked."""
+        if _set(source.name).get("retention") != "workqueue":
+            return int(_set(source.name).get("max_msgs", _MOST))
+        of = [one for one in self.readers if one.stream == source.name]
+        return sum(int(one.published) - one.delivered + one.held for one in of)
+
     def _poll(self) -> Snapshot:
         of = [one.stream for one in self.readers]
         streams = [
-            source.columns(of.count(source.name), _set(source.name).get("max_msgs", 5_000),
-                           self.now_s)
+            source.columns(of.count(source.name), self._most(source), self.now_s)
             for source in self.sources
         ]  # fmt: skip
         consumers = [reader.columns(self.now_s) for reader in self.readers]

@@ -8,15 +8,18 @@ from dataclasses import replace
 
 import pytest
 
+from natstui.config.settings import Alert
 from natstui.model.findings.catalogue.document import catalogue_text, documented
-from natstui.model.findings.catalogue.every import KINDS
+from natstui.model.findings.catalogue.every import KINDS, RETIRED
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.causes.consumers import CONSUMER_CAUSES
+from natstui.model.findings.causes.streams import STREAM_CAUSES
 from natstui.model.findings.evaluate import MOST_ROWS, judged, judged_after
 from natstui.model.findings.finding import RESOLVED_KEPT, of_key
-from natstui.model.findings.rules.consumers import CONSUMER_RULES
-from natstui.model.findings.rules.streams import STREAM_RULES
+from natstui.model.findings.recorded import found
 from natstui.model.findings.thresholds import THRESHOLDS
 from natstui.model.live.state import State
+from natstui.model.records.findings import FindingTold
 from natstui.model.records.record import Configured
 from tests.model.builders import snapshot
 from tests.model.findings.life import Life
@@ -25,7 +28,8 @@ from tests.session.scenario import consumer
 
 def test_codes_words_and_thresholds_of_the_catalogue_are_sound() -> None:
     assert len(KINDS) >= 80
-    assert len({kind.word for kind in KINDS.values()}) == len(KINDS)
+    names = {(kind.entity, kind.severity, kind.word) for kind in KINDS.values()}
+    assert len(names) == len(KINDS)
     used = {name for kind in KINDS.values() for name in kind.thresholds}
     assert used <= THRESHOLDS.keys()
     for code, kind in KINDS.items():
@@ -37,7 +41,7 @@ def test_the_catalogue_is_documented_as_it_is() -> None:
 
 
 def test_every_rule_is_of_a_kind_of_the_catalogue() -> None:
-    kinds = [rule.kind for rule in CONSUMER_RULES] + [kind for kind, _ in STREAM_RULES]
+    kinds = [cause.kind for cause in (*CONSUMER_CAUSES, *STREAM_CAUSES)]
     assert len(set(kinds)) == len(kinds)
     assert all(KINDS[kind.code] is kind for kind in kinds)
     assert all(isinstance(kind, Kind) for kind in kinds)
@@ -63,7 +67,7 @@ def test_what_was_over_is_kept_within_bounds() -> None:
     life = Life()
     for _ in range(RESOLVED_KEPT + 20):
         life.poll(paused=True)
-        life.poll(paused=False)
+        life.polls(2, paused=False)
     assert len(life.state.findings.resolved) == RESOLVED_KEPT
 
 
@@ -136,3 +140,13 @@ def test_what_there_was_no_time_for_is_judged_after_the_next_polls() -> None:
     assert len(state.findings.open()) == count
     key = state.consumers.roster.keys[0]
     assert [one.kind.word for one in state.findings.of(of_key(key))] == ["paused"]
+
+
+def test_a_retired_code_means_its_successor_in_alerts_and_old_recordings() -> None:
+    assert not KINDS.keys() & RETIRED.keys() and set(RETIRED.values()) <= KINDS.keys()
+    told = FindingTold("NT-C24", "S", "C", 5, "", 1, "only repeats")
+    finding = found(told)
+    assert finding is not None and finding.kind.code == "NT-C26"
+    assert Alert(codes=["NT-K29", "NT-C09"]).codes == ["NT-S36", "NT-C09"]
+    with pytest.raises(ValueError, match="NT-C99 is no code of a finding"):
+        Alert(codes=["NT-C99"])

@@ -143,12 +143,12 @@ def test_acknowledgements_near_ack_wait_are_told_until_ack_wait_is_raised() -> N
     life.poll()
     finding = life.open["NT-C29"]
     assert finding.text == (
-        "acknowledged after p50 100ms, p99 28s, most 28s, of 1,009 samples in "
+        "acked after p50 100ms, p99 28s, most 28s, of 1,009 samples in "
         f"{finding.text.partition('samples in ')[2].partition(';')[0]}; ack wait is 30s"
     )
     assert abs(finding.numbers["p99_s"] - 28) < 0.3
     life.configure({"ack_wait_ns": 60_000_000_000}, {})
-    life.poll()
+    life.polls(3)
     assert "NT-C29" not in life.open
 
 
@@ -159,7 +159,7 @@ def test_messages_that_come_again_and_were_not_refused_show_a_short_ack_wait() -
     life.poll()
     assert "10 messages came again" in life.open["NT-C29"].text
     life.advise("nak", 7)
-    life.poll()
+    life.polls(3)
     assert "NT-C29" not in life.open
 
 

@@ -19,32 +19,32 @@ NEW = {"discard": "new", "max_msgs": 100}
 @pytest.mark.parametrize(
     ("stream", "config", "word"),
     [
-        ({"leader": None}, {}, "leaderless"),
-        ({"lost_msgs": 3}, {}, "damaged"),
-        ({"stored_msgs": 100}, NEW, "refusing"),
-        ({"stored_msgs": 85}, NEW, "nearly full"),
-        ({"consumers_count": 9}, {"max_consumers_count": 10}, "nearly full"),
+        ({"leader": None}, {}, "no leader"),
+        ({"lost_msgs": 3}, {}, "messages lost from the store"),
+        ({"stored_msgs": 100}, NEW, "stream full"),
+        ({"stored_msgs": 85}, NEW, "stream nearly full"),
+        ({"consumers_count": 9}, {"max_consumers_count": 10}, "stream nearly full"),
         ({"stored_msgs": 5, "consumers_count": 0}, {"retention": "workqueue"},
-         "nobody takes"),
-        ({"consumers_count": 0}, {"retention": "interest"}, "no interest"),
+         "orphaned messages"),
+        ({"consumers_count": 0}, {"retention": "interest"}, "published messages are dropped"),
         ({"subjects_count": 1_000_001}, {}, "many subjects"),
         ({"deleted_msgs": 900_000, "last_seq": 1_000_000}, {}, "many holes"),
-        ({"upstreams": (Upstream("O", 0, 16 * 10**9, None, True),)}, {}, "source silent"),
+        ({"upstreams": (Upstream("O", 0, 16 * 10**9, None, True),)}, {}, "mirror not active"),
         ({"upstreams": (Upstream("O", 0, 10**9, "denied", True),)}, {}, "source error"),
-        ({"upstreams": (Upstream("O", 5000, 10**9, None, True),)}, {}, "source behind"),
+        ({"upstreams": (Upstream("O", 5000, 10**9, None, True),)}, {}, "mirror lagging"),
         ({"peers": (Peer("n2", True, False, 10**8, 5000), Peer("n3", True, False, 10**8, 0))},
-         {"replicas_count": 3}, "replica behind"),
+         {"replicas_count": 3}, "replica lagging"),
         ({"peers": (Peer("n2", True, False, 6 * 10**9, 0), Peer("n3", True, False, 10**8, 0))},
-         {"replicas_count": 3}, "away"),
+         {"replicas_count": 3}, "replica offline"),
         ({"peers": (Peer("n2", False, False, 0, 0), Peer("n3", True, False, 6 * 10**9, 0))},
-         {"replicas_count": 3}, "quorum lost"),
+         {"replicas_count": 3}, "no quorum"),
     ],
 )  # fmt: skip
 def test_what_a_stream_shows(stream: dict[str, Any], config: dict[str, Any], word: str) -> None:
     life = Life({}, config)
     well = {key: life.stream.get(key, ()) for key in stream}
     well |= {key: 0 for key in ("lost_msgs", "subjects_count", "deleted_msgs") if key in stream}
-    if word in ("refusing", "nearly full", "nobody takes"):
+    if word in ("stream full", "stream nearly full", "orphaned messages"):
         well |= {"stored_msgs": 0, "consumers_count": 1}
     if "consumers_count" in stream:
         life.is_there = False
@@ -69,7 +69,9 @@ def test_subjects_of_a_work_queue_that_no_consumer_takes_are_named() -> None:
         {"filter_subjects": ("q.a",)}, {"retention": "workqueue", "subjects": ("q.a", "q.b")}
     )
     life.polls(3)
-    assert life.open["NT-S21"].text == "no consumer takes q.b"
+    text = "100 messages that no consumer waits for; no consumer filter matches q.b"
+    assert life.open["NT-S21"].text == text
+    assert life.open["NT-S21"].numbers["orphaned_msgs"] == 100
 
 
 def test_how_long_a_stream_that_refuses_will_last_is_told() -> None:
@@ -111,7 +113,7 @@ def test_a_subject_for_each_message_is_told_unless_it_is_a_bucket() -> None:
     assert life.open == {}
 
 
-def test_a_short_duplicate_window_and_a_leak_of_consumers_are_found_when_asked_for() -> None:
+def test_a_short_duplicate_window_and_leaders_together_are_found_on_request() -> None:
     life = Life({}, {"duplicate_window_ns": 2 * 10**9})
     life.poll()
     assert "NT-K27" in {one.kind.code for one in stream_findings(life.state, 0)}
@@ -122,11 +124,21 @@ def test_a_short_duplicate_window_and_a_leak_of_consumers_are_found_when_asked_f
     consumers = {"consumers_count": len(rows), "peers": (Peer("n2", True, False, 0, 1),)}
     life.add(snapshot(START_S + 5, [life.stream | consumers], rows))
     found = {one.kind.code: one.text for one in stream_findings(life.state, 0)}
-    assert found["NT-K29"] == "44 of 44 made in the last hour, and not used now"
     assert found["NT-K28"] == "n1 leads 44 of 44 consumers"
-    at_once = [row | {"created_at_us": at_us(-60), "leader": "n2"} for row in rows]
-    life.add(snapshot(START_S + 6, [life.stream | consumers], at_once))
-    assert not {"NT-K28", "NT-K29"} & {one.kind.code for one in stream_findings(life.state, 0)}
+
+
+def test_consumers_that_are_created_and_never_used_are_one_finding_of_their_stream() -> None:
+    life = Life()
+    for second in range(60):
+        rows = [
+            {"stream": "S", "name": f"c{n}", "created_at_us": at_us(n), "leader": "n1",
+             "pending_msgs": 100}
+            for n in range(second + 1)
+        ]  # fmt: skip
+        life.add(snapshot(START_S + second, [life.stream | {"consumers_count": len(rows)}], rows))
+    (finding,) = (one for one in life.state.findings.open() if one.kind.severity != "info")
+    assert finding.kind.word == "consumers piling up" and finding.entity.text == "S"
+    assert finding.numbers["unused_new_consumers_count"] >= 30
 
 
 def account(**changes: Any) -> Account:

@@ -71,25 +71,34 @@ _HARM_OF: dict[str, str] = {
     kind.code: harm
     for harm, kinds in {
         "lost": (
-            consumers.SKIPPED, consumers.GAVE_UP, streams.S_LOST, streams.S_REFUSING,
+            consumers.SKIPPED, consumers.LOST_BEFORE_ACK, streams.S_BATCH_ABANDONED,
+            consumers.GAVE_UP, streams.S_LOST, streams.S_REFUSING,
             streams.S_NO_INTEREST, streams.S_ROLLED_BACK, streams.S_GONE,
+            streams.S_RECREATED,
             account.A_STORAGE_FULL, account.A_MEMORY_FULL,
         ),
         "stuck": (
             consumers.UNREACHABLE, consumers.NO_LEADER, consumers.NO_QUORUM, consumers.FLOW_STALL,
             consumers.NO_PULLS, consumers.NO_SUBSCRIBER, consumers.ACK_LIMIT,
-            consumers.PULLS_REFUSED, consumers.STALLED, consumers.NOT_ACKNOWLEDGED,
-            consumers.PAUSED, consumers.NOT_PINNED, consumers.NO_MATCH, consumers.PAST_THE_END,
+            consumers.PULLS_REFUSED, consumers.STALLED, consumers.PUSH_STALLED,
+            consumers.NOT_ACKNOWLEDGED,
+            consumers.PAUSED, consumers.PINNED_IDLE, consumers.NO_ELIGIBLE_PULL,
+            consumers.NO_PULLS_SEEN, consumers.UNACKED_WITHOUT_PULL, consumers.FLOOR_BLOCKED,
+            consumers.NO_MATCH, consumers.PAST_THE_END, consumers.ROLLED_BACK,
+            streams.S_ORIGIN_MISSING, streams.S_AHEAD, streams.S_SOURCE_UNMATCHED,
+            streams.S_STOPPED,
             streams.S_UNREACHABLE, streams.S_NO_LEADER, streams.S_NO_QUORUM, streams.S_SILENT,
             streams.S_SOURCE_ERROR, streams.S_UNSERVED,
         ),
         "soon": (
-            consumers.EXPIRING, streams.S_NEAR, account.A_STORAGE_NEAR, account.A_MEMORY_NEAR,
+            consumers.EXPIRING, streams.S_NEAR, streams.S_CONSUMER_LIMIT,
+            account.A_STORAGE_NEAR, account.A_MEMORY_NEAR,
             account.A_STREAMS_NEAR, account.A_CONSUMERS_NEAR,
         ),
         "wasteful": (
-            consumers.ALL_NAKED, consumers.POISON, consumers.TERMINATED, consumers.ONLY_REPEATS,
-            consumers.REDELIVERING, consumers.BACKOFF_SPENT, consumers.ACK_WAIT_SHORT,
+            consumers.ALL_NAKED, consumers.POISON, consumers.TERMINATED,
+            consumers.REDELIVERING, consumers.NEVER_ACKED, consumers.ACK_WAIT_SHORT,
+            consumers.RECREATED, streams.S_PILE_UP,
             streams.S_SUBJECTS, streams.S_OWN_SUBJECTS, streams.S_HOLES, account.A_API_ERRORS,
         ),
         "blind": (

@@ -20,3 +20,17 @@ KINDS: dict[str, Kind] = {
     )
 }
 """Every kind by its code."""
+
+RETIRED: dict[str, str] = {
+    "NT-C24": "NT-C26",
+    "NT-C28": "NT-C05",
+    "NT-C34": "NT-C41",
+    "NT-K29": "NT-S36",
+}
+"""Codes that are reported no more, with their successors: alert rules, silences and old recordings
+that name one mean its successor."""
+
+
+def successor_of(code: str) -> str:
+    """Return the code that is reported in the place of a retired one; any other as it is."""
+    return RETIRED.get(code, code)

@@ -18,20 +18,20 @@ K_ONE_PENDING = Kind(
 )  # fmt: skip
 K_UNLIMITED_DELIVERIES = Kind(
     "NT-K03", "consumer", "info", "unlimited deliveries",
-    "a message that is never acknowledged is delivered for ever",
-    "what the client does with a message that it cannot handle",
-    "`e` and set max deliver; take the given-up ones from its events",
+    "a message that is never acked is delivered again and again",
+    "what the client does with a message that it cannot process",
+    "`e` and set max deliver; its events name the dropped messages",
 )  # fmt: skip
 K_UNUSED = Kind(
     "NT-K04", "consumer", "info", "unused",
-    "nothing was delivered to it for weeks, and nobody asks",
+    "nothing was delivered to it for weeks, and nobody pulls",
     "whether anybody needs it: it keeps messages of work queues and interest streams",
     "`ctrl+d` deletes it",
     "Insights OPT_IDLE_003, OPT_IDLE_004", 0.0, 0.0, ("unused",),
 )  # fmt: skip
 K_EXPIRES_BEFORE_ACK = Kind(
     "NT-K05", "consumer", "info", "threshold below ack wait",
-    "the inactive threshold is shorter than ack wait: the consumer is gone before messages return",
+    "the inactive threshold is below ack wait: the consumer is removed before messages return",
     "both durations",
     "`e` and raise the inactive threshold",
 )  # fmt: skip
@@ -55,14 +55,14 @@ K_NO_LIMIT = Kind(
     "Insights OPT_SYS_001",
 )  # fmt: skip
 K_MEMORY = Kind(
-    "NT-K22", "stream", "info", "in memory", "a restart of its servers loses what it holds",
+    "NT-K22", "stream", "info", "in memory", "a restart of its servers loses its messages",
     "whether its messages may be lost",
-    "make it anew with file storage (`A` clones its settings)",
+    "create it again with file storage (`A` clones its settings)",
 )  # fmt: skip
 K_ONE_REPLICA = Kind(
     "NT-K23", "stream", "info", "one replica",
-    "it lives on one server of a cluster: it is away with that server",
-    "whether it may be away",
+    "it lives on one server of a cluster: it is down with that server",
+    "whether it may be down",
     "`e` and set 3 replicas",
 )  # fmt: skip
 K_INACTIVE = Kind(
@@ -79,14 +79,14 @@ K_NO_DIRECT = Kind(
 )  # fmt: skip
 K_NO_ACK = Kind(
     "NT-K26", "stream", "info", "publishes unconfirmed",
-    "publishers get no confirmation that a message was stored",
+    "publishers get no ack that a message was stored",
     "no ack: it is meant for mirrors of core subjects only",
-    "`e` and allow confirmations",
+    "`e` and allow acks",
 )  # fmt: skip
 K_SHORT_DUPLICATES = Kind(
     "NT-K27", "stream", "info", "short duplicate window",
-    "a message that is published again after a lost answer may be stored twice",
-    "how long publishers wait for an answer, times how often they try",
+    "a message that is published again after a lost reply may be stored twice",
+    "how long publishers wait for a reply, times how often they try",
     "`e` and raise the duplicate window",
     "", 0.0, 0.0, ("duplicate window",),
 )  # fmt: skip
@@ -97,14 +97,6 @@ K_LED_TOGETHER = Kind(
     "`.` step down gives it another leader; `nats server cluster balance`",
     "Insights OPT (leader of a stream and of its consumers)", 0.0, 0.0,
     ("leaders together", "leaders together, fewest"),
-)  # fmt: skip
-K_LEAK = Kind(
-    "NT-K29", "stream", "info", "consumer leak",
-    "again and again consumers are made that nobody uses",
-    "which client makes a consumer each time it starts, and does not delete it (`2`, by age)",
-    "let the client use one name, or set an inactive threshold; delete those that nobody uses",
-    "Insights OPT (consumer leak)", 0.0, 0.0,
-    ("consumer leak, window", "consumer leak, fewest"),
 )  # fmt: skip
 
 SETTING_KINDS = tuple(one for one in tuple(globals().values()) if isinstance(one, Kind))

@@ -5,82 +5,86 @@ from __future__ import annotations
 from natstui.model.findings.catalogue.kind import Kind
 
 S_UNREACHABLE = Kind(
-    "NT-S01", "stream", "critical", "no answer", "its leader does not answer the server",
+    "NT-S01", "stream", "critical", "leader unreachable",
+    "its leader does not reply to the server",
     "which server led it, and whether that server runs",
-    "start the server again; `nats server report jetstream` shows who is away",
+    "start the server again; `nats server report jetstream` shows which one is down",
     "Insights JETSTREAM_008",
 )  # fmt: skip
 S_NO_LEADER = Kind(
-    "NT-S02", "stream", "critical", "leaderless", "the cluster has elected no leader for it",
+    "NT-S02", "stream", "critical", "no leader", "the cluster has elected no leader for it",
     "whether more than half of its replicas run",
-    "start the servers that are away; `nats stream info STREAM` shows its replicas",
+    "start the servers that are down; `nats stream info STREAM` shows its replicas",
     "Insights JETSTREAM_008, `nats server check jetstream`",
 )  # fmt: skip
 S_NO_QUORUM = Kind(
-    "NT-S03", "stream", "critical", "quorum lost", "half of its replicas or more are away",
-    "which replicas the leader does not hear of (CLUSTER in the detail)",
-    "start the servers that are away",
+    "NT-S03", "stream", "critical", "no quorum",
+    "the leader has no contact with half of its replicas or more",
+    "which replicas are away (CLUSTER in the detail)",
+    "start the servers that are down",
     "Insights JETSTREAM_008", 1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 S_LOST = Kind(
-    "NT-S04", "stream", "critical", "damaged", "messages were lost by damage of its store",
+    "NT-S04", "stream", "critical", "messages lost from the store",
+    "messages were lost by damage of its store",
     "disk and file system of the server that leads it",
     "restore a backup, or `.` purge up to the damage",
 )  # fmt: skip
 S_REFUSING = Kind(
-    "NT-S05", "stream", "critical", "refusing", "it is full and refuses new messages",
-    "what fills it: publishers, or consumers that do not acknowledge",
+    "NT-S05", "stream", "critical", "stream full", "it is full and rejects publishes",
+    "what fills it: publishers, or consumers that do not ack",
     "`e` and raise its limits, `P` purges what is not needed, or let it discard old messages",
     "Insights JETSTREAM_010", 0.0, 0.0, ("full",),
 )  # fmt: skip
 S_SILENT = Kind(
-    "NT-S06", "stream", "critical", "source silent",
-    "its origin or a source was not heard of for long; its lag may still say 0",
-    "whether the origin exists, and whether its servers can be reached",
-    "create the origin again, or `e` and remove the source",
+    "NT-S06", "stream", "critical", "mirror not active",
+    "it has had no contact with its origin for long; its lag may still say 0",
+    "whether the servers of the origin run, and whether they can be reached",
+    "start the servers of the origin, or `e` and remove the source",
     "Insights JETSTREAM_015, io.nats.monitor.seen-critical", 0.0, 0.0, ("silent source",),
 )  # fmt: skip
 S_SOURCE_ERROR = Kind(
-    "NT-S07", "stream", "critical", "source error", "its origin or a source answers with an error",
+    "NT-S07", "stream", "critical", "source error", "its origin replies with an error",
     "the error; permissions and domain of the source",
-    "`e` and mend the source",
+    "`e` and fix the source",
 )  # fmt: skip
 S_UNSERVED = Kind(
-    "NT-S21", "stream", "warning", "nobody takes",
-    "a work queue holds messages of subjects that no consumer takes",
-    "its subjects against the filters of its consumers",
-    "`a` on the stream's consumers, or `e` and drop the subjects",
+    "NT-S21", "stream", "warning", "orphaned messages",
+    "a work queue has messages that no consumer waits for",
+    "the subjects of its messages (`m`) against the filters of its consumers",
+    "`a` on the stream's consumers adds one; `e` and drop the subjects, or `P` purges them",
+    "", 0.0, 0.0, ("orphaned",),
 )  # fmt: skip
 S_NO_INTEREST = Kind(
-    "NT-S22", "stream", "warning", "no interest",
-    "without consumers, a stream with interest retention keeps nothing that is published",
-    "whether its consumers were deleted or never made",
+    "NT-S22", "stream", "warning", "published messages are dropped",
+    "a stream with interest retention keeps nothing that no consumer filter matches",
+    "whether its consumers were deleted, or their filters are too narrow",
     "create the consumers, or keep messages by limits",
 )  # fmt: skip
 S_PEER_AWAY = Kind(
-    "NT-S23", "stream", "warning", "away",
-    "the leader does not hear of a replica of it",
+    "NT-S23", "stream", "warning", "replica offline",
+    "the leader has no contact with a replica of it",
     "whether that server runs (CLUSTER in the detail)",
     "start the server again",
     "`nats server check jetstream` (replicas), io.nats.monitor.peer-seen-critical",
     1.0, 0.0, ("replica contact",),
 )  # fmt: skip
 S_PEER_LAGS = Kind(
-    "NT-S24", "stream", "warning", "replica behind", "a replica of it is far behind the leader",
+    "NT-S24", "stream", "warning", "replica lagging", "a replica of it is far behind the leader",
     "disk and network of that server",
-    "wait for it to catch up; `nats stream cluster peer-remove` gives the place to another",
+    "wait for it to catch up; `nats stream cluster peer-remove` moves it to another server",
     "audit JETSTREAM_001, io.nats.monitor.peer-lag-critical", 2.0, 2.0, ("replica lag",),
 )  # fmt: skip
 S_SOURCE_LAGS = Kind(
-    "NT-S25", "stream", "warning", "source behind",
+    "NT-S25", "stream", "warning", "mirror lagging",
     "it is far behind its origin or a source",
     "network between the two, and what is published at the origin",
     "wait for it to catch up",
     "io.nats.monitor.lag-critical", 2.0, 2.0, ("source lag",),
 )  # fmt: skip
 S_NEAR = Kind(
-    "NT-S26", "stream", "warning", "nearly full",
-    "it is near a limit at which it refuses messages or consumers",
+    "NT-S26", "stream", "warning", "stream nearly full",
+    "it is near a limit at which it rejects publishes or consumers",
     "what fills it, and how fast",
     "`e` and raise its limits; `P` purges what is not needed",
     "Insights (message limit) and JETSTREAM_010, audit JETSTREAM_003", 0.0, 2.0,
@@ -94,22 +98,22 @@ S_SUBJECTS = Kind(
     "audit JETSTREAM_002", 0.0, 0.0, ("subjects",),
 )  # fmt: skip
 S_OWN_SUBJECTS = Kind(
-    "NT-S33", "stream", "warning", "subjects explode",
+    "NT-S33", "stream", "warning", "subject per message",
     "nearly every message has a subject of its own, and the server keeps all of them in memory",
     "which part of the subject is another one for each message: an id, a time",
     "`e` and set max messages per subject or max age; let publishers put the id into a header",
     "audit JETSTREAM_002", 2.0, 5.0, ("own subjects", "own subjects, fewest"),
 )  # fmt: skip
 S_OWN_THRESHOLD = Kind(
-    "NT-S08", "stream", "critical", "past its threshold",
-    "a critical threshold that stands in its metadata (io.nats.monitor) is reached",
+    "NT-S08", "stream", "critical", "past its critical threshold",
+    "a critical threshold in its metadata (io.nats.monitor) is reached",
     "the number beside the threshold; its owner has decided that it is too much or too little",
     "`e`, section Monitoring, changes the threshold",
     "`nats server check stream`, Insights JETSTREAM_018 to 027",
 )  # fmt: skip
 S_OWN_WARNING = Kind(
-    "NT-S32", "stream", "warning", "past its warning",
-    "a warning threshold that stands in its metadata (io.nats.monitor) is reached",
+    "NT-S32", "stream", "warning", "past its warning threshold",
+    "a warning threshold in its metadata (io.nats.monitor) is reached",
     "the number beside the threshold; its owner has decided that it is too much or too little",
     "`e`, section Monitoring, changes the threshold",
     "`nats server check stream`",
@@ -117,27 +121,96 @@ S_OWN_WARNING = Kind(
 S_HOLES = Kind(
     "NT-S28", "stream", "warning", "many holes",
     "most sequences between its first and last message are deleted",
-    "what keeps the first message: a consumer that is gone, a key that never changes",
+    "what keeps the first message: a consumer that was deleted, a key that never changes",
     "`P` purges up to a sequence",
     "", 0.0, 0.0, ("holes", "holes, fewest"),
 )  # fmt: skip
 S_LEADER_FLAPS = Kind(
-    "NT-S29", "stream", "warning", "flapping", "its leader changes again and again",
-    "load and network of the servers that hold its replicas",
+    "NT-S29", "stream", "warning", "leader changes often", "its leader changes again and again",
+    "load and network of the servers of its replicas",
     "`nats server report jetstream`; `.` step down picks another leader",
     "Insights META_003", 0.0, 0.0, ("leader changes", "leader changes, window"),
 )  # fmt: skip
 S_ROLLED_BACK = Kind(
-    "NT-S30", "stream", "warning", "rolled back",
+    "NT-S30", "stream", "warning", "store rolled back",
     "its last sequence went back: it was restored, or a server came back without its newest data",
     "who restored it, or which server crashed",
     "publish again what is missing",
     "", 0.0, 0.0, ("given up",),
 )  # fmt: skip
 S_GONE = Kind(
-    "NT-S31", "stream", "warning", "deleted", "it was there, and is not any more",
+    "NT-S31", "stream", "warning", "stream deleted", "it was there, and is deleted",
     "who deleted it: the events (`3`)",
     "`u` undoes a deletion that was done here; else restore a backup",
+    "", 0.0, 0.0, ("gone",),
+)  # fmt: skip
+S_ORIGIN_MISSING = Kind(
+    "NT-S11", "stream", "critical", "mirror origin missing",
+    "the stream that it mirrors or sources does not exist",
+    "the name of the origin in its configuration; whether the origin was deleted",
+    "create the origin again, or `e` and correct the source",
+    "Insights JETSTREAM_015", 2.0, 0.0, (),
+)  # fmt: skip
+S_AHEAD = Kind(
+    "NT-S12", "stream", "critical", "mirror ahead of its origin",
+    "its origin was recreated and has fewer sequences: nothing is copied until it reaches them",
+    "when the origin was recreated",
+    "delete the mirror and create it again",
+    "", 2.0, 0.0, (),
+)  # fmt: skip
+S_STOPPED = Kind(
+    "NT-S34", "stream", "warning", "publisher stopped",
+    "messages were stored steadily, and none has come since",
+    "whether the publisher runs, and whether its publishes are rejected: its log",
+    "start the publisher; a stream that is sealed or full, or too large a message, is a reject",
+    "", 0.0, 0.0, ("steady publisher", "steady publisher, gap", "publisher stopped",
+                   "publisher stopped, gaps"),
+)  # fmt: skip
+S_SOURCE_UNMATCHED = Kind(
+    "NT-S35", "stream", "warning", "filter of source matches nothing",
+    "the filter of its source matches nothing that the origin has",
+    "the spelling of the filter against the subjects of the origin",
+    "`e` and correct the filter of the source",
+)  # fmt: skip
+S_PILE_UP = Kind(
+    "NT-S36", "stream", "warning", "consumers piling up",
+    "again and again consumers are created that no client uses",
+    "which client creates a consumer each time it starts, and does not delete it (`2`, by age)",
+    "let the client use one name, or set an inactive threshold; delete those that are not used",
+    "Insights OPT (consumer leak)", 0.0, 5.0, ("piling up", "piling up, window"),
+)  # fmt: skip
+S_CONSUMER_LIMIT = Kind(
+    "NT-S37", "stream", "warning", "consumer limit reached",
+    "it has as many consumers as it may have: further ones are refused",
+    "whether all of its consumers are used",
+    "`e` and raise max consumers, or delete consumers that are not used",
+    "audit JETSTREAM_003", 0.0, 0.0, (),
+)  # fmt: skip
+S_BATCH_ABANDONED = Kind(
+    "NT-S39", "stream", "warning", "atomic batch abandoned",
+    "the server dropped atomic batches that were not committed: none of their messages is stored",
+    "the publisher of the batches: whether it commits, and within the time of the server",
+    "commit each batch in the publisher; publish the dropped messages again",
+    "", 0.0, 0.0, ("lost",),
+)  # fmt: skip
+S_PURGED = Kind(
+    "NT-S51", "stream", "info", "purged",
+    "messages were removed that no limit of it removes: a user purged or deleted them",
+    "who purged it",
+    "nothing, if it was meant; else restore a backup",
+    "", 0.0, 0.0, ("lost",),
+)  # fmt: skip
+S_SEALED = Kind(
+    "NT-S52", "stream", "info", "stream sealed",
+    "it was sealed: it rejects publishes, and that cannot be undone",
+    "whether a publisher still publishes to its subjects",
+    "let publishers use another stream",
+)  # fmt: skip
+S_RECREATED = Kind(
+    "NT-S38", "stream", "warning", "stream recreated",
+    "it was deleted and recreated: its messages and consumers of before are deleted",
+    "who deleted it: the events (`3`)",
+    "restore a backup, or create its consumers again",
     "", 0.0, 0.0, ("gone",),
 )  # fmt: skip
 

@@ -1,9 +1,11 @@
-"""The rules that stand in the metadata of a stream or consumer: its operator's own thresholds."""
+"""The causes in the metadata of a stream or consumer: the thresholds of its operator."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from natstui.model.findings.facts.consumer import ConsumerFacts as Consumer
+from natstui.model.findings.facts.stream import StreamFacts as Stream
 from natstui.model.findings.finding import Seen
 from natstui.model.findings.monitor_metadata import (
     Check,
@@ -14,7 +16,6 @@ from natstui.model.findings.monitor_metadata import (
     is_monitored,
     stream_checks,
 )
-from natstui.model.findings.rules.look import ConsumerLook, StreamLook
 
 Found = Seen | None
 
@@ -25,19 +26,19 @@ def metadata_of(settings: Mapping[str, object]) -> Mapping[str, str]:
     return metadata if isinstance(metadata, dict) else {}
 
 
-def consumer_threshold(look: ConsumerLook, known: bool) -> Found:
+def consumer_threshold(f: Consumer, known: bool) -> Found:
     """A threshold in the metadata of a consumer is reached."""
-    return _seen(checks_of_consumer(look), "critical")
+    return _seen(checks_of_consumer(f), "critical")
 
 
-def stream_threshold(look: StreamLook, known: bool) -> Found:
+def stream_threshold(f: Stream, known: bool) -> Found:
     """A critical threshold in the metadata of a stream is reached."""
-    return _seen(checks_of_stream(look), "critical")
+    return _seen(checks_of_stream(f), "critical")
 
 
-def stream_warning(look: StreamLook, known: bool) -> Found:
+def stream_warning(f: Stream, known: bool) -> Found:
     """A warning threshold in the metadata of a stream is reached."""
-    return _seen(checks_of_stream(look), "warning")
+    return _seen(checks_of_stream(f), "warning")
 
 
 def _seen(checks: list[Check], severity: Severity) -> Found:
@@ -45,12 +46,12 @@ def _seen(checks: list[Check], severity: Severity) -> Found:
     return Seen("; ".join(texts)) if texts else None
 
 
-def checks_of_stream(look: StreamLook) -> list[Check]:
+def checks_of_stream(f: Stream) -> list[Check]:
     """Return what every threshold of a stream says now."""
-    metadata, config = metadata_of(look.settings), look.config
+    metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
         return []
-    columns, row, link = look.columns, look.row, look.state.link
+    columns, row, link = f.columns, f.row, f.state.link
     facts = StreamFacts(
         stored_msgs=columns.stored_msgs[row],
         subjects_count=columns.subjects_count[row],
@@ -63,19 +64,19 @@ def checks_of_stream(look: StreamLook) -> list[Check]:
     return stream_checks(metadata, facts)
 
 
-def checks_of_consumer(look: ConsumerLook) -> list[Check]:
+def checks_of_consumer(f: Consumer) -> list[Check]:
     """Return what every threshold of a consumer says now."""
-    metadata, config = metadata_of(look.settings), look.config
+    metadata, config = metadata_of(f.settings), f.config
     if config is None or not is_monitored(metadata):
         return []
-    columns, row = look.columns, look.row
+    columns, row = f.columns, f.row
     facts = ConsumerFacts(
-        ack_pending_msgs=look.unacked,
+        ack_pending_msgs=f.unacked,
         waiting_pulls_count=columns.waiting_pulls_count[row],
-        pending_msgs=look.pending,
-        redelivered_msgs=look.redelivered,
-        delivered_ago_ns=_ago_ns(look.at_us, columns.delivered_at_us[row]),
-        acked_ago_ns=_ago_ns(look.at_us, columns.acked_at_us[row]),
+        pending_msgs=f.pending,
+        redelivered_msgs=f.redelivered,
+        delivered_ago_ns=_ago_ns(f.at_us, columns.delivered_at_us[row]),
+        acked_ago_ns=_ago_ns(f.at_us, columns.acked_at_us[row]),
         pins=config.priority_policy == "pinned_client",
         pinned_client=columns.pinned_client[row],
     )

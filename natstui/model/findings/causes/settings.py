@@ -1,6 +1,6 @@
-"""The rules about settings that exist: those that hold something back, and those that are risky.
+"""The causes in settings: those that hold something back, and those that are risky.
 
-The risky ones change with the configuration only. They are found when somebody asks, not kept.
+The risky ones change with the configuration only. They are found on request, not kept.
 """
 
 from __future__ import annotations
@@ -13,20 +13,22 @@ from natstui.model.assets.monitor_keys import PREFIX
 from natstui.model.assets.subjects import overlap
 from natstui.model.findings.catalogue import settings as kinds
 from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.facts.consumer import ConsumerFacts
+from natstui.model.findings.facts.stream import StreamFacts
 from natstui.model.findings.finding import Finding, Seen, of_key, worst_first
-from natstui.model.findings.rules.look import ConsumerLook, StreamLook
 from natstui.model.findings.thresholds import (
     INACTIVE_S,
-    LEAK_FEWEST,
-    LEAK_WINDOW_S,
     LED_TOGETHER_FEWEST,
     LED_TOGETHER_SHARE,
     NEAR_SHARE,
+    NO_PULLS_AFTER_S,
     SHORT_DUPLICATES_S,
+    UNMATCHED_FEWEST,
+    UNMATCHED_WINDOW_S,
     UNUSED_S,
 )
 from natstui.model.live.state import State
-from natstui.units import bytes_text, duration_text
+from natstui.units import bytes_text, counted, duration_text
 
 Found = Seen | None
 
@@ -57,50 +59,82 @@ def needs_attention(config: ConsumerConfiguration, stream: StreamConfiguration |
     )
 
 
-def no_match(look: ConsumerLook, known: bool) -> Found:
-    """Its filter matches no subject of its stream."""
-    stream = look.state.stream_configurations.get(look.name[0])
-    if look.config is None or stream is None or not unmatched(look.config, stream):
+def no_match(f: ConsumerFacts, known: bool) -> Found:
+    """Its filter matches no subject of its stream, or nothing that was ever stored there."""
+    stream = f.state.stream_configurations.get(f.name[0])
+    if f.config is None or stream is None or not f.config.filter_subjects:
         return None
-    text = f"{', '.join(look.config.filter_subjects[:3])} matches nothing; the stream has"
-    return Seen(f"{text} {', '.join(stream.subjects[:5])}")
+    filters = ", ".join(f.config.filter_subjects[:3])
+    if unmatched(f.config, stream):
+        text = f"{filters} matches nothing; the stream has"
+        return Seen(f"{text} {', '.join(stream.subjects[:5])}")
+    stored = stored_without_match(f)
+    if stored is None:
+        return None
+    return Seen(
+        f"{filters} matches none of {counted(stored, 'message')} stored since it was created"
+    )
 
 
-def past_the_end(look: ConsumerLook, known: bool) -> Found:
+def stored_without_match(f: ConsumerFacts) -> int | None:
+    """Return how many messages came since a consumer was created and match none of its filters.
+
+    None where one matched, where it cannot be known, or where too few came to tell. What matches
+    and is not delivered is pending, so a consumer without both has matched nothing.
+    """
+    stream, config = f.stream, f.config
+    columns, row = f.columns, f.row
+    if stream is None or config is None or stream.config is None or f.pending or f.unacked:
+        return None
+    if columns.delivered_consumer_seq[row] or columns.delivered_stream_seq[row]:
+        return None
+    if stream.config.retention != "limits" or f.age_s < NO_PULLS_AFTER_S:
+        return None
+    last_at_us = stream.columns.last_at_us[stream.row]
+    if last_at_us is None or last_at_us <= columns.created_at_us[row]:
+        return None
+    if config.deliver_policy == "all":
+        came = stream.columns.stored_msgs[stream.row]
+    else:
+        came = stream.past.grown("last_seq", UNMATCHED_WINDOW_S) or 0
+    return came if came >= UNMATCHED_FEWEST else None
+
+
+def past_the_end(f: ConsumerFacts, known: bool) -> Found:
     """It waits for a sequence or a moment that is still to come."""
-    config = look.config
+    config = f.config
     if config is None or config.deliver_policy not in ("by_start_sequence", "by_start_time"):
         return None
     if config.deliver_policy == "by_start_time":
-        return _starts_at(look, look.settings.get("opt_start_time"))
-    start, stream = look.settings.get("opt_start_seq"), look.stream
+        return _starts_at(f, f.settings.get("opt_start_time"))
+    start, stream = f.settings.get("opt_start_seq"), f.stream
     if not isinstance(start, int) or stream is None:
         return None
     last_seq = stream.columns.last_seq[stream.row]
     if start <= last_seq + 1:
         return None
-    text = f"it starts at sequence {start}, the last one is {last_seq}"
+    text = f"it starts at sequence {start}, the last one of the stream is {last_seq}"
     return Seen(text, None, (start,))
 
 
-def _starts_at(look: ConsumerLook, start: object) -> Found:
+def _starts_at(f: ConsumerFacts, start: object) -> Found:
     try:
         at_us = datetime.fromisoformat(str(start)).timestamp() * 1e6
     except ValueError:
         return None
-    if at_us <= look.at_us:
+    if at_us <= f.at_us:
         return None
-    return Seen(f"it starts in {duration_text((at_us - look.at_us) / 1e6)}, at {start}")
+    return Seen(f"it starts in {duration_text((at_us - f.at_us) / 1e6)}, at {start}")
 
 
-def expiring(look: ConsumerLook, known: bool) -> Found:
+def expiring(f: ConsumerFacts, known: bool) -> Found:
     """Nobody uses it, and most of its inactive threshold has passed."""
-    config = look.config
+    config = f.config
     # One that is not durable is meant to go when nobody uses it.
-    if config is None or not config.inactive_threshold_ns or look.served or not config.durable:
+    if config is None or not config.inactive_threshold_ns or f.served or not config.durable:
         return None
     threshold_s = config.inactive_threshold_ns / 1e9
-    quiet_s = (look.at_us - look.idle_since_us) / 1e6
+    quiet_s = (f.at_us - f.idle_since_us) / 1e6
     if quiet_s < NEAR_SHARE * threshold_s:
         return None
     text = f"unused for {duration_text(quiet_s)} of {duration_text(threshold_s)}"
@@ -109,38 +143,40 @@ def expiring(look: ConsumerLook, known: bool) -> Found:
     return Seen(f"{text}: the server removes it then", None, (), {}, hold_s)
 
 
-def original_pace(look: ConsumerLook, known: bool) -> Found:
+def original_pace(f: ConsumerFacts, known: bool) -> Found:
     """It is held back to the pace at which messages were published."""
-    if look.settings.get("replay_policy") != "original" or not look.served:
+    if f.settings.get("replay_policy") != "original" or not f.served:
         return None
-    return Seen(f"{look.pending} pending, delivered at the pace of their publishers")
+    return Seen(f"{f.pending} pending, delivered at the pace of their publishers")
 
 
-def rate_limited(look: ConsumerLook, known: bool) -> Found:
+def rate_limited(f: ConsumerFacts, known: bool) -> Found:
     """A rate limit holds it back."""
-    limit = look.settings.get("rate_limit_bps")
-    if not isinstance(limit, int) or not limit or not look.served:
+    limit = f.settings.get("rate_limit_bps")
+    if not isinstance(limit, int) or not limit or not f.served:
         return None
-    return Seen(f"{look.pending} pending, at most {bytes_text(limit / 8)}/s are delivered")
+    return Seen(f"{f.pending} pending, at most {bytes_text(limit / 8)}/s are delivered")
 
 
 def consumer_settings(state: State, row: int) -> list[Finding]:
     """Return what is risky in the settings of a consumer, the worst first."""
-    look = ConsumerLook(state, row, None)
-    if look.config is None:
+    f = ConsumerFacts(state, row)
+    if f.config is None:
         return []
-    stream = state.stream_configurations.get(look.name[0])
-    found = [*_risky_consumer(look, look.config, look.settings, stream)]
-    return _findings(state, found, look.key, look.columns.created_at_us[row])
+    stream = state.stream_configurations.get(f.name[0])
+    if f.is_sourcing:
+        return []
+    found = [*_risky_consumer(f, f.config, f.settings, stream)]
+    return _findings(state, found, f.key, f.columns.created_at_us[row])
 
 
 def stream_settings(state: State, row: int) -> list[Finding]:
     """Return what is risky in the settings of a stream, the worst first."""
-    look = StreamLook(state, row)
-    if look.config is None:
+    f = StreamFacts(state, row)
+    if f.config is None:
         return []
-    found = [*_risky_stream(look, look.config, look.settings)]
-    return _findings(state, found, look.key, look.columns.created_at_us[row])
+    found = [*_risky_stream(f, f.config, f.settings)]
+    return _findings(state, found, f.key, f.columns.created_at_us[row])
 
 
 def _findings(
@@ -152,7 +188,7 @@ def _findings(
 
 
 def _risky_consumer(
-    look: ConsumerLook,
+    f: ConsumerFacts,
     config: ConsumerConfiguration,
     settings: Mapping[str, object],
     stream: StreamConfiguration | None,
@@ -180,45 +216,36 @@ def _risky_consumer(
     if stream and config.durable and config.replicas_count < stream.replicas_count:
         counts = config.replicas_count, stream.replicas_count
         yield kinds.K_FEWER_REPLICAS, f"{counts[0]} of the stream's {counts[1]} replicas"
-    unused_s = (look.at_us - look.idle_since_us) / 1e6
-    if config.durable and not look.served and unused_s > UNUSED_S:
+    unused_s = (f.at_us - f.idle_since_us) / 1e6
+    if config.durable and not f.served and unused_s > UNUSED_S:
         yield kinds.K_UNUSED, f"nothing delivered for {duration_text(unused_s)}"
 
 
-def _risky_consumers(look: StreamLook) -> Iterator[tuple[Kind, str]]:
+def _risky_consumers(f: StreamFacts) -> Iterator[tuple[Kind, str]]:
     """Yield what is risky in all consumers of a stream together."""
-    table = look.state.consumers
-    rows = table.roster.rows_of_stream.get(look.name, ())
-    leader, count = look.columns.leader[look.row], len(rows)
-    if look.columns.peers[look.row] and leader and count >= LED_TOGETHER_FEWEST:
+    table = f.state.consumers
+    rows = table.roster.rows_of_stream.get(f.name, ())
+    leader, count = f.columns.leader[f.row], len(rows)
+    if f.columns.peers[f.row] and leader and count >= LED_TOGETHER_FEWEST:
         led = sum(table.columns.leader[row] == leader for row in rows)
         if led > LED_TOGETHER_SHARE * count:
             yield kinds.K_LED_TOGETHER, f"{leader} leads {led} of {count} consumers"
-    columns, slots = table.columns, [0] * 6
-    for row in rows:
-        age_us = look.at_us - columns.created_at_us[row]
-        used = columns.waiting_pulls_count[row] or columns.push_bound[row]
-        if not used and 0 <= age_us < LEAK_WINDOW_S * 1e6:
-            slots[int(age_us * len(slots) / (LEAK_WINDOW_S * 1e6))] += 1
-    # All at once is a deployment; a leak goes on.
-    if sum(slots) >= LEAK_FEWEST and all(slots):
-        yield kinds.K_LEAK, f"{sum(slots)} of {count} made in the last hour, and not used now"
 
 
 def _risky_stream(
-    look: StreamLook, config: StreamConfiguration, settings: Mapping[str, object]
+    f: StreamFacts, config: StreamConfiguration, settings: Mapping[str, object]
 ) -> Iterator[tuple[Kind, str]]:
     limits = (config.max_msgs, config.max_bytes, config.max_age_ns, config.max_msgs_per_subject)
     if config.retention == "limits" and not any(limits) and not config.sealed:
         yield kinds.K_NO_LIMIT, "neither messages, bytes nor age are limited"
     if config.storage == "memory":
         yield kinds.K_MEMORY, "memory storage"
-    link = look.state.link
+    link = f.state.link
     if config.replicas_count == 1 and link is not None and link.cluster:
         yield kinds.K_ONE_REPLICA, f"1 replica in the cluster {link.cluster}"
-    last_at_us = look.columns.last_at_us[look.row]
+    last_at_us = f.columns.last_at_us[f.row]
     if last_at_us is not None and not config.sealed:
-        quiet_s = (look.at_us - last_at_us) / 1e6
+        quiet_s = (f.at_us - last_at_us) / 1e6
         if quiet_s > INACTIVE_S:
             yield kinds.K_INACTIVE, f"nothing stored for {duration_text(quiet_s)}"
     window_ns = config.duplicate_window_ns
@@ -226,7 +253,7 @@ def _risky_stream(
     short = 0 < (window_ns or 0) < min(SHORT_DUPLICATES_S * 1e9, config.max_age_ns or 1e18)
     if window_ns and short and not config.mirror:
         yield kinds.K_SHORT_DUPLICATES, f"the duplicate window is {duration_text(window_ns / 1e9)}"
-    yield from _risky_consumers(look)
+    yield from _risky_consumers(f)
     if not config.allow_direct and not config.mirror:
         yield kinds.K_NO_DIRECT, "allow direct is off"
     if settings.get("no_ack"):

@@ -1,0 +1,450 @@
+"""The causes of what is wrong with a stream, in order of precedence."""
+
+from __future__ import annotations
+
+from natstui.model.assets.configuration import StreamConfiguration
+from natstui.model.assets.monitor_keys import PREFIX
+from natstui.model.assets.subjects import overlap
+from natstui.model.bench.plan import BENCHMARK_STREAM
+from natstui.model.findings.catalogue import streams as kinds
+from natstui.model.findings.catalogue.kind import Kind
+from natstui.model.findings.causes.cause import Cause, Found, diagnose, order_of
+from natstui.model.findings.causes.consumers import leader_changes, no_quorum, replica_away
+from natstui.model.findings.causes.metadata import stream_threshold, stream_warning
+from natstui.model.findings.facts.row import away
+from natstui.model.findings.facts.stream import StreamFacts
+from natstui.model.findings.finding import Seen
+from natstui.model.findings.thresholds import (
+    FULL_SOON_HELD_S,
+    FULL_SOON_S,
+    GIVEN_UP_KEPT_S,
+    HOLES_FEWEST,
+    HOLES_SHARE,
+    LOST_KEPT_S,
+    ORIGIN_ACTIVE_S,
+    ORPHANED_POLLS,
+    PEER_LAG_MSGS,
+    PILE_UP_FEWEST,
+    PILE_UP_S,
+    SILENT_UPSTREAM_S,
+    STOPPED_GAPS,
+    SUBJECTS_MOST,
+    SUBJECTS_OWN_FEWEST,
+    SUBJECTS_OWN_SHARE,
+    TREND_LEAST_S,
+    UPSTREAM_LAG_MSGS,
+)
+from natstui.model.live.limits import Fill, bytes_are_full, is_near
+from natstui.units import bytes_text, counted, duration_text
+
+Facts = StreamFacts
+
+
+# Contact.
+
+
+def unreachable(f: Facts, known: bool) -> Found:
+    """Its leader does not reply."""
+    if (f.name, "") in f.state.offline:
+        # Its server says why; that is a finding of its own.
+        return None
+    absent = f.name in f.state.unreachable_streams
+    return Seen(kinds.S_UNREACHABLE.sentence) if absent else None
+
+
+def no_leader(f: Facts, known: bool) -> Found:
+    """No server leads it."""
+    if f.columns.leader[f.row] is not None or (f.name, "") in f.state.offline:
+        return None
+    return Seen(kinds.S_NO_LEADER.sentence)
+
+
+def replica_lags(f: Facts, known: bool) -> Found:
+    """A replica that has contact is far behind."""
+    peers = f.columns.peers[f.row]
+    absent = away(peers)
+    behind = [peer for peer in peers if peer.lag_msgs > PEER_LAG_MSGS and peer not in absent]
+    if not behind:
+        return None
+    return Seen(", ".join(f"{peer.name} is {peer.lag_msgs} entries behind" for peer in behind))
+
+
+# Storing.
+
+
+def messages_lost(f: Facts, known: bool) -> Found:
+    """The store lost messages."""
+    count = f.columns.lost_msgs[f.row]
+    return Seen(f"{counted(count, 'message')} lost by damage of the store") if count else None
+
+
+def rolled_back(f: Facts, known: bool) -> Found:
+    """Its last sequence went back not long ago."""
+    at_us = f.trouble.rolled_back_at_us if f.trouble else 0
+    if not at_us or f.at_us - at_us > GIVEN_UP_KEPT_S * 1e6:
+        return None
+    return Seen(f.trouble.rolled_back_text if f.trouble else "", at_us)
+
+
+def recreated(f: Facts, known: bool) -> Found:
+    """It was deleted and recreated."""
+    at_us = f.recreated_at_us
+    if at_us is None or f.config is None or f.config.description == BENCHMARK_STREAM:
+        return None
+    return Seen("the stream of this name is another one than before", at_us)
+
+
+def full(f: Facts, known: bool) -> Found:
+    """A publisher gets an error instead of an ack."""
+    config = f.config
+    if config is None or config.discard != "new":
+        return None
+    stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
+    if config.max_msgs and stored >= config.max_msgs:
+        return Seen(f"{stored} of {config.max_msgs} messages: publishes are rejected")
+    if bytes_are_full(Fill(stored, size, None, config.max_bytes), losing=False):
+        text = f"{bytes_text(size)} of {bytes_text(config.max_bytes)}"
+        return Seen(f"{text}: publishes are rejected")
+    return None
+
+
+def consumer_limit(f: Facts, known: bool) -> Found:
+    """It has as many consumers as it may have."""
+    limit = f.config.max_consumers_count if f.config else None
+    count = f.columns.consumers_count[f.row]
+    if not limit or count < limit:
+        return None
+    return Seen(f"{count} of {limit} consumers: further ones are refused")
+
+
+def sealed(f: Facts, known: bool) -> Found:
+    """It was sealed."""
+    return Seen(kinds.S_SEALED.sentence) if f.config is not None and f.config.sealed else None
+
+
+def nearly_full(f: Facts, known: bool) -> Found:
+    """It is near a limit at which something is refused, or reaches it soon."""
+    config = f.config
+    if config is None:
+        return None
+    stored, size = f.columns.stored_msgs[f.row], f.columns.stored_bytes[f.row]
+    consumers = f.columns.consumers_count[f.row]
+    if is_near(consumers, config.max_consumers_count):
+        return Seen(f"{consumers} of {config.max_consumers_count} consumers")
+    if config.discard != "new":
+        return None
+    full_s = _full_in_s(f)
+    soon = full_s is not None and full_s < FULL_SOON_S
+    when = f", full in {duration_text(full_s)}" if full_s is not None else ""
+    levels = (
+        (stored, config.max_msgs, f"{stored} of {config.max_msgs} messages"),
+        (size, config.max_bytes, f"{bytes_text(size)} of {bytes_text(config.max_bytes or 0)}"),
+    )
+    for level, most, text in levels:
+        if most and is_near(level, most):
+            return Seen(text + when)
+    if full_s is None or not soon:
+        return None
+    # The first messages of a stream, or a burst, are no trend.
+    hold_s = min(FULL_SOON_HELD_S, full_s / 10)
+    worst = max(levels, key=lambda it: it[0] / it[1] if it[1] else 0.0)
+    return Seen(worst[2] + when, hold_s=hold_s)
+
+
+def _full_in_s(f: Facts) -> float | None:
+    """Return when the first limit is reached; None while the trend is too young."""
+    values = f.past.values("stored_msgs", TREND_LEAST_S)
+    if values[0][0] - values[-1][0] < TREND_LEAST_S * 1e6:
+        return None
+    full_in_s: float | None = f.full_in_s
+    return full_in_s
+
+
+def publisher_stopped(f: Facts, known: bool) -> Found:
+    """A publisher that published steadily has stopped."""
+    allowed_s, silent_s, steady_s = f.allowed_silence_s, f.silent_s, f.steady_s
+    if allowed_s is None or silent_s is None or steady_s is None or silent_s <= allowed_s:
+        return None
+    if f.config is None or f.config.description == BENCHMARK_STREAM or f.config.mirror:
+        return None
+    # What ran for two minutes is not missed for a day.
+    if silent_s > STOPPED_GAPS * steady_s:
+        return None
+    text = f"nothing stored for {duration_text(silent_s)}, before that steadily for"
+    return Seen(f"{text} {duration_text(steady_s)}", f.columns.last_at_us[f.row])
+
+
+def purged(f: Facts, known: bool) -> Found:
+    """Somebody purged it: no limit explains that its first messages were removed."""
+    one = f.purged
+    if one is None or f.at_us - one.at_us > LOST_KEPT_S * 1e6:
+        return None
+    return Seen(f"{counted(one.purged_msgs, 'message')} purged or deleted by a user", one.at_us,
+                (), {"purged_msgs": one.purged_msgs})  # fmt: skip
+
+
+def batch_abandoned(f: Facts, known: bool) -> Found:
+    """Atomic batches were begun and not committed."""
+    batches = f.trouble.abandoned_batches if f.trouble else None
+    if batches is None or not batches.total_count:
+        return None
+    if f.at_us - batches.last_at_us > LOST_KEPT_S * 1e6:
+        return None
+    reason = f": {batches.last_reason}" if batches.last_reason else ""
+    return Seen(f"{batches.total_count} of its batches abandoned{reason}", None, (),
+                {"batches_count": batches.total_count})  # fmt: skip
+
+
+# Origins.
+
+
+def _origins(f: Facts) -> list[tuple[str, dict[str, object]]]:
+    """Return the origins in its configuration: names, and what else is set of them."""
+    mirror, sources = f.settings.get("mirror"), f.settings.get("sources")
+    found = [mirror] if isinstance(mirror, dict) else []
+    found += [one for one in sources if isinstance(one, dict)] if isinstance(sources, list) else []
+    return [(str(one.get("name")), one) for one in found]
+
+
+def origin_missing(f: Facts, known: bool) -> Found:
+    """Its origin is not in the account."""
+    there = f.state.streams.roster.rows_of_stream
+    inactive = {
+        one.name for one in f.columns.upstreams[f.row]
+        if one.active_ns is None or one.active_ns > ORIGIN_ACTIVE_S * 1e9
+    }  # fmt: skip
+    missing = [
+        name
+        for name, settings in _origins(f)
+        if name in inactive
+        and name not in there
+        and name not in f.state.unreachable_streams
+        and not settings.get("external")
+    ]
+    account = f.state.account
+    if not missing or account is None or account.streams_count > len(f.state.streams):
+        return None
+    return Seen(f"there is no stream {', '.join(missing)}", hold_s=5.0)
+
+
+def origin_error(f: Facts, known: bool) -> Found:
+    """Its origin replies with an error."""
+    for one in f.columns.upstreams[f.row]:
+        if one.error:
+            return Seen(f"{one.name}: {one.error}")
+    return None
+
+
+def origin_silent(f: Facts, known: bool) -> Found:
+    """There was no contact with an origin; an available one has contact within a second."""
+    silent = [
+        one
+        for one in f.columns.upstreams[f.row]
+        if one.active_ns is None or one.active_ns > SILENT_UPSTREAM_S * 1e9
+    ]
+    if not silent:
+        return None
+    worst = max(silent, key=lambda one: one.active_ns or 0)
+    if worst.active_ns is None:
+        return Seen(f"there was never contact with {worst.name}", hold_s=SILENT_UPSTREAM_S)
+    text = f"no contact with {worst.name} for {duration_text(worst.active_ns / 1e9)}"
+    return Seen(f"{text}, its lag says {worst.lag_msgs}", f.at_us - worst.active_ns // 1000)
+
+
+def ahead_of_origin(f: Facts, known: bool) -> Found:
+    """Its origin was recreated: it has later sequences than the origin."""
+    config, table = f.config, f.state.streams
+    if config is None or not config.mirror:
+        return None
+    rows = table.roster.rows_of_stream.get(config.mirror, ())
+    if not rows or any(settings.get("external") for _, settings in _origins(f)):
+        return None
+    last_seq, origin_seq = f.columns.last_seq[f.row], table.columns.last_seq[rows[-1]]
+    if last_seq <= origin_seq:
+        return None
+    created_us = table.columns.created_at_us[rows[-1]]
+    newer = created_us > f.columns.created_at_us[f.row]
+    if not newer and table.columns.sampled_mono_us[rows[-1]] < f.mono_us - 1_000_000:
+        return None
+    text = f"its last sequence is {last_seq}, that of {config.mirror} is {origin_seq}"
+    return Seen(text, None, (), {"ahead_msgs": last_seq - origin_seq}, hold_s=2.0)
+
+
+def source_unmatched(f: Facts, known: bool) -> Found:
+    """The filter of its only source matches nothing that the origin stores."""
+    origins = _origins(f)
+    if len(origins) != 1 or f.columns.last_seq[f.row]:
+        return None
+    name, settings = origins[0]
+    filters = [settings.get("filter_subject")] + [
+        each.get("src") for each in settings.get("subject_transforms") or ()  # type: ignore[attr-defined]
+        if isinstance(each, dict)
+    ]  # fmt: skip
+    wanted = [str(each) for each in filters if each]
+    table = f.state.streams
+    rows = table.roster.rows_of_stream.get(name, ())
+    if not wanted or not rows or not table.columns.stored_msgs[rows[-1]]:
+        return None
+    upstreams = f.columns.upstreams[f.row]
+    if not upstreams or upstreams[0].active_ns is None or upstreams[0].lag_msgs:
+        return None
+    if (f.at_us - f.columns.created_at_us[f.row]) / 1e6 < 10:
+        return None
+    stored = table.columns.stored_msgs[rows[-1]]
+    return Seen(f"{', '.join(wanted)} matches none of {counted(stored, 'message')} of {name}")
+
+
+def origin_lags(f: Facts, known: bool) -> Found:
+    """It is far behind an origin or a source."""
+    least = UPSTREAM_LAG_MSGS // 2 if known else UPSTREAM_LAG_MSGS
+    behind = [one for one in f.columns.upstreams[f.row] if one.lag_msgs > least]
+    if not behind:
+        return None
+    worst = max(behind, key=lambda one: one.lag_msgs)
+    return Seen(f"{counted(worst.lag_msgs, 'message')} behind {worst.name}")
+
+
+# Consumers: who receives what it has.
+
+
+def orphaned(f: Facts, known: bool) -> Found:
+    """A work queue has messages that no consumer waits for."""
+    config, stored = f.config, f.columns.stored_msgs[f.row]
+    if config is None or config.retention != "workqueue" or not stored:
+        return None
+    if not f.columns.consumers_count[f.row]:
+        return Seen(f"{counted(stored, 'message')}, and no consumer", hold_s=1.0)
+    count = f.orphaned_msgs
+    if not count or f.orphaned_polls < ORPHANED_POLLS:
+        return None
+    # Scheduled messages wait for their time on subjects of their own.
+    consumers = None if f.settings.get("allow_msg_schedules") else f.consumers()
+    if consumers is None:
+        return None
+    filters = [subject for one in consumers for subject in one.filter_subjects or (">",)]
+    alone = [s for s in config.subjects if not any(overlap(s, each) for each in filters)]
+    why = f"the consumer filters are {', '.join(list(dict.fromkeys(filters))[:5])}"
+    if alone:
+        why = f"no consumer filter matches {', '.join(alone[:5])}"
+    text = f"{counted(count, 'message')} that no consumer waits for; {why}"
+    return Seen(text, f.orphaned_since_us)
+
+
+def dropped_at_once(f: Facts, known: bool) -> Found:
+    """What is published is dropped at once, because no consumer wants it."""
+    config = f.config
+    if config is None or config.retention != "interest" or config.mirror or config.sealed:
+        return None
+    if not f.columns.consumers_count[f.row]:
+        last_seq = f.columns.last_seq[f.row]
+        return Seen(
+            f"no consumer: {counted(last_seq, 'message')} published, none is kept", hold_s=1.0
+        )
+    count = f.dropped_at_once_msgs
+    if not count or f.dropped_at_once_polls < ORPHANED_POLLS:
+        return None
+    consumers = f.consumers() or []
+    filters = [subject for one in consumers for subject in one.filter_subjects or (">",)]
+    text = f"at least {count} messages of each poll are dropped; the consumer filters are"
+    return Seen(f"{text} {', '.join(dict.fromkeys(filters))}")
+
+
+def piling_up(f: Facts, known: bool) -> Found:
+    """Again and again consumers are created that nobody uses."""
+    if f.columns.consumers_count[f.row] < PILE_UP_FEWEST:
+        return None
+    count = f.unused_new_consumers_count
+    if count < (PILE_UP_FEWEST // 2 if known else PILE_UP_FEWEST):
+        return None
+    every = f.columns.consumers_count[f.row]
+    minutes = PILE_UP_S / 60
+    text = f"{count} of {every} consumers were created in {minutes:.0f} min and are not used"
+    return Seen(text, None)
+
+
+# Size.
+
+
+def many_subjects(f: Facts, known: bool) -> Found:
+    """It has very many subjects."""
+    count = f.columns.subjects_count[f.row]
+    return Seen(f"{count:,} subjects") if count > SUBJECTS_MOST else None
+
+
+def own_subjects(f: Facts, known: bool) -> Found:
+    """Nearly every message has its own subject, and nothing limits how many there will be."""
+    columns, row, config = f.columns, f.row, f.config
+    subjects, stored = columns.subjects_count[row], columns.stored_msgs[row]
+    if config is None or config.max_msgs_per_subject or subjects > SUBJECTS_MOST:
+        return None
+    share = SUBJECTS_OWN_SHARE - (0.1 if known else 0.0)
+    if subjects < SUBJECTS_OWN_FEWEST or subjects < share * stored:
+        return None
+    return Seen(f"{subjects:,} subjects for {stored:,} messages")
+
+
+def holes(f: Facts, known: bool) -> Found:
+    """Most of its sequences are deleted."""
+    deleted, columns = f.removed_msgs, f.columns
+    span = columns.last_seq[f.row] - columns.first_seq[f.row] + 1
+    if deleted < HOLES_FEWEST or deleted < HOLES_SHARE * span:
+        return None
+    return Seen(f"{deleted:,} of {span:,} sequences are deleted", None,
+                (columns.first_seq[f.row],))  # fmt: skip
+
+
+STREAM_CAUSES: tuple[Cause[StreamFacts], ...] = (
+    Cause(kinds.S_UNREACHABLE, unreachable, (), ("contact", "origin", "storing", "consumers")),
+    Cause(kinds.S_NO_QUORUM, no_quorum, (), ("contact", "origin", "storing", "consumers")),
+    Cause(kinds.S_NO_LEADER, no_leader, (), ("contact", "origin", "storing", "consumers")),
+    Cause(kinds.S_PEER_AWAY, replica_away, (), ("contact",)),
+    Cause(kinds.S_PEER_LAGS, replica_lags, (), ("contact",)),
+    Cause(kinds.S_LOST, messages_lost),
+    Cause(kinds.S_ROLLED_BACK, rolled_back),
+    Cause(kinds.S_RECREATED, recreated),
+    Cause(kinds.S_SEALED, sealed, (), ("storing",)),
+    Cause(kinds.S_REFUSING, full, ("stored_msgs",), ("storing", "limit")),
+    Cause(kinds.S_CONSUMER_LIMIT, consumer_limit, (), ("limit",)),
+    Cause(kinds.S_NEAR, nearly_full, ("stored_msgs", "full_in_s"), ("limit",)),
+    Cause(kinds.S_STOPPED, publisher_stopped,
+          ("silent_s", "steady_s", "longest_store_gap_s", "allowed_silence_s"), ("storing",)),
+    Cause(kinds.S_PURGED, purged),
+    Cause(kinds.S_BATCH_ABANDONED, batch_abandoned),
+    Cause(kinds.S_ORIGIN_MISSING, origin_missing, (), ("origin",)),
+    Cause(kinds.S_SOURCE_ERROR, origin_error, (), ("origin",)),
+    Cause(kinds.S_AHEAD, ahead_of_origin, (), ("origin",)),
+    Cause(kinds.S_SILENT, origin_silent, (), ("origin",)),
+    Cause(kinds.S_SOURCE_UNMATCHED, source_unmatched, (), ("origin",)),
+    Cause(kinds.S_SOURCE_LAGS, origin_lags, (), ("origin",)),
+    Cause(kinds.S_UNSERVED, orphaned,
+          ("orphaned_msgs", "orphaned_polls", "dropped_by_consumers_msgs", "stored_msgs"),
+          ("consumers",)),
+    Cause(kinds.S_NO_INTEREST, dropped_at_once,
+          ("dropped_at_once_msgs", "dropped_at_once_polls"), ("consumers",)),
+    Cause(kinds.S_PILE_UP, piling_up, ("unused_new_consumers_count",)),
+    Cause(kinds.S_SUBJECTS, many_subjects),
+    Cause(kinds.S_OWN_SUBJECTS, own_subjects),
+    Cause(kinds.S_HOLES, holes, ("removed_msgs",)),
+    Cause(kinds.S_LEADER_FLAPS, leader_changes),
+    Cause(kinds.S_OWN_THRESHOLD, stream_threshold),
+    Cause(kinds.S_OWN_WARNING, stream_warning),
+)  # fmt: skip
+"""Every cause of a stream, the first of a topic before the others; `S_GONE` is found by comparing
+two moments."""
+STREAM_ORDER = order_of(STREAM_CAUSES)
+
+
+def needs_attention(config: StreamConfiguration) -> bool:
+    """Tell whether a stream may have a finding although its counters look well."""
+    return (
+        config.discard == "new"
+        or config.retention != "limits"
+        or config.max_consumers_count is not None
+        or config.sealed
+        or PREFIX in config.config_json
+    )
+
+
+def stream_causes(f: StreamFacts, known: frozenset[Kind]) -> list[tuple[Kind, Seen]]:
+    """Return every cause that holds for a stream now, with its facts."""
+    return diagnose(STREAM_CAUSES, f, 0, known)

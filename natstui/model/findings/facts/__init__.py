@@ -1,0 +1,1 @@
+"""Step one of a diagnosis: named evidence of one stream or consumer, each with its window."""

@@ -1,0 +1,407 @@
+"""The facts about one consumer, at the moment when its leader wrote its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from itertools import pairwise
+
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.findings.facts.fact import consumer_fact
+from natstui.model.findings.facts.memory import Lost, Memory
+from natstui.model.findings.facts.row import Past, dropped_after_max_deliver, settings_of
+from natstui.model.findings.facts.stream import StreamFacts
+from natstui.model.findings.thresholds import (
+    NO_PULLS_AFTER_S,
+    PACE_KNOWN_S,
+    PACE_TIMES,
+    RECENT_S,
+    REPEATS_WINDOW_S,
+    UNKNOWN_PACE_S,
+)
+from natstui.model.live.message_counts import NOTHING_COUNTED, MessageCounts
+from natstui.model.live.snapshot import ConsumerColumns
+from natstui.model.live.state import State
+from natstui.model.records.evidence import Trouble
+
+_US = 1_000_000
+_FLOOR_WINDOW_S = 120.0
+
+
+class ConsumerFacts:
+    """One consumer: its row, its settings, and the facts about it."""
+
+    def __init__(self, state: State, row: int, memory: Memory | None = None) -> None:
+        self.state = state
+        self.row = row
+        self._memory = state.findings.seat.memory if memory is None else memory
+        self.columns: ConsumerColumns = state.consumers.columns
+        self.key = state.consumers.roster.keys[row]
+        self.name = (self.columns.stream[row], self.columns.name[row])
+        self.pending = self.columns.pending_msgs[row]
+        self.unacked = self.columns.ack_pending_msgs[row]
+        self.redelivered = self.columns.redelivered_msgs[row]
+        self.mono_us = min(self.columns.sampled_mono_us[row], state.now_mono_us)
+        self.at_us = state.now_at_us - (state.now_mono_us - self.mono_us)
+        self.config: ConsumerConfiguration | None = state.consumer_configurations.get(self.name)
+
+    # What it is, and what was read of it.
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """The advisories about it since it was created."""
+        trouble = self.state.evidence.of.get(self.name)
+        if trouble is None or trouble.last_at_us < self.columns.created_at_us[self.row]:
+            return None
+        return trouble
+
+    @property
+    def naks(self) -> MessageCounts:
+        """The naks of its clients."""
+        return NOTHING_COUNTED if self.trouble is None else self.trouble.naks
+
+    @cached_property
+    def past(self) -> Past:
+        """Its recent values."""
+        return Past(self.state.consumer_history, self.key, self.row)
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """Its complete configuration."""
+        return settings_of(self.config.config_json) if self.config else {}
+
+    @cached_property
+    def stream(self) -> StreamFacts | None:
+        """Its stream, as known."""
+        rows = self.state.streams.roster.rows_of_stream.get(self.name[0])
+        return StreamFacts(self.state, rows[-1], self._memory) if rows else None
+
+    @property
+    def is_sourcing(self) -> bool:
+        """The server created it to feed a stream that sources this one."""
+        return bool(self.settings.get("sourcing") or self.settings.get("direct"))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether something worse explains why nothing is delivered."""
+        return self.columns.leader[self.row] is None or self.columns.paused[self.row]
+
+    @property
+    def is_at_limit(self) -> bool:
+        """Whether nothing more may be delivered before an ack."""
+        return bool(self.limit) and self.unacked >= (self.limit or 0)
+
+    @property
+    def limit(self) -> int | None:
+        """Max ack pending, where it applies."""
+        config = self.config
+        if config is None or config.ack_policy == "none":
+            return None
+        return config.max_ack_pending_msgs
+
+    @property
+    def served(self) -> bool | None:
+        """Whether a pull request is open, or a subscriber is bound; None if that is not known."""
+        if self.config is None:
+            return None
+        if self.config.pull:
+            return self.columns.waiting_pulls_count[self.row] > 0
+        return self.columns.push_bound[self.row]
+
+    @property
+    def is_filtered(self) -> bool:
+        """Whether it gets only some subjects, so that sequences of the stream count nothing."""
+        return self.config is None or bool(self.config.filter_subjects)
+
+    @property
+    def floor(self) -> int:
+        """The stream sequence of its ack floor."""
+        return self.columns.ack_floor_stream_seq[self.row]
+
+    @property
+    def unsettled(self) -> tuple[int, ...]:
+        """The first message that is not acked: it blocks the ack floor."""
+        delivered = self.columns.delivered_stream_seq[self.row]
+        return (self.floor + 1,) if delivered > self.floor else ()
+
+    @property
+    def idle_since_us(self) -> int:
+        """When something was delivered or acked last, or when it was created."""
+        columns, row = self.columns, self.row
+        times = (columns.delivered_at_us[row], columns.acked_at_us[row])
+        return max((columns.created_at_us[row], *(at for at in times if at is not None)))
+
+    @cached_property
+    def waiting_since_us(self) -> int:
+        """Since when messages wait and none is delivered, UTC; never before it was created."""
+        columns, row = self.columns, self.row
+        since_us = columns.created_at_us[row]
+        delivered_at_us = columns.delivered_at_us[row]
+        if delivered_at_us is not None:
+            since_us = max(since_us, delivered_at_us)
+        known_mono_us = self.mono_us - (self.at_us - since_us)
+        appeared_mono_us = self.past.above_zero_since("pending_msgs", known_mono_us)
+        if appeared_mono_us is not None:
+            since_us = max(since_us, self.at_us - (self.mono_us - appeared_mono_us))
+        return min(since_us, self.at_us)
+
+    @property
+    def lost(self) -> Lost | None:
+        """The messages that its stream removed before it received them."""
+        return self._memory.lost.get(self.key)
+
+    @property
+    def recreated_at_us(self) -> tuple[int, ...]:
+        """When a consumer of its name was recreated in the last minute."""
+        return self._memory.recreated_at_us.get(self.name, ())
+
+    @cached_property
+    def _floor_polls(self) -> list[tuple[int, int, int, int]]:
+        """Polls since its ack floor moved, newest first: when, deliveries, sequence, repeated."""
+        names = (
+            "ack_floor_stream_seq", "delivered_consumer_seq", "delivered_stream_seq",
+            "redelivered_msgs",
+        )  # fmt: skip
+        columns = [self.past.values(name, _FLOOR_WINDOW_S) for name in names]
+        found = []
+        for (us, floor), (_, deliveries), (_, seq), (_, repeated) in zip(*columns, strict=True):
+            if floor != self.floor:
+                break
+            found.append((us, deliveries, seq, repeated))
+        return found
+
+    # Facts.
+
+    @consumer_fact("msgs")
+    def pending_msgs(self) -> int:
+        """Messages that match and were never delivered (num_pending)."""
+        return self.pending
+
+    @consumer_fact("msgs")
+    def ack_pending_msgs(self) -> int:
+        """Messages that were delivered and not acked (num_ack_pending)."""
+        return self.unacked
+
+    @consumer_fact("msgs")
+    def redelivered_msgs(self) -> int:
+        """Messages that were delivered again and not acked (num_redelivered)."""
+        return self.redelivered
+
+    @consumer_fact("pulls")
+    def open_pulls(self) -> int | None:
+        """Open pull requests (num_waiting), eligible or not."""
+        if self.config is None or not self.config.pull:
+            return None
+        return self.columns.waiting_pulls_count[self.row]
+
+    @consumer_fact("s")
+    def age_s(self) -> float:
+        """Since it was created."""
+        return max(0.0, (self.at_us - self.columns.created_at_us[self.row]) / _US)
+
+    @consumer_fact("s")
+    def waiting_s(self) -> float:
+        """How long messages have waited while none was delivered."""
+        return (self.at_us - self.waiting_since_us) / _US
+
+    @consumer_fact("s")
+    def quiet_s(self) -> float | None:
+        """Since the last delivery."""
+        at_us = self.columns.delivered_at_us[self.row]
+        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
+
+    @consumer_fact("s")
+    def acked_ago_s(self) -> float | None:
+        """Since the last ack."""
+        at_us = self.columns.acked_at_us[self.row]
+        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
+
+    @consumer_fact("s")
+    def held_s(self) -> float:
+        """Since the last delivery or ack."""
+        return max(0.0, (self.at_us - self.idle_since_us) / _US)
+
+    @consumer_fact("s")
+    def longest_ack_wait_s(self) -> float | None:
+        """How long a client may keep a message: the longest of ack wait and the backoff."""
+        config = self.config
+        if config is None or config.ack_policy == "none":
+            return None
+        waits = [config.ack_wait_ns or 0]
+        backoff = self.settings.get("backoff")
+        if isinstance(backoff, list):
+            waits += [pause for pause in backoff if isinstance(pause, int)]
+        return max(waits) / 1e9 if max(waits) else None
+
+    @consumer_fact("s", needs="two polls")
+    def pull_gap_s(self) -> float | None:
+        """Since a client was seen pulling or receiving; 0 while a pull request is open."""
+        if self.served:
+            return 0.0
+        pace = self._memory.pulls.get(self.key)
+        known = self.quiet_s
+        if pace is None:
+            return known
+        gap_s = max(0.0, (self.at_us - pace.seen_at_us) / _US)
+        return gap_s if known is None else min(gap_s, known)
+
+    @consumer_fact("s", needs="two polls")
+    def unanswered_pulls_s(self) -> float | None:
+        """How long clients have pulled since messages are pending, without a delivery."""
+        pace = self._memory.pulls.get(self.key)
+        seen_us = self.at_us if self.served else (pace.seen_at_us if pace else None)
+        return None if seen_us is None else max(0.0, (seen_us - self.waiting_since_us) / _US)
+
+    @consumer_fact("s", needs="two polls")
+    def longest_pull_gap_s(self) -> float | None:
+        """The longest pause of its clients that ended; unknown until two pauses ended."""
+        pace = self._memory.pulls.get(self.key)
+        if pace is None:
+            return None
+        watched_s = (pace.seen_at_us - pace.first_at_us) / _US
+        if pace.pauses_count < 2 and not (watched_s >= PACE_KNOWN_S and pace.pauses_count == 0):
+            return None
+        return pace.longest_gap_us / _US
+
+    @consumer_fact("s", needs="two polls")
+    def allowed_gap_s(self) -> float:
+        """How long its clients may pause: three of their longest pauses, or 20 s."""
+        longest_s = self.longest_pull_gap_s
+        if longest_s is None:
+            return UNKNOWN_PACE_S
+        return max(NO_PULLS_AFTER_S, PACE_TIMES * longest_s)
+
+    @consumer_fact("s", window_s=_FLOOR_WINDOW_S, needs="two polls")
+    def floor_unmoved_s(self) -> float:
+        """How long polls have seen its ack floor in one position."""
+        polls = self._floor_polls
+        return (polls[0][0] - polls[-1][0]) / _US if polls else 0.0
+
+    @consumer_fact("polls", window_s=_FLOOR_WINDOW_S)
+    def floor_unmoved_polls(self) -> int:
+        """Newest polls that saw its ack floor in one position."""
+        return len(self._floor_polls)
+
+    @consumer_fact("msgs")
+    def acked_behind_floor_msgs(self) -> int | None:
+        """Messages behind its ack floor that were acked; unknown with filters."""
+        if self.is_filtered:
+            return None
+        behind = self.columns.delivered_stream_seq[self.row] - self.floor
+        return max(0, behind - self.unacked)
+
+    @consumer_fact("deliveries", window_s=REPEATS_WINDOW_S, needs="two polls")
+    def deliveries(self) -> int | None:
+        """Deliveries, repeats included."""
+        return self.past.grown("delivered_consumer_seq", REPEATS_WINDOW_S)
+
+    @consumer_fact("deliveries", window_s=REPEATS_WINDOW_S, needs="two polls")
+    def repeats(self) -> int | None:
+        """Deliveries of messages that were delivered before; with filters at least so many."""
+        steps = self._repeat_steps
+        return sum(steps) if steps else None
+
+    @cached_property
+    def _repeat_steps(self) -> list[int]:
+        deliveries = self.past.values("delivered_consumer_seq", REPEATS_WINDOW_S)
+        sequences = self.past.values("delivered_stream_seq", REPEATS_WINDOW_S)
+        rows = list(zip(deliveries, sequences, strict=True))
+        return [
+            max(0, (new - old) - (seq - before))
+            for ((_, new), (_, seq)), ((_, old), (_, before)) in pairwise(rows)
+        ]
+
+    @consumer_fact("polls", window_s=REPEATS_WINDOW_S, needs="two polls")
+    def repeat_polls(self) -> int:
+        """Polls that saw repeats."""
+        return sum(step > 0 for step in self._repeat_steps)
+
+    @consumer_fact("share", window_s=REPEATS_WINDOW_S, needs="two polls")
+    def repeat_share(self) -> float | None:
+        """The share of repeats among deliveries."""
+        deliveries, repeats = self.deliveries, self.repeats
+        if not deliveries or repeats is None:
+            return None
+        return min(1.0, repeats / deliveries)
+
+    @consumer_fact("msgs", window_s=REPEATS_WINDOW_S, needs="two polls")
+    def floor_moved_msgs(self) -> int | None:
+        """How far its ack floor moved, counted in deliveries."""
+        return self.past.grown("ack_floor_consumer_seq", REPEATS_WINDOW_S)
+
+    @consumer_fact("polls", window_s=_FLOOR_WINDOW_S, needs="three polls")
+    def one_message_polls(self) -> int:
+        """Newest polls in which its ack floor stayed and one message was redelivered, no other."""
+        count = 0
+        for _, _, _, repeated in self._floor_polls:
+            if repeated != 1:
+                break
+            count += 1
+        return count
+
+    @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
+    def one_message_repeats(self) -> int:
+        """Repeats since its ack floor moved; without filters also those before the first poll."""
+        polls = self._floor_polls[: max(1, self.one_message_polls)]
+        seen = sum(
+            max(0, (new - old) - (seq - before))
+            for (_, new, seq, _), (_, old, before, _) in pairwise(polls)
+        )
+        if self.is_filtered:
+            return seen
+        columns, row = self.columns, self.row
+        deliveries = columns.delivered_consumer_seq[row] - columns.ack_floor_consumer_seq[row]
+        distinct = columns.delivered_stream_seq[row] - columns.ack_floor_stream_seq[row]
+        return max(seen, deliveries - distinct)
+
+    @consumer_fact("deliveries", window_s=_FLOOR_WINDOW_S, needs="two polls")
+    def watched_repeats(self) -> int:
+        """Repeats that polls saw since its ack floor moved."""
+        polls = self._floor_polls
+        return sum(
+            max(0, (new - old) - (seq - before))
+            for (_, new, seq, _), (_, old, before, _) in pairwise(polls)
+        )
+
+    @consumer_fact("count", window_s=RECENT_S, needs="advisories")
+    def recent_naks_count(self) -> int:
+        """Naks of its clients."""
+        return self.naks.recent_count(self.at_us, RECENT_S)
+
+    @consumer_fact("count", window_s=REPEATS_WINDOW_S, needs="advisories")
+    def naks_count(self) -> int:
+        """Naks of its clients in the window of repeats."""
+        return self.naks.recent_count(self.at_us, REPEATS_WINDOW_S)
+
+    @consumer_fact("share", window_s=RECENT_S, needs="advisories")
+    def nak_share(self) -> float:
+        """The share of deliveries that its clients nak'd."""
+        count = self.recent_naks_count
+        settled = self.past.grown("ack_floor_consumer_seq", RECENT_S)
+        delivered = self.past.grown("delivered_consumer_seq", RECENT_S) or 0
+        return min(1.0, count / max(1, delivered, count if settled == 0 else 0))
+
+    @consumer_fact("msgs")
+    def dropped_msgs(self) -> int:
+        """Messages that were dropped after max deliver: redelivered, and no ack can come."""
+        announced = 0 if self.trouble is None else self.trouble.give_ups.total_count
+        return dropped_after_max_deliver(self.config, self.redelivered, self.unacked, announced)
+
+    @consumer_fact("msgs", window_s=300.0, needs="two polls")
+    def lost_msgs(self) -> int | None:
+        """Messages that its stream removed before it received them, all together."""
+        return None if self.lost is None else self.lost.lost_msgs
+
+    @consumer_fact("count", window_s=60.0, needs="two polls")
+    def recreated_count(self) -> int:
+        """How often a consumer of its name was recreated."""
+        return len(self.recreated_at_us)
+
+    @consumer_fact("msgs", needs="its stream")
+    def ahead_of_stream_msgs(self) -> int | None:
+        """How far its delivered sequence is beyond the last one that its stream had afterwards."""
+        stream, delivered_at_us = self.stream, self.columns.delivered_at_us[self.row]
+        if stream is None or delivered_at_us is None or delivered_at_us > stream.at_us - _US:
+            return None
+        last_seq = stream.columns.last_seq[stream.row]
+        return max(0, self.columns.delivered_stream_seq[self.row] - last_seq)

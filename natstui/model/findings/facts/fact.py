@@ -1,0 +1,74 @@
+"""The table of facts: the name of each, its unit, its window and what it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Literal, TypeVar
+
+from natstui.values import dataclass
+
+FactUnit = Literal["s", "msgs", "msgs/s", "share", "deliveries", "pulls", "polls", "count"]
+Needs = Literal["one poll", "two polls", "three polls", "advisories", "ack samples", "its stream"]
+"""What must be known before a fact has a value."""
+Owner = TypeVar("Owner")
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """One kind of evidence."""
+
+    name: str
+    """Ends with its unit."""
+    unit: FactUnit
+    window_s: float | None
+    """How far back it reads; None for the present, or for as long as natstui watched."""
+    needs: Needs
+    meaning: str
+
+
+CONSUMER_FACTS: dict[str, Fact] = {}
+"""Every fact about a consumer, by its name."""
+STREAM_FACTS: dict[str, Fact] = {}
+"""Every fact about a stream, by its name."""
+
+
+def consumer_fact(
+    unit: FactUnit, *, window_s: float | None = None, needs: Needs = "one poll"
+) -> Callable[[Callable[[Owner], Value]], cached_property[Value]]:
+    """Return a decorator: the method becomes a fact about a consumer, computed once."""
+    return lambda compute: _listed(CONSUMER_FACTS, compute, unit, window_s, needs)
+
+
+def stream_fact(
+    unit: FactUnit, *, window_s: float | None = None, needs: Needs = "one poll"
+) -> Callable[[Callable[[Owner], Value]], cached_property[Value]]:
+    """Return a decorator: the method becomes a fact about a stream, computed once."""
+    return lambda compute: _listed(STREAM_FACTS, compute, unit, window_s, needs)
+
+
+def _listed(
+    table: dict[str, Fact],
+    compute: Callable[[Owner], Value],
+    unit: FactUnit,
+    window_s: float | None,
+    needs: Needs,
+) -> cached_property[Value]:
+    name, meaning = compute.__name__, (compute.__doc__ or "").strip().splitlines()[0]
+    table[name] = Fact(name, unit, window_s, needs, meaning)
+    return cached_property(compute)
+
+
+def fact_values(facts: object, names: tuple[str, ...]) -> dict[str, float]:
+    """Return the facts of some names that are known, as numbers."""
+    values = ((name, getattr(facts, name)) for name in names)
+    return {name: value for name, value in values if value is not None}
+
+
+def fact_text(fact: Fact, value: float) -> str:
+    """Return the value of a fact with its unit, for people: `3 msgs`, `12.5 %`, `4 s`."""
+    if fact.unit == "share":
+        return f"{100 * value:.0f} %"
+    number = f"{value:,.1f}".rstrip("0").rstrip(".")
+    return number if fact.unit == "count" else f"{number} {fact.unit}"

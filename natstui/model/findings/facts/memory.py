@@ -1,0 +1,102 @@
+"""What is known of rows beyond their history: the pace of clients, losses, publishers, orphans.
+
+`remember` updates it once per poll.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.live.table import Key, Roster
+from natstui.values import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class PullPace:
+    """When the clients of a consumer were seen pulling or receiving, and how long they pause."""
+
+    first_at_us: int
+    """When an open pull request or a delivery was seen first, UTC."""
+    seen_at_us: int
+    """When one was seen last, UTC."""
+    pauses_count: int = 0
+    """How many pauses have ended."""
+    longest_gap_us: int = 0
+    """The longest pause that ended; forgotten slowly."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """Messages that the stream removed before a consumer received them."""
+
+    lost_msgs: int
+    """All together."""
+    at_us: int
+    """When the newest were removed, UTC."""
+    since_at_us: int
+    first_seq: int
+    last_seq: int
+    """The range of their sequences."""
+    purged: bool
+    """No limit of the stream removed the newest of them: somebody purged it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoreFlow:
+    """How steadily messages are stored in a stream."""
+
+    run_since_us: int
+    """Since when messages come without a long gap, UTC."""
+    stored_at_us: int
+    """When the newest was stored, UTC."""
+    longest_gap_us: int = 0
+    """The longest gap between two polls that saw new messages."""
+
+
+@dataclass(frozen=True, slots=True)
+class Purged:
+    """A stream whose first sequence rose though no limit explains it."""
+
+    purged_msgs: int
+    at_us: int
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A number that was above zero in each of the newest polls."""
+
+    polls_count: int
+    lowest_msgs: int
+    """The lowest of the newest three."""
+    since_at_us: int
+    newest_msgs: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """What is kept from poll to poll of rows that need it."""
+
+    pulls: Mapping[Key, PullPace] = field(default_factory=dict)
+    lost: Mapping[Key, Lost] = field(default_factory=dict)
+    flows: Mapping[Key, StoreFlow] = field(default_factory=dict)
+    purged: Mapping[Key, Purged] = field(default_factory=dict)
+    orphans: Mapping[Key, Run] = field(default_factory=dict)
+    """Work queues that have more messages than their consumers wait for."""
+    dropped: Mapping[Key, Run] = field(default_factory=dict)
+    """Interest streams that store messages and keep none of them."""
+    recreated_at_us: Mapping[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)
+    """When a consumer of a name was seen recreated, UTC, the newest last."""
+    streams_recreated_at_us: Mapping[str, int] = field(default_factory=dict)
+    """When a stream of a name was seen recreated, UTC."""
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The rows of the poll before."""
+
+    consumers: Roster
+    consumer_columns: ConsumerColumns
+    streams: Roster
+    stream_columns: StreamColumns

@@ -1,0 +1,407 @@
+"""Updates the memory once per poll, from the rows of the poll before and of this one. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+
+from natstui.model.findings.facts.memory import (
+    Before,
+    Lost,
+    Memory,
+    PullPace,
+    Purged,
+    Run,
+    StoreFlow,
+)
+from natstui.model.findings.thresholds import (
+    GONE_KEPT_S,
+    LOST_KEPT_S,
+    PACE_FORGET_SHARE,
+    STEADY_GAP_S,
+    TIMES_KEPT_S,
+)
+from natstui.model.live.limits import is_near
+from natstui.model.live.snapshot import ConsumerColumns, StreamColumns
+from natstui.model.live.state import State
+from natstui.model.live.table import Key, Roster
+
+_US = 1_000_000
+
+
+def remembered(
+    memory: Memory,
+    before: Before | None,
+    state: State,
+    consumer_rows: Iterable[int],
+    stream_rows: Iterable[int],
+) -> Memory:
+    """Return the memory after a poll that refreshed some rows."""
+    consumer_rows, stream_rows = list(consumer_rows), list(stream_rows)
+    known = _alive(memory, before, state)
+    pulls = _pulls(known.pulls, before, state, consumer_rows)
+    streams = _Streams(known, before, state)
+    for row in stream_rows:
+        streams.update(row)
+    lost = _lost(known.lost, before, state, consumer_rows, streams.raised)
+    recreated = _recreated(known.recreated_at_us, before, state)
+    return Memory(
+        pulls, lost, streams.flows, streams.purged, streams.orphans, streams.dropped, recreated,
+        _streams_recreated(known.streams_recreated_at_us, before, state),
+    )  # fmt: skip
+
+
+def _alive(memory: Memory, before: Before | None, state: State) -> Memory:
+    """Return the memory without rows that are gone."""
+    if before is None:
+        return memory
+    if before.consumers is not state.consumers.roster:
+        alive = state.consumers.roster.row_of
+        memory = replace(
+            memory,
+            pulls={key: it for key, it in memory.pulls.items() if key in alive},
+            lost={key: it for key, it in memory.lost.items() if key in alive},
+        )
+    if before.streams is not state.streams.roster:
+        alive = state.streams.roster.row_of
+        memory = replace(
+            memory,
+            flows={key: it for key, it in memory.flows.items() if key in alive},
+            purged={key: it for key, it in memory.purged.items() if key in alive},
+            orphans={key: it for key, it in memory.orphans.items() if key in alive},
+            dropped={key: it for key, it in memory.dropped.items() if key in alive},
+        )
+    return memory
+
+
+def _at_us(state: State, mono_us: int) -> int:
+    return state.now_at_us - max(0, state.now_mono_us - mono_us)
+
+
+def _pulls(
+    known: Mapping[Key, PullPace], before: Before | None, state: State, rows: list[int]
+) -> Mapping[Key, PullPace]:
+    """Return the pace of every consumer with an open pull request, or that delivered.
+
+    While a pull request is open at each poll, only the moment of the newest is noted, and that
+    only when none is open any more.
+    """
+    columns, keys = state.consumers.columns, state.consumers.roster.keys
+    waiting, bound = columns.waiting_pulls_count, columns.push_bound
+    delivered = columns.delivered_consumer_seq
+    if before is None:
+        return _first_pace(state, rows)
+    old, old_row_of = before.consumer_columns, before.consumers.row_of
+    same = before.consumers is state.consumers.roster
+    changed: dict[Key, PullPace] = {}
+    for row in rows:
+        key = keys[row]
+        then = row if same else old_row_of.get(key)
+        if then is None:
+            changed |= _first_pace(state, [row])
+            continue
+        was_served = old.waiting_pulls_count[then] > 0 or old.push_bound[then]
+        is_served = waiting[row] > 0 or bound[row]
+        if is_served and was_served:
+            continue
+        moved = delivered[row] != old.delivered_consumer_seq[then]
+        if not (is_served or was_served or moved):
+            continue
+        at_us = _at_us(state, columns.sampled_mono_us[row])
+        seen_at_us = at_us if is_served else _seen_at_us(columns, row, old, then, state)
+        pace = known.get(key)
+        if pace is None:
+            changed[key] = PullPace(seen_at_us, seen_at_us)
+            continue
+        gap_us = 0 if was_served else max(0, seen_at_us - pace.seen_at_us)
+        kept_us = round(pace.longest_gap_us * PACE_FORGET_SHARE) if gap_us else pace.longest_gap_us
+        longest_us = max(gap_us, kept_us)
+        pauses_count = pace.pauses_count + (1 if gap_us else 0)
+        seen_at_us = max(seen_at_us, pace.seen_at_us)
+        changed[key] = PullPace(pace.first_at_us, seen_at_us, pauses_count, longest_us)
+    return {**known, **changed} if changed else known
+
+
+def _seen_at_us(
+    columns: ConsumerColumns, row: int, old: ConsumerColumns, then: int, state: State
+) -> int:
+    """Return when a client was seen last that has no open pull request now."""
+    delivered_at_us = columns.delivered_at_us[row] or 0
+    was_served = old.waiting_pulls_count[then] > 0 or old.push_bound[then]
+    polled_at_us = _at_us(state, old.sampled_mono_us[then]) if was_served else 0
+    return max(delivered_at_us, polled_at_us)
+
+
+def _first_pace(state: State, rows: Iterable[int]) -> dict[Key, PullPace]:
+    """Return when clients of consumers were seen last, of what the first poll of them shows."""
+    columns, keys = state.consumers.columns, state.consumers.roster.keys
+    found = {}
+    for row in rows:
+        at_us = columns.delivered_at_us[row]
+        if columns.waiting_pulls_count[row] or columns.push_bound[row]:
+            at_us = _at_us(state, columns.sampled_mono_us[row])
+        if at_us is not None:
+            found[keys[row]] = PullPace(at_us, at_us)
+    return found
+
+
+class _Streams:
+    """The memory of streams while rows are updated."""
+
+    def __init__(self, known: Memory, before: Before | None, state: State) -> None:
+        self._state = state
+        self._before = before
+        self.flows = dict(known.flows)
+        self.purged = dict(known.purged)
+        self.orphans = dict(known.orphans)
+        self.dropped = dict(known.dropped)
+        self.raised: dict[str, tuple[int, int, bool]] = {}
+        """Stream → first sequence then and now, and whether a limit explains it."""
+
+    def update(self, row: int) -> None:
+        """Compare one row with the same row of the poll before."""
+        state, before = self._state, self._before
+        columns, key = state.streams.columns, state.streams.roster.keys[row]
+        if columns.leader[row] is None:
+            return
+        if before is None:
+            then = None
+        else:
+            same = before.streams is state.streams.roster
+            then = row if same else before.streams.row_of.get(key)
+        at_us = _at_us(state, columns.sampled_mono_us[row])
+        config = state.stream_configurations.get(str(key[0]))
+        if config is not None and config.retention == "workqueue":
+            _count(self.orphans, key, orphaned_msgs(state, row, before), at_us)
+        if then is None or before is None:
+            self._begin(row, key)
+            return
+        old = before.stream_columns
+        self._flow(row, key, stored=columns.last_seq[row] > old.last_seq[then])
+        risen = columns.first_seq[row] - old.first_seq[then]
+        if risen > 0 and old.stored_msgs[then] and old.first_seq[then]:
+            limited = _limited(state, row, old, then, at_us)
+            self.raised[str(key[0])] = (old.first_seq[then], columns.first_seq[row], limited)
+            removed = old.stored_msgs[then] - columns.stored_msgs[row]
+            removed += max(0, columns.last_seq[row] - old.last_seq[then])
+            retained = config is not None and config.retention == "limits"
+            if retained and not limited and removed > 0:
+                self.purged[key] = Purged(removed, at_us)
+        if config is not None and config.retention == "interest":
+            _count(self.dropped, key, dropped_msgs(state, row, before, then), at_us)
+
+    def _begin(self, row: int, key: Key) -> None:
+        at_us = self._state.streams.columns.last_at_us[row]
+        if at_us is not None:
+            self.flows[key] = StoreFlow(at_us, at_us)
+
+    def _flow(self, row: int, key: Key, *, stored: bool) -> None:
+        at_us = self._state.streams.columns.last_at_us[row]
+        if not stored or at_us is None:
+            return
+        flow = self.flows.get(key)
+        if flow is None or at_us - flow.stored_at_us > STEADY_GAP_S * _US:
+            self.flows[key] = StoreFlow(at_us, at_us)
+            return
+        longest_us = max(flow.longest_gap_us, at_us - flow.stored_at_us)
+        self.flows[key] = StoreFlow(flow.run_since_us, at_us, longest_us)
+
+
+def _count(runs: dict[Key, Run], key: Key, number: int | None, at_us: int) -> None:
+    """Note a number of this poll: a run goes on while it is above zero."""
+    if number is None:
+        return
+    if number <= 0:
+        runs.pop(key, None)
+        return
+    run = runs.get(key) or Run(0, 0, at_us)
+    newest = (*run.newest_msgs[-2:], number)
+    runs[key] = Run(run.polls_count + 1, min(newest), run.since_at_us, newest)
+
+
+def _limited(state: State, row: int, old: StreamColumns, then: int, at_us: int) -> bool:
+    """Tell whether a limit of a stream explains that its first messages were removed."""
+    columns = state.streams.columns
+    config = state.stream_configurations.get(columns.name[row])
+    if config is None:
+        return True
+    if is_near(columns.stored_msgs[row], config.max_msgs):
+        return True
+    if is_near(columns.stored_bytes[row], config.max_bytes):
+        return True
+    if config.max_msgs_per_subject or "allow_msg_ttl" in config.config_json:
+        return True
+    first_at_us = old.first_at_us[then]
+    if config.max_age_ns and first_at_us is not None:
+        return at_us - first_at_us >= config.max_age_ns // 1000 - 2 * _US
+    return False
+
+
+def orphaned_msgs(state: State, row: int, before: Before | None) -> int | None:
+    """Return how many messages of a work queue none of its consumers waits for.
+
+    Replies are not of one moment: what came and what was acked since the last poll is taken off.
+    None while not all consumers are known.
+    """
+    streams, consumers = state.streams.columns, state.consumers.columns
+    name = streams.name[row]
+    rows = state.consumers.roster.rows_of_stream.get(name, ())
+    if len(rows) != streams.consumers_count[row]:
+        return None
+    pending, unacked = consumers.pending_msgs, consumers.ack_pending_msgs
+    waiting = sum(pending[each] + unacked[each] for each in rows)
+    skew = 0
+    then = None if before is None else before.streams.row_of.get(state.streams.roster.keys[row])
+    if before is not None and then is not None:
+        old, row_of = before.consumer_columns, before.consumers.row_of
+        known = [row_of.get(state.consumers.roster.keys[each]) for each in rows]
+        waited = sum(
+            old.pending_msgs[each] + old.ack_pending_msgs[each] for each in known
+            if each is not None
+        )  # fmt: skip
+        came = max(0, streams.last_seq[row] - before.stream_columns.last_seq[then])
+        skew = came + max(0, waited - waiting)
+    return streams.stored_msgs[row] - waiting - skew
+
+
+def dropped_msgs(state: State, row: int, before: Before, then: int) -> int | None:
+    """Return how many messages an interest stream stored and dropped at once since a poll.
+
+    What its consumers received or wait for more than before was kept for them. None while not
+    all consumers are known.
+    """
+    streams, consumers = state.streams.columns, state.consumers.columns
+    old, old_row_of = before.consumer_columns, before.consumers.row_of
+    came = streams.last_seq[row] - before.stream_columns.last_seq[then]
+    name = streams.name[row]
+    rows = state.consumers.roster.rows_of_stream.get(name, ())
+    if len(rows) != streams.consumers_count[row] or not rows:
+        return None
+    wanted = 0
+    for each in rows:
+        earlier = old_row_of.get(state.consumers.roster.keys[each])
+        if earlier is None:
+            return None
+        grown = consumers.pending_msgs[each] - old.pending_msgs[earlier]
+        delivered = consumers.delivered_consumer_seq[each] - old.delivered_consumer_seq[earlier]
+        wanted += max(0, grown + delivered)
+    kept = max(0, streams.stored_msgs[row] - before.stream_columns.stored_msgs[then])
+    return came - max(wanted, kept)
+
+
+def _lost(
+    known: Mapping[Key, Lost],
+    before: Before | None,
+    state: State,
+    rows: list[int],
+    raised: Mapping[str, tuple[int, int, bool]],
+) -> Mapping[Key, Lost]:
+    """Return what consumers lost, after the first sequence of some streams rose."""
+    now_us = state.now_at_us
+    old_ones = [key for key, it in known.items() if now_us - it.at_us > LOST_KEPT_S * _US]
+    if not raised and not old_ones:
+        return known
+    lost = {key: it for key, it in known.items() if key not in old_ones}
+    if before is None or not raised:
+        return lost
+    columns, keys = state.consumers.columns, state.consumers.roster.keys
+    refreshed = set(rows)
+    for stream, (old_first, first, limited) in raised.items():
+        config = state.stream_configurations.get(stream)
+        if config is None or config.retention != "limits" or config.max_msgs_per_subject:
+            continue
+        for row in state.consumers.roster.rows_of_stream.get(stream, ()):
+            then = before.consumers.row_of.get(keys[row])
+            if row not in refreshed or then is None:
+                continue
+            consumer = state.consumer_configurations.get((columns.stream[row], columns.name[row]))
+            if consumer is None:
+                continue
+            if consumer.filter_subjects:
+                msgs = _vanished(columns, row, before.consumer_columns, then)
+            else:
+                msgs = _removed_before_delivery(columns, row, before.consumer_columns, then,
+                                                old_first, first)  # fmt: skip
+            if msgs <= 0:
+                continue
+            known_one = lost.get(keys[row])
+            from_seq = max(before.consumer_columns.delivered_stream_seq[then] + 1, old_first)
+            lost[keys[row]] = Lost(
+                msgs + (known_one.lost_msgs if known_one else 0),
+                now_us,
+                known_one.since_at_us if known_one else now_us,
+                known_one.first_seq if known_one else from_seq,
+                first - 1,
+                not limited,
+            )
+    return lost
+
+
+def _removed_before_delivery(
+    columns: ConsumerColumns, row: int, old: ConsumerColumns, then: int, old_first: int, first: int
+) -> int:
+    """Return how many messages were removed since a poll that a consumer had not received.
+
+    What it skipped at most: sequences that passed and were not delivered.
+    """
+    delivered = columns.delivered_stream_seq[row]
+    if not delivered and not old.delivered_stream_seq[then]:
+        return 0
+    waiting = first - 1 - max(delivered, old_first - 1)
+    from_seq = max(old.delivered_stream_seq[then], old_first - 1)
+    passed = min(delivered, first - 1) - from_seq
+    received = columns.delivered_consumer_seq[row] - old.delivered_consumer_seq[then]
+    skipped = passed - received if passed > 0 else 0
+    return max(0, waiting) + max(0, skipped)
+
+
+def _vanished(columns: ConsumerColumns, row: int, old: ConsumerColumns, then: int) -> int:
+    """Return how many pending messages of a consumer with filters are gone and not delivered.
+
+    At least so many: what came meanwhile is not known, and hides as many.
+    """
+    received = columns.delivered_consumer_seq[row] - old.delivered_consumer_seq[then]
+    return old.pending_msgs[then] - columns.pending_msgs[row] - max(0, received)
+
+
+def _recreated(
+    known: Mapping[tuple[str, str], tuple[int, ...]], before: Before | None, state: State
+) -> Mapping[tuple[str, str], tuple[int, ...]]:
+    """Return when consumers were recreated under their names, of the last minute."""
+    from_us = state.now_at_us - round(TIMES_KEPT_S * _US)
+    kept = known
+    if any(times[0] < from_us for times in known.values()):
+        recent = {
+            name: tuple(at for at in times if at >= from_us) for name, times in known.items()
+        }
+        kept = {name: times for name, times in recent.items() if times}
+    if before is None or before.consumers is state.consumers.roster:
+        return kept
+    found = dict(kept)
+    for name in _recreated_names(before.consumers, state.consumers.roster):
+        found[name] = (*found.get(name, ()), state.now_at_us)
+    return found
+
+
+def _streams_recreated(
+    known: Mapping[str, int], before: Before | None, state: State
+) -> Mapping[str, int]:
+    """Return when streams were recreated under their names, of the last minutes."""
+    from_us = state.now_at_us - round(GONE_KEPT_S * _US)
+    if any(at_us < from_us for at_us in known.values()):
+        known = {name: at_us for name, at_us in known.items() if at_us >= from_us}
+    if before is None or before.streams is state.streams.roster:
+        return known
+    row_of = state.streams.roster.row_of
+    gone = {str(key[0]) for key in before.streams.keys if key not in row_of}
+    new = {str(key[0]) for key in row_of if key not in before.streams.row_of} if gone else set()
+    return {**known, **dict.fromkeys(gone & new, state.now_at_us)} if gone & new else known
+
+
+def _recreated_names(before: Roster, after: Roster) -> Iterator[tuple[str, str]]:
+    gone = {key[:2] for key in before.keys if key not in after.row_of}
+    if not gone:
+        return
+    for key in after.keys:
+        if key[:2] in gone and key not in before.row_of:
+            yield str(key[0]), str(key[1])

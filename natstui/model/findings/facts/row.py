@@ -1,0 +1,116 @@
+"""What every fact reads: the settings and the recent values of one row."""
+
+from __future__ import annotations
+
+import json
+from array import array
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
+from itertools import chain
+
+from natstui.model.assets.configuration import ConsumerConfiguration
+from natstui.model.live.history import History
+from natstui.model.live.snapshot import Peer
+from natstui.model.live.table import Key
+from natstui.model.servers.replicas import is_away
+
+_US = 1_000_000
+
+
+@lru_cache(maxsize=4096)
+def settings_of(config_json: str) -> Mapping[str, object]:
+    """Return a configuration as the server wrote it; empty when it cannot be read."""
+    try:
+        settings = json.loads(config_json)
+    except ValueError:
+        # A recording whose texts were redacted has none.
+        return {}
+    return settings if isinstance(settings, dict) else {}
+
+
+def away(peers: tuple[Peer, ...]) -> list[Peer]:
+    """Return the replicas that have no contact with the leader."""
+    return [peer for peer in peers if is_away(peer)]
+
+
+def replicas_count(leader: str | None, peers: tuple[Peer, ...]) -> int:
+    """Return how many replicas there are: without a leader, the peers are all of them."""
+    return len(peers) + (0 if leader is None else 1)
+
+
+def dropped_after_max_deliver(
+    config: ConsumerConfiguration | None, redelivered: int, unacked: int, announced: int
+) -> int:
+    """Return how many messages of a consumer were dropped after max deliver and are stored.
+
+    They stay in num_redelivered and leave num_ack_pending; where max deliver is 1, only the
+    advisories show them.
+    """
+    if config is None or not config.max_deliver_count:
+        return 0
+    if config.max_deliver_count == 1:
+        return announced
+    return max(0, redelivered - unacked, min(announced, redelivered))
+
+
+class Past:
+    """The recent values of one row."""
+
+    def __init__(self, history: History, key: Key, row: int) -> None:
+        self._history = history
+        self._key = key
+        self._row = row
+        self._moments: list[tuple[int, Mapping[str, array[int]], int]] = []
+        """When it was sampled, newest first, with the columns of then and its row in them."""
+        self._older = self._find()
+
+    def _find(self) -> Iterator[tuple[int, Mapping[str, array[int]], int]]:
+        """Find the moments at which it was sampled, once for all who ask for its values."""
+        recent = self._history.recent
+        newest = recent[-1].roster if recent else None
+        latest_us = None
+        # With many rows the first tier is short, and older ones go on.
+        for sample in chain.from_iterable(reversed(tier.samples) for tier in self._history.tiers):
+            row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
+            if row is None:
+                return
+            mono_us = sample.columns["sampled_mono_us"][row]
+            if latest_us is None or mono_us < latest_us:
+                latest_us = mono_us
+                self._moments.append((mono_us, sample.columns, row))
+                yield self._moments[-1]
+
+    def values(self, name: str, window_s: float, fewest: int = 2) -> list[tuple[int, int]]:
+        """Return (sampled, value) over a window, newest first, and more where it has too few."""
+        found: list[tuple[int, int]] = []
+        for mono_us, columns, row in chain(self._moments[:], self._older):
+            found.append((mono_us, columns[name][row]))
+            if len(found) >= fewest and found[0][0] - mono_us >= window_s * _US:
+                break
+        return found
+
+    def grown(self, name: str, window_s: float) -> int | None:
+        """Return how much a counter grew within a window; None while nothing earlier is known."""
+        values = self.values(name, window_s)
+        return values[0][1] - values[-1][1] if len(values) > 1 else None
+
+    def above_zero_since(self, name: str, after_us: int) -> int | None:
+        """Return the engine's time since when a gauge is above zero.
+
+        None where it was all along, as far back as samples go or until `after_us`: every consumer
+        with a backlog is asked for this at every poll, and most have delivered something since.
+        """
+        since: int | None = None
+        recent = self._history.recent
+        newest = recent[-1].roster if recent else None
+        for sample in reversed(recent):
+            row = self._row if sample.roster is newest else sample.roster.row_of.get(self._key)
+            if row is None:
+                return None
+            columns = sample.columns
+            if columns[name][row] == 0:
+                return since
+            since = columns["sampled_mono_us"][row]
+            if since <= after_us:
+                return None
+        return None

@@ -1,0 +1,191 @@
+"""The facts about one stream, at the moment when its leader wrote its row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+from natstui.model.assets.configuration import ConsumerConfiguration, StreamConfiguration
+from natstui.model.findings.facts.fact import stream_fact
+from natstui.model.findings.facts.memory import Memory, Purged
+from natstui.model.findings.facts.row import Past, dropped_after_max_deliver, settings_of
+from natstui.model.findings.thresholds import (
+    PILE_UP_S,
+    STEADY_RUN_S,
+    STOPPED_GAPS,
+    STOPPED_LEAST_S,
+)
+from natstui.model.live.limits import Fill
+from natstui.model.live.rates import stream_full_in_s
+from natstui.model.live.snapshot import StreamColumns
+from natstui.model.live.state import State
+from natstui.model.records.evidence import Trouble
+
+_US = 1_000_000
+
+
+class StreamFacts:
+    """One stream: its row, its settings, and the facts about it."""
+
+    def __init__(self, state: State, row: int, memory: Memory | None = None) -> None:
+        self.state = state
+        self.row = row
+        self._memory = state.findings.seat.memory if memory is None else memory
+        self.columns: StreamColumns = state.streams.columns
+        self.key = state.streams.roster.keys[row]
+        self.name = self.columns.name[row]
+        self.mono_us = min(self.columns.sampled_mono_us[row], state.now_mono_us)
+        self.at_us = state.now_at_us - (state.now_mono_us - self.mono_us)
+        self.config: StreamConfiguration | None = state.stream_configurations.get(self.name)
+
+    @cached_property
+    def trouble(self) -> Trouble | None:
+        """The advisories about it since it was created."""
+        trouble = self.state.evidence.of.get((self.name, ""))
+        if trouble is None or trouble.last_at_us < self.columns.created_at_us[self.row]:
+            return None
+        return trouble
+
+    @cached_property
+    def past(self) -> Past:
+        """Its recent values."""
+        return Past(self.state.stream_history, self.key, self.row)
+
+    @property
+    def settings(self) -> Mapping[str, object]:
+        """Its complete configuration."""
+        return settings_of(self.config.config_json) if self.config else {}
+
+    @cached_property
+    def consumer_rows(self) -> list[int]:
+        """The rows of its consumers."""
+        return self.state.consumers.roster.rows_of_stream.get(self.name, [])
+
+    def consumers(self) -> list[ConsumerConfiguration] | None:
+        """Return the settings of its consumers; None while not all of them are known."""
+        rows = self.consumer_rows
+        if len(rows) != self.columns.consumers_count[self.row]:
+            return None
+        keys, known = self.state.consumers.roster.keys, self.state.consumer_configurations
+        found = [known.get((self.name, str(keys[row][1]))) for row in rows]
+        return None if None in found else [one for one in found if one is not None]
+
+    @property
+    def purged(self) -> Purged | None:
+        """What was purged lately."""
+        return self._memory.purged.get(self.key)
+
+    @property
+    def recreated_at_us(self) -> int | None:
+        """When it was recreated under its name, of the last minutes."""
+        return self._memory.streams_recreated_at_us.get(self.name)
+
+    @stream_fact("msgs")
+    def stored_msgs(self) -> int:
+        """Messages that it has."""
+        return self.columns.stored_msgs[self.row]
+
+    @stream_fact("msgs")
+    def removed_msgs(self) -> int:
+        """Sequences between its first and its last message that are deleted (num_deleted)."""
+        return self.columns.deleted_msgs[self.row]
+
+    @stream_fact("s")
+    def silent_s(self) -> float | None:
+        """Since a message was stored."""
+        at_us = self.columns.last_at_us[self.row]
+        return None if at_us is None else max(0.0, (self.at_us - at_us) / _US)
+
+    @stream_fact("s", needs="two polls")
+    def steady_s(self) -> float | None:
+        """How long messages were stored without a gap of more than 10 s, until the newest one."""
+        flow = self._memory.flows.get(self.key)
+        return None if flow is None else (flow.stored_at_us - flow.run_since_us) / _US
+
+    @stream_fact("s", needs="two polls")
+    def longest_store_gap_s(self) -> float | None:
+        """The longest gap between two stored messages of that time, as polls saw it."""
+        flow = self._memory.flows.get(self.key)
+        return None if flow is None else flow.longest_gap_us / _US
+
+    @stream_fact("s", needs="two polls")
+    def allowed_silence_s(self) -> float | None:
+        """How long a steady publisher may pause; unknown where there is none."""
+        steady_s, gap_s = self.steady_s, self.longest_store_gap_s
+        if steady_s is None or gap_s is None or steady_s < STEADY_RUN_S:
+            return None
+        return max(STOPPED_LEAST_S, STOPPED_GAPS * gap_s)
+
+    @stream_fact("msgs", needs="three polls")
+    def orphaned_msgs(self) -> int | None:
+        """Messages that no consumer waits for, the fewest of three polls, less those dropped."""
+        run = self._memory.orphans.get(self.key)
+        return None if run is None else max(0, run.lowest_msgs - self.dropped_by_consumers_msgs)
+
+    @stream_fact("polls", needs="three polls")
+    def orphaned_polls(self) -> int:
+        """Newest polls in which it had such messages."""
+        run = self._memory.orphans.get(self.key)
+        return 0 if run is None else run.polls_count
+
+    @cached_property
+    def orphaned_since_us(self) -> int | None:
+        """Since when it has such messages, UTC."""
+        run = self._memory.orphans.get(self.key)
+        return None if run is None else run.since_at_us
+
+    @stream_fact("msgs")
+    def dropped_by_consumers_msgs(self) -> int:
+        """Messages that consumers dropped after max deliver and that it still has."""
+        columns, evidence = self.state.consumers.columns, self.state.evidence.of
+        known, count = self.state.consumer_configurations, 0
+        for row in self.consumer_rows:
+            name = (self.name, columns.name[row])
+            trouble = evidence.get(name)
+            announced = 0 if trouble is None else trouble.give_ups.total_count
+            redelivered = columns.redelivered_msgs[row]
+            if redelivered or announced:
+                count += dropped_after_max_deliver(
+                    known.get(name), redelivered, columns.ack_pending_msgs[row], announced
+                )
+        return count
+
+    @stream_fact("msgs", needs="three polls")
+    def dropped_at_once_msgs(self) -> int | None:
+        """Messages of one poll that were dropped at once, the fewest of three polls."""
+        run = self._memory.dropped.get(self.key)
+        return None if run is None else run.lowest_msgs
+
+    @stream_fact("polls", needs="three polls")
+    def dropped_at_once_polls(self) -> int:
+        """Newest polls in which messages were dropped at once."""
+        run = self._memory.dropped.get(self.key)
+        return 0 if run is None else run.polls_count
+
+    @stream_fact("count", window_s=PILE_UP_S)
+    def unused_new_consumers_count(self) -> int:
+        """Consumers that were created lately and that no client uses."""
+        columns, now_us, count = self.state.consumers.columns, self.at_us, 0
+        waiting, bound, created = (
+            columns.waiting_pulls_count, columns.push_bound, columns.created_at_us,
+        )  # fmt: skip
+        delivered = columns.delivered_at_us
+        from_us = now_us - round(PILE_UP_S * _US)
+        for row in self.consumer_rows:
+            if created[row] < from_us or waiting[row] or bound[row]:
+                continue
+            recent_us = delivered[row]
+            if recent_us is None or now_us - recent_us > 10 * _US:
+                count += 1
+        return count
+
+    @stream_fact("s", needs="two polls")
+    def full_in_s(self) -> float | None:
+        """Until a limit is reached at the present trend."""
+        config = self.config
+        if config is None:
+            return None
+        columns, row = self.columns, self.row
+        fill = Fill(columns.stored_msgs[row], columns.stored_bytes[row],
+                    config.max_msgs, config.max_bytes)  # fmt: skip
+        return stream_full_in_s(self.state.stream_history, self.key, fill)

@@ -1,0 +1,315 @@
+"""One situation, one cause: what was named wrong, not at all, or although nothing was wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from natstui.model.findings.facts.consumer import ConsumerFacts
+from natstui.model.findings.facts.fact import CONSUMER_FACTS, STREAM_FACTS, fact_values
+from natstui.model.findings.facts.stream import StreamFacts
+from natstui.model.live.snapshot import Upstream
+from tests.model.builders import snapshot
+from tests.model.findings.life import START_S, Life, at_us
+
+
+def above_info(life: Life) -> set[str]:
+    return {one.kind.word for one in life.state.findings.open() if one.kind.severity != "info"}
+
+
+def moving(second: int, per_s: int = 10) -> dict[str, Any]:
+    """Return the columns of a consumer that receives and acks everything."""
+    seq = 100 + per_s * second
+    return {
+        "delivered_consumer_seq": seq, "delivered_stream_seq": seq, "ack_floor_consumer_seq": seq,
+        "ack_floor_stream_seq": seq, "delivered_at_us": at_us(second),
+        "acked_at_us": at_us(second),
+    }  # fmt: skip
+
+
+def storing(second: int, per_s: int = 10) -> dict[str, Any]:
+    last = 100 + per_s * second
+    return {"last_seq": last, "stored_msgs": last, "last_at_us": at_us(second)}
+
+
+def test_every_fact_has_a_value_or_is_unknown() -> None:
+    life = Life()
+    life.polls(3, pending_msgs=5)
+    of_consumer = fact_values(ConsumerFacts(life.state, 0), tuple(CONSUMER_FACTS))
+    of_stream = fact_values(StreamFacts(life.state, 0), tuple(STREAM_FACTS))
+    assert of_consumer["pending_msgs"] == 5 and of_stream["stored_msgs"] == 100
+    assert of_consumer.keys() <= CONSUMER_FACTS.keys() and "quiet_s" not in of_consumer
+    assert all(fact.meaning for fact in (*CONSUMER_FACTS.values(), *STREAM_FACTS.values()))
+
+
+def test_naks_of_one_message_in_five_once_are_no_poison() -> None:
+    life = Life({"ack_wait_ns": 30 * 10**9})
+    for second in range(60):
+        life.advise("nak", 100 + 10 * second, 1, 2)
+        columns = moving(second)
+        columns["delivered_consumer_seq"] += 2 * second
+        life.poll(stream=storing(second), redelivered_msgs=second % 2, ack_pending_msgs=1,
+                  waiting_pulls_count=1, **columns)  # fmt: skip
+        assert above_info(life) == set(), second
+    assert life.words == {"redelivery by nak"}
+
+
+def test_poison_is_one_message_in_every_poll() -> None:
+    life = Life({"ack_wait_ns": 10**9})
+    for second in range(12):
+        seq = 100 + 10 * second
+        life.poll(
+            stream=storing(second), redelivered_msgs=1, ack_pending_msgs=1,
+            delivered_consumer_seq=seq + second, delivered_stream_seq=seq,
+            ack_floor_consumer_seq=50, ack_floor_stream_seq=50, waiting_pulls_count=1,
+            delivered_at_us=at_us(second), acked_at_us=at_us(second),
+        )  # fmt: skip
+    assert life.words == {"poison message"}
+    finding = life.open["NT-C05"]
+    assert finding.sequences == (51,) and finding.numbers["one_message_repeats"] >= 5
+
+
+def test_acks_after_ack_wait_are_named_without_samples() -> None:
+    life = Life({"ack_wait_ns": 10**9})
+    for second in range(15):
+        columns = moving(second)
+        columns["delivered_consumer_seq"] += 5 * second
+        columns["ack_floor_consumer_seq"] += 5 * second
+        life.poll(stream=storing(second), redelivered_msgs=4, ack_pending_msgs=4,
+                  waiting_pulls_count=1, **columns)  # fmt: skip
+    assert life.words == {"acked after ack wait"}
+    assert life.open["NT-C29"].numbers["repeat_share"] == pytest.approx(1 / 3, abs=0.02)
+
+
+def test_messages_that_are_never_acked_are_named_also_by_a_new_process() -> None:
+    life = Life({"ack_wait_ns": 2 * 10**9})
+    for second in range(3):
+        life.poll(redelivered_msgs=8, ack_pending_msgs=8, delivered_consumer_seq=90 + 4 * second,
+                  delivered_stream_seq=8, delivered_at_us=at_us(second), waiting_pulls_count=1,
+                  acked_at_us=None)  # fmt: skip
+    assert life.words == {"never acked"}
+
+
+def test_one_message_that_blocks_the_ack_floor_is_named() -> None:
+    life = Life({"ack_wait_ns": 3600 * 10**9})
+    for second in range(35):
+        columns = moving(second) | {"ack_floor_consumer_seq": 60, "ack_floor_stream_seq": 60}
+        life.poll(stream=storing(second), ack_pending_msgs=1, waiting_pulls_count=1, **columns)
+    finding = life.open["NT-C43"]
+    assert finding.sequences == (61,) and life.words == {"ack floor blocked by one message"}
+    assert finding.numbers["acked_behind_floor_msgs"] >= 300
+
+
+def test_unacked_messages_of_a_dead_client_wait_for_a_pull() -> None:
+    life = Life({"ack_wait_ns": 2 * 10**9})
+    life.polls(5, ack_pending_msgs=5, delivered_consumer_seq=5, delivered_stream_seq=5,
+               delivered_at_us=at_us(-8))  # fmt: skip
+    assert life.words == {"unacked messages wait for a pull"}
+
+
+LIMITED = {"max_msgs": 100}
+
+
+def test_lost_messages_are_added_up_and_held_with_the_total() -> None:
+    life = Life({"deliver_policy": "new"}, LIMITED)
+    changes, before = 0, False
+    for second in range(60):
+        # 50 come each second, 20 are received; the stream keeps 100.
+        last, delivered = 1000 + 50 * second, 900 + 20 * second
+        first = last - 99
+        passed = max(delivered, first + 5 * (second % 3))
+        life.poll(
+            stream={"first_seq": first, "last_seq": last, "stored_msgs": 100,
+                    "last_at_us": at_us(second), "first_at_us": at_us(second - 2)},
+            pending_msgs=last - passed, waiting_pulls_count=1, delivered_at_us=at_us(second),
+            acked_at_us=at_us(second), delivered_consumer_seq=delivered,
+            delivered_stream_seq=passed, ack_floor_consumer_seq=delivered,
+            ack_floor_stream_seq=passed,
+        )  # fmt: skip
+        now = "NT-C12" in life.open
+        changes, before = changes + (now is not before), now
+    assert changes == 1 and life.open["NT-C12"].numbers["lost_msgs"] > 500
+
+
+def test_a_purge_is_named_and_is_no_loss() -> None:
+    life = Life()
+    delivered = moving(0) | {"delivered_stream_seq": 40, "delivered_consumer_seq": 40,
+                             "ack_floor_consumer_seq": 40, "ack_floor_stream_seq": 40}  # fmt: skip
+    life.polls(3, pending_msgs=60, waiting_pulls_count=1, **delivered)
+    life.polls(3, stream={"first_seq": 101, "last_seq": 100, "stored_msgs": 0}, pending_msgs=0,
+               **delivered)  # fmt: skip
+    assert "messages lost before delivery" not in life.words and "purged" in life.words
+    assert life.open["NT-S51"].numbers["purged_msgs"] == 100
+
+
+QUEUE = {"retention": "workqueue", "subjects": ("wq.>",)}
+
+
+def test_orphaned_messages_of_a_work_queue_are_counted() -> None:
+    life = Life({"filter_subjects": ("wq.a",)}, QUEUE)
+    for second in range(5):
+        life.poll(stream={"stored_msgs": 12 + second, "last_seq": 112 + second}, pending_msgs=1,
+                  waiting_pulls_count=1, delivered_at_us=at_us(second))  # fmt: skip
+    finding = life.open["NT-S21"]
+    assert finding.kind.word == "orphaned messages" and finding.numbers["orphaned_msgs"] >= 9
+    assert "wq.a" in finding.text
+
+
+def test_a_busy_work_queue_has_no_orphans_though_replies_are_not_of_one_moment() -> None:
+    life = Life({}, QUEUE)
+    for second in range(40):
+        # The consumer is read a tenth of a second later, and has acked 500 more meanwhile.
+        life.poll(stream={"stored_msgs": 600, "last_seq": 5000 * second + 200},
+                  pending_msgs=100, ack_pending_msgs=0, waiting_pulls_count=1,
+                  **moving(second, 5000))  # fmt: skip
+        assert "NT-S21" not in life.open, second
+
+
+def test_messages_that_were_dropped_after_max_deliver_are_no_orphans() -> None:
+    life = Life({"max_deliver_count": 3}, QUEUE)
+    life.polls(5, stream={"stored_msgs": 3, "last_seq": 3}, redelivered_msgs=3,
+               delivered_consumer_seq=9, delivered_stream_seq=3, ack_floor_consumer_seq=0,
+               ack_floor_stream_seq=0, delivered_at_us=at_us(-60))  # fmt: skip
+    assert life.words == {"max deliver reached"}
+    assert "stay in the stream" in life.open["NT-C21"].text
+
+
+def test_a_filter_that_matches_nothing_that_was_stored_is_named() -> None:
+    life = Life({"filter_subjects": ("orders.nwe",)}, {"subjects": ("orders.>",)})
+    life.polls(3, stream={"last_at_us": at_us(0), "stored_msgs": 500}, waiting_pulls_count=1)
+    assert life.words == {"filter matches nothing"}
+    assert "none of 500 messages" in life.open["NT-C32"].text
+
+
+def test_what_an_interest_stream_drops_at_once_is_named() -> None:
+    life = Life({"filter_subjects": ("i.a",)}, {"retention": "interest", "subjects": ("i.>",)})
+    for second in range(8):
+        life.poll(stream={"last_seq": 100 + 10 * second, "stored_msgs": 0},
+                  waiting_pulls_count=1)  # fmt: skip
+    assert "published messages are dropped" in life.words
+
+
+def test_a_mirror_that_is_ahead_of_its_recreated_origin_is_named() -> None:
+    life = Life({}, {"mirror": "O"})
+    origin = {"name": "O", "created_at_us": at_us(-5), "leader": "n1", "last_seq": 3,
+              "stored_msgs": 3}  # fmt: skip
+    mirror = life.stream | {"upstreams": (Upstream("O", 0, 10**8, None, True),)}
+    for second in range(6):
+        life.add(snapshot(START_S + second, [mirror, origin], []))
+    assert "mirror ahead of its origin" in life.words
+
+
+PINNED = {"priority_policy": "pinned_client", "settings": {"priority_groups": ["g"]}}
+OVERFLOW = {"priority_policy": "overflow", "settings": {"priority_groups": ["g"]}}
+
+
+@pytest.mark.parametrize(
+    ("config", "pulls", "word"),
+    [
+        (PINNED, 1, "pinned client idle"),
+        (OVERFLOW, 1, "no eligible pull"),
+        (OVERFLOW, 0, "pulls refused"),
+        ({"settings": {"max_batch": 100}}, 0, "pulls refused"),
+        ({}, 1, "pull max bytes too small"),
+    ],
+)
+def test_four_reasons_why_an_open_pull_receives_nothing_have_four_words(
+    config: dict[str, Any], pulls: int, word: str
+) -> None:
+    life = Life(config)
+    words = set()
+    for second in range(90):
+        # A pull that is refused at once is open in some polls only.
+        is_open = pulls and (config or second % 3)
+        life.poll(pending_msgs=10, waiting_pulls_count=int(bool(is_open)))
+        words |= life.words
+    assert words == {word}
+
+
+def test_a_new_consumer_gets_its_time() -> None:
+    life = Life()
+    life.consumer["created_at_us"] = at_us(-7)
+    life.polls(8, pending_msgs=100)
+    assert above_info(life) == set()
+    life.polls(150)
+    assert above_info(life) == {"no open pulls"}
+    assert life.state.findings.open()[0].kind.severity == "warning"
+
+
+@pytest.mark.parametrize("every_s", [12, 20, 60])
+def test_a_client_that_comes_at_its_own_pace_is_healthy(every_s: int) -> None:
+    life, delivered, pending, delivered_s = Life(), 100, 0, -1
+    life.stream |= {"last_seq": 10_000, "stored_msgs": 10_000}
+    for second in range(600):
+        pending += second % 5 == 0
+        comes = second % every_s == 0
+        if comes:
+            delivered, pending, delivered_s = delivered + pending, 0, second
+        life.poll(
+            pending_msgs=pending, delivered_consumer_seq=delivered, waiting_pulls_count=int(comes),
+            delivered_stream_seq=delivered, ack_floor_consumer_seq=delivered,
+            ack_floor_stream_seq=delivered, delivered_at_us=at_us(delivered_s),
+        )  # fmt: skip
+        assert above_info(life) == set() or second < 3 * every_s, second
+
+
+def test_a_client_that_stops_is_missed_after_three_of_its_pauses() -> None:
+    life = Life()
+    life.stream |= {"last_seq": 10_000, "stored_msgs": 10_000}
+    for second in range(60):
+        comes = second % 5 == 0
+        life.poll(pending_msgs=0, waiting_pulls_count=int(comes), **moving(second // 5 * 5))
+    life.polls(12, pending_msgs=7, waiting_pulls_count=0)
+    assert life.open == {}
+    life.polls(6)
+    assert life.words == {"no open pulls"} and life.open["NT-C07"].kind.severity == "critical"
+    assert life.open["NT-C07"].numbers["longest_pull_gap_s"] <= 5
+
+
+def test_a_publisher_that_stopped_is_named_and_a_batch_is_not() -> None:
+    life = Life()
+    for second in range(70):
+        life.poll(stream=storing(second), waiting_pulls_count=1)
+    life.polls(28)
+    assert life.open == {}
+    life.polls(8)
+    assert life.words == {"publisher stopped"}
+    life.polls(2, stream={"last_seq": 5000, "last_at_us": at_us(107)})
+    assert life.open == {}
+    life = Life()
+    for second in range(200):
+        batch = second // 60
+        life.poll(stream={"last_seq": 100 + 200 * batch, "last_at_us": at_us(60.0 * batch)},
+                  waiting_pulls_count=1)  # fmt: skip
+        assert life.open == {}, second
+
+
+def test_a_consumer_that_is_recreated_again_and_again_is_named() -> None:
+    life = Life()
+    for second in range(12):
+        life.poll(created_at_us=at_us(second - 0.5))
+    assert "consumer recreated again and again" in life.words
+
+
+def test_ephemerals_are_info_at_most() -> None:
+    life = Life({"durable": False, "inactive_threshold_ns": 300 * 10**9})
+    life.polls(40, pending_msgs=100, delivered_at_us=at_us(-30))
+    assert above_info(life) == set()
+
+
+def test_a_condition_at_the_edge_does_not_blink() -> None:
+    life = Life({"max_ack_pending_msgs": 10})
+    opened, before = 0, False
+    for second in range(120):
+        life.poll(ack_pending_msgs=10 - second % 2, pending_msgs=5, waiting_pulls_count=1,
+                  delivered_at_us=at_us(-20), acked_at_us=at_us(-20))  # fmt: skip
+        now = "NT-C09" in life.open
+        opened, before = opened + (now and not before), now
+    assert opened <= 1
+
+
+def test_consumers_that_the_server_makes_for_sourcing_have_no_finding() -> None:
+    life = Life({"settings": {"sourcing": True}})
+    life.polls(40, pending_msgs=100)
+    assert life.open == {}

@@ -6,34 +6,41 @@ which the terminal room must not import.
 
 from __future__ import annotations
 
+import difflib
 import json
+import re
 import tomllib
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 
 from natstui.clean import clean_line
 from natstui.errors import UsageError
-from natstui.model.assets.fields import Config, without_server_metadata
+from natstui.model.assets.differences import AssetKind, changed, fields_of
+from natstui.model.assets.fields import Config, read, without_server_metadata
+from natstui.model.assets.text import parsed
 from natstui.paths import user_path
 
 
-def read_asset_file(name: str) -> Config:
+def read_asset_file(name: str, kind: AssetKind | None = None) -> Config:
     """Return the configuration in a file; raises UsageError for one that cannot be read."""
     try:
         content = user_path(name).read_bytes()
     except OSError as error:
         raise UsageError(f"{name} cannot be read: {error.strerror}") from error
-    return parse_asset(content, name)
+    return parse_asset(content, name, kind)
 
 
-def parse_asset(content: bytes, name: str) -> Config:
+def parse_asset(content: bytes, name: str, kind: AssetKind | None = None) -> Config:
     """Return the configuration in a file's content, without what the server wrote about itself.
 
-    The end of `name` says which language it is; without one it may be any of them. Raises
-    UsageError.
+    The end of `name` says which language it is; without one it may be any of them. With `kind`,
+    values written as text (`1h`, `100MB`) become the server's numbers, and unknown fields are
+    refused, but for those of a complete INFO, which a newer server may have. Raises UsageError.
     """
     try:
-        loaded = _plain(_loaded(content.decode("utf-8-sig"), name))
+        text = content.decode("utf-8-sig")
+        _refuse_manifest(text, name)
+        loaded = _plain(_loaded(text, name))
     except UnicodeDecodeError as error:
         raise UsageError(f"{name} cannot be read: it is not text in UTF-8") from error
     except (ValueError, RecursionError) as error:
@@ -45,7 +52,82 @@ def parse_asset(content: bytes, name: str) -> Config:
     metadata = config.get("metadata")
     if isinstance(metadata, dict):
         config["metadata"] = {key: _word(value) for key, value in metadata.items()}
-    return without_server_metadata(config)
+    config = without_server_metadata(config)
+    if kind is None:
+        return config
+    if not (isinstance(loaded, dict) and "config" in loaded):
+        _refuse_unknown(kind, config, text, name)
+    return _without_texts(kind, config, text, name)
+
+
+_MANIFEST = re.compile(r"""^[\s{]*["']?apiVersion["']?\s*:\s*["']?jetstream\.nats\.io/""", re.M)
+
+
+def _refuse_manifest(text: str, name: str) -> None:
+    if _MANIFEST.search(text):
+        raise UsageError(
+            f"{name} is a manifest of the Kubernetes controller for JetStream: apply it with "
+            f"kubectl apply -f {name}; natstui reads one stream or consumer a file, with the "
+            "server's field names (max_age, num_replicas), in JSON, YAML or TOML"
+        )
+
+
+def _refuse_unknown(kind: AssetKind, config: Config, text: str, name: str) -> None:
+    """Raise UsageError for fields that no server knows, with their lines and the nearest names."""
+    known = {field.path.split(".")[0] for field in fields_of(kind)} | _BESIDE_FIELDS[kind]
+    nested = dict[str, set[str]]()
+    for field in fields_of(kind):
+        outer, dot, inner = field.path.partition(".")
+        if dot and field.kind != "threshold":
+            nested.setdefault(outer, set()).add(inner)
+    sentences = [_unknown(key, known, text) for key in config if key not in known]
+    for outer, inners in nested.items():
+        value = config.get(outer)
+        if isinstance(value, dict):
+            sentences += [_unknown(key, inners, text) for key in value if key not in inners]
+    if sentences:
+        raise UsageError(f"{name}: {'; '.join(sentences)}")
+
+
+_BESIDE_FIELDS: Mapping[AssetKind, set[str]] = {
+    "stream": {"template_owner", "help"},
+    "consumer": {"filter_subject", "direct"},
+}
+"""Fields that no form shows; `help` is what a template is for."""
+
+
+def _unknown(key: str, known: set[str], text: str) -> str:
+    near = difflib.get_close_matches(key, sorted(known), 1)
+    hint = f", did you mean {near[0]}" if near else ""
+    return f"{_line_of(key, text)}unknown field {clean_line(key)}{hint}"
+
+
+def _line_of(key: str, text: str) -> str:
+    pattern = re.compile(rf"""(?<![\w.-])["']?{re.escape(key)}["']?\s*[:=]""")
+    for number, line in enumerate(text.splitlines(), start=1):
+        if pattern.search(line):
+            return f"line {number}: "
+    return ""
+
+
+_WRITTEN_AS_TEXT = {"duration", "durations", "bytes", "count"}
+
+
+def _without_texts(kind: AssetKind, config: Config, text: str, name: str) -> Config:
+    """Return the configuration with numbers where a file has `1h` or `100MB`."""
+    for field in fields_of(kind):
+        value = read(config, field.path)
+        if field.kind not in _WRITTEN_AS_TEXT:
+            continue
+        if field.kind == "durations" and isinstance(value, list):
+            value = ",".join(map(str, value)) if any(isinstance(v, str) for v in value) else None
+        if isinstance(value, str):
+            try:
+                config = changed(config, field, parsed(field, value))
+            except ValueError as error:
+                key = field.path.rpartition(".")[2]
+                raise UsageError(f"{name}: {_line_of(key, text)}{key}: {error}") from error
+    return config
 
 
 def _loaded(text: str, name: str) -> object:

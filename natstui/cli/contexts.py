@@ -17,7 +17,7 @@ from natstui.errors import NatstuiError, Refused, UsageError
 
 _FLAGS = (
     ("description", ("--description",), "What it is."),
-    ("url", ("--server",), "Addresses, separated by commas."),
+    ("url", ("--server", "-s"), "Addresses, separated by commas."),
     ("user", ("--user",), "User name."),
     ("password", ("--password",), "Password, or a reference as env://NAME; - asks for it."),
     ("token", ("--token",), "Token instead of a user; - asks for it."),

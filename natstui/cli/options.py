@@ -26,6 +26,9 @@ SHORTEST_INTERVAL_S, LONGEST_INTERVAL_S = 0.1, 3600
 """As in the settings, which do not check the flag of `watch`."""
 
 
+_FLAG_NAMES = (
+    "server", "context", "profile", "config", "account", "js_domain", "js_api_prefix",
+)  # fmt: skip
 _SERVER_HELP = "Server address; several with commas, or give it again."
 
 
@@ -39,14 +42,16 @@ class ConnectionFlags:
     config: str | None = None
     account: str | None = None
     """Other accounts of the same servers, to be watched."""
+    js_domain: str | None = None
+    js_api_prefix: str | None = None
 
     def arguments(self) -> list[str]:
         """Return the flags again, for the command line of our own engine."""
         return [
             argument
-            for name in ("server", "context", "profile", "config", "account")
+            for name in _FLAG_NAMES
             if (value := getattr(self, name)) is not None
-            for argument in (f"--{name}", value)
+            for argument in (f"--{name.replace('_', '-')}", value)
         ]
 
     @property
@@ -92,7 +97,12 @@ class ConnectionFlags:
         from natstui.config.target import resolve
 
         loaded = self.load(overrides)
-        return loaded.settings, resolve(loaded, self.named()).connection
+        connection = resolve(loaded, self.named()).connection
+        if self.js_api_prefix is not None:
+            connection = replace(connection, domain=None, api_prefix=self.js_api_prefix)
+        if self.js_domain is not None:
+            connection = replace(connection, domain=self.js_domain)
+        return loaded.settings, connection
 
     def load(self, overrides: Mapping[str, Any] | None = None) -> Loaded:
         """Read the settings, without resolving a connection."""
@@ -116,9 +126,10 @@ class ConnectionFlags:
 def connection_flags(
     command: Callable[..., Any], settings: Sequence[str] = ("--config", "--settings")
 ) -> Callable[..., Any]:
-    """Give a command the four flags as one argument, `flags: ConnectionFlags`."""
+    """Give a command where to connect as one argument, `flags: ConnectionFlags`."""
 
-    @click.option("--server", metavar="URL", multiple=True, help=_SERVER_HELP)
+    @_refuse_credentials
+    @click.option("--server", "-s", metavar="URL", multiple=True, help=_SERVER_HELP)
     @click.option(
         "--context",
         metavar="NAME",
@@ -127,6 +138,8 @@ def connection_flags(
     )
     @click.option("--profile", metavar="NAME", help="Profile of the configuration.")
     @click.option(*settings, "config", metavar="FILE", help="Configuration file.")
+    @click.option("--js-domain", metavar="NAME", help="JetStream domain, not the context's.")
+    @click.option("--js-api-prefix", metavar="SUBJECT", help="Where the JetStream API listens.")
     @functools.wraps(command)
     def with_flags(
         *,
@@ -134,13 +147,39 @@ def connection_flags(
         context: str | None,
         profile: str | None,
         config: str | None,
+        js_domain: str | None,
+        js_api_prefix: str | None,
         **others: Any,
     ) -> Any:
-        servers = ",".join(server) or None
-        flags = ConnectionFlags(server=servers, context=context, profile=profile, config=config)
+        flags = ConnectionFlags(
+            server=",".join(server) or None,
+            context=context,
+            profile=profile,
+            config=config,
+            js_domain=js_domain,
+            js_api_prefix=js_api_prefix,
+        )
         return command(flags=flags, **others)
 
     return with_flags
+
+
+def _refuse_credentials(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Answer the flags of the NATS CLI that say who connects with how that is said here."""
+
+    def refuse(context: click.Context, option: click.Parameter, value: str | None) -> None:
+        if value is not None:
+            flag = option.opts[0]
+            raise UsageError(
+                f"{flag} belongs to a context here: natstui context add NAME --server URL {flag} "
+                "…, then --context NAME; for once, --server nats://USER:PASSWORD@HOST"
+            )
+
+    for name in ("user", "password", "creds", "nkey", "tlscert", "tlskey", "tlsca"):
+        command = click.option(
+            f"--{name}", hidden=True, expose_value=False, callback=refuse, metavar="TEXT"
+        )(command)
+    return command
 
 
 def watching_flags(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -28,7 +28,7 @@ def templates(folder: Path | None = None) -> tuple[Template, ...]:
     """
     own = []
     for file in sorted((folder or template_folder()).glob("*.toml")):
-        config = read_asset_file(str(file))
+        config = read_asset_file(str(file), "stream")
         own.append(Template(file.stem, str(config.pop("help", "your own")), config))
     names = {template.name for template in own}
     return (*own, *(template for template in BUILT_IN if template.name not in names))

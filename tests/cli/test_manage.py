@@ -128,9 +128,9 @@ def test_form_and_command_line_find_the_same_in_a_file(
 ) -> None:
     moment = "2026-01-31T12:00:00.123456Z"
     (tmp_path / name).write_text(text.replace("TIME", moment), encoding="utf-8-sig")
-    of_form = config_of_file(str(tmp_path / name))
+    of_form = config_of_file(str(tmp_path / name), "consumer")
     assert of_form.pop("name") == ""
-    assert of_form == read_config_file(str(tmp_path / name))
+    assert of_form == read_config_file("consumer", str(tmp_path / name))
     shell.ok("stream", "add", "S", "--subjects", "s.>")
     words = ("--file", str(tmp_path / name), "--deliver-policy", "by_start_time")
     shell.ok("consumer", "add", "S", "c", *words)
@@ -157,7 +157,7 @@ def test_a_file_that_is_no_configuration_is_one_sentence_for_both(
     file = tmp_path / name
     file.write_bytes(content)
     with pytest.raises(UsageError, match=sentence) as of_form:
-        config_of_file(str(file))
+        config_of_file(str(file), "stream")
     done = shell.run("stream", "add", "S", "--file", str(file))
     assert done.returncode == 2
     assert str(of_form.value) in done.stderr

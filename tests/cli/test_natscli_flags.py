@@ -195,7 +195,10 @@ def test_other_commands_take_the_words_of_the_nats_cli_too(shell: Shell) -> None
 
 def test_an_ephemeral_consumer_may_be_without_a_name(shell: Shell) -> None:
     refused = shell.run("consumer", "add", "E")
-    assert refused.stderr == "natstui: give the consumer a NAME, or say --ephemeral\n"
+    assert (
+        refused.stderr
+        == "natstui: give the consumer a NAME, or a file that has one, or --ephemeral\n"
+    )
     plan = shell.run("consumer", "add", "E", "--ephemeral", "--dry-run", "--json")
     assert (plan.returncode, "name" in json.loads(plan.stdout)) == (1, False)
     assert "nats consumer add E --ack=explicit" in plan.stderr

@@ -123,7 +123,7 @@ def test_nothing_to_deliver_is_said() -> None:
 
 def test_a_file_in_the_home_of_nobody_is_a_mistake_in_the_form() -> None:
     with pytest.raises(UsageError, match="there is no such user"):
-        config_of_file("~no-such-user/stream.json")
+        config_of_file("~no-such-user/stream.json", "stream")
 
 
 @pytest.mark.parametrize(

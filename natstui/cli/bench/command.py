@@ -261,8 +261,29 @@ class ScenarioGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Take a word that is no command for the name or the file of a scenario."""
         if args and args[0] not in self.commands and not args[0].startswith("-"):
+            _refuse_old_form(args[0], args[1:])
             return "run", self.commands["run"], args
         return super().resolve_command(ctx, args)
+
+
+_OLD_FORM = {
+    "--pub": "pub", "--sub": "sub", "--request": "service request", "--reply": "service serve",
+}  # fmt: skip
+"""Flags that `nats bench` had before its patterns became commands, and the command of each."""
+
+
+def _refuse_old_form(subject: str, flags: list[str]) -> None:
+    """Raise UsageError with the new form where flags name a pattern."""
+    commands = dict(_OLD_FORM)
+    if "--js" in flags:
+        commands |= {"--pub": "js pub async", "--sub": "js ordered"}
+    forms = [
+        f"natstui bench {commands[flag]} {subject} --clients {''.join(flags[at + 1 : at + 2])}"
+        for at, flag in enumerate(flags)
+        if flag in commands
+    ]
+    if forms:
+        raise UsageError(f"the pattern is a command here: {' and '.join(forms)}")
 
 
 @click.group(cls=ScenarioGroup)

@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 from natstui.clean import clean_line
-from natstui.cli.manage.options import read_config_file, read_whole, with_texts
+from natstui.cli.manage.options import with_texts
 from natstui.cli.manage.writing import (
     confirmation,
     confirmed_of,
@@ -40,6 +40,8 @@ class Asked:
     kind: AssetKind
     stream: str
     consumer: str | None
+    filed: Config
+    """What the files say; nothing without any."""
     file: str | None
     """A file with some of the configuration."""
     whole: str | None
@@ -130,18 +132,13 @@ def _print_loss(connection: Connection, asked: Asked, wanted: Config, seen: Asse
 
 
 def _of_files(asked: Asked, base: Config) -> Config:
-    """Return what the files say; nothing without any."""
-    if asked.whole is None:
-        return read_config_file(asked.file) if asked.file else {}
-    if asked.file:
-        raise UsageError("give --file or --config, not both")
-    whole = read_whole(asked.whole)
-    if "durable_name" in base and not whole.get("durable_name"):
+    """Return what the files say; raises UsageError where that makes another kind of consumer."""
+    if asked.whole and "durable_name" in base and not asked.filed.get("durable_name"):
         raise UsageError(
             f"{asked.whole} has no durable_name, which makes no durable consumer in the NATS CLI: "
             "write one into it, or add it with --ephemeral"
         )
-    return whole
+    return asked.filed
 
 
 def _named(config: Config, asked: Asked, *, durable: bool) -> Config:

@@ -17,6 +17,7 @@ from natstui.cli.manage.options import (
     as_json,
     config_options,
     file_options,
+    read_files,
 )
 from natstui.cli.manage.receiving import sub
 from natstui.cli.manage.switches import WithSwitches
@@ -142,14 +143,20 @@ def unpin(connection: Connection, stream: str, name: str, group: str, **words: A
 def add(
     connection: Connection, stream: str, name: str | None, ephemeral: bool, **words: Any
 ) -> None:
-    """Make the consumer NAME on STREAM; an ephemeral one may be without a name."""
+    """Create the consumer NAME on STREAM; without NAME, the one that the file names.
+
+    An ephemeral one may be without a name.
+    """
     words.pop("settings")
+    filed = read_files("consumer", words["file"], words["whole"])
+    if name is None:
+        name = str(filed.get("durable_name") or filed.get("name") or "") or None
     if name is None and not ephemeral:
-        raise UsageError("give the consumer a NAME, or say --ephemeral")
-    filed = words["file"] or words["whole"]
-    start: dict[str, object] = {} if filed else {"ack_policy": "explicit"}
+        raise UsageError("give the consumer a NAME, or a file that has one, or --ephemeral")
+    has_file = words["file"] or words["whole"]
+    start: dict[str, object] = {} if has_file else {"ack_policy": "explicit"}
     start |= {} if ephemeral else {"durable_name": given_name(name or "")}
-    asked = Asked(kind="consumer", stream=given_name(stream), consumer=name, **words)
+    asked = Asked(kind="consumer", stream=given_name(stream), consumer=name, filed=filed, **words)
     add_asset(connection, asked, start)
 
 
@@ -167,7 +174,8 @@ def copy(connection: Connection, stream: str, name: str, new: str, **words: Any)
     owner, source = given_name(stream), given_name(name)
     start = run_with_writer(connection, True, lambda w: read_config(w, "consumer", owner, source))
     subject = start.get("deliver_subject")
-    asked = Asked(kind="consumer", stream=owner, consumer=given_name(new), **words)
+    filed = read_files("consumer", words["file"], words["whole"])
+    asked = Asked(kind="consumer", stream=owner, consumer=given_name(new), filed=filed, **words)
     if subject and not (asked.file or asked.whole or "deliver_subject" in asked.texts):
         raise UsageError(
             f"{name} delivers to {subject!r}, where its clients would get every message twice: "
@@ -186,7 +194,9 @@ def copy(connection: Connection, stream: str, name: str, new: str, **words: Any)
 def edit(connection: Connection, stream: str, name: str, **words: Any) -> None:
     """Change NAME on STREAM; an empty value takes an option away, --no-X switches X off."""
     words.pop("settings")
-    asked = Asked(kind="consumer", stream=given_name(stream), consumer=given_name(name), **words)
+    filed = read_files("consumer", words["file"], words["whole"])
+    owner, consumer = given_name(stream), given_name(name)
+    asked = Asked(kind="consumer", stream=owner, consumer=consumer, filed=filed, **words)
     edit_asset(connection, asked)
 
 

@@ -214,18 +214,31 @@ _WHOLE = "A configuration in JSON, as in the NATS CLI; our own settings: --setti
 _DEFAULTS = "What is not given is as the NATS CLI has it; nothing is asked in any case."
 
 
-def read_config_file(path: str) -> Config:
+def read_config_file(kind: AssetKind, path: str) -> Config:
     """Return the configuration in a JSON, YAML or TOML file, or on stdin (`-`)."""
     if path == "-":
-        return parse_asset(sys.stdin.buffer.read(), "stdin")
-    return read_asset_file(path)
+        return parse_asset(sys.stdin.buffer.read(), "stdin", kind)
+    return read_asset_file(path, kind)
 
 
-def read_whole(path: str) -> Config:
+def read_files(kind: AssetKind, file: str | None, whole: str | None) -> Config:
+    """Return what the files of a command say; nothing without any. Raises UsageError.
+
+    `file` has some of the configuration, `whole` all of it, as `--config` of the NATS CLI.
+    """
+    if file and whole:
+        raise UsageError("give --file or --config, not both")
+    if whole:
+        return _read_whole(kind, whole)
+    return read_config_file(kind, file) if file else {}
+
+
+def _read_whole(kind: AssetKind, path: str) -> Config:
     """Return the configuration in a JSON file of the NATS CLI; raises UsageError."""
     if path.lower().endswith((".toml", ".yaml", ".yml")):
+        read_asset_file(path)  # what is wrong with the file itself comes first
         raise UsageError(
             "--config is a configuration in JSON here, as in the NATS CLI: say --file for "
             "another language, --settings for the settings of natstui"
         )
-    return read_config_file(path)
+    return read_config_file(kind, path)

@@ -24,6 +24,7 @@ from natstui.cli.manage.options import (
     config_options,
     file_options,
     given_subject,
+    read_files,
 )
 from natstui.cli.manage.replicas import move, peer_remove, scale
 from natstui.cli.manage.shaping import copy, gaps, seal
@@ -190,7 +191,7 @@ def get(
 
 
 @click.command(cls=WithSwitches)
-@click.argument("name")
+@click.argument("name", required=False)
 @functools.partial(file_options, adding=True)
 @click.option("--template", metavar="NAME", help="A template to begin with; `?` lists them.")
 @click.option("--clone", metavar="STREAM", help="Another stream to begin with.")
@@ -198,16 +199,26 @@ def get(
 @config_options("stream", adding=True)
 @connection_options_beside_config
 def add(
-    connection: Connection, name: str, template: str | None, clone: str | None, **words: Any
+    connection: Connection,
+    name: str | None,
+    template: str | None,
+    clone: str | None,
+    **words: Any,
 ) -> None:
-    """Make the stream NAME."""
+    """Create the stream NAME; without NAME, the one that the file names."""
     words.pop("settings")
+    if template == "?":
+        _template(template)
+    filed = read_files("stream", words["file"], words["whole"])
+    name = name or str(filed.get("name") or "")
+    if not name:
+        raise UsageError("give the stream a NAME, or a file that has one")
     start = {} if words["file"] or words["whole"] else dict(NEW_STREAM)
     if template is not None:
         start = _template(template)
     if clone is not None:
         start = run_with_writer(connection, True, lambda w: read_config(w, "stream", clone))
-    asked = Asked(kind="stream", stream=given_name(name), consumer=None, **words)
+    asked = Asked(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
     add_asset(connection, asked, without_server_metadata(start))
 
 
@@ -233,7 +244,9 @@ def _template(name: str) -> Config:
 def edit(connection: Connection, name: str, **words: Any) -> None:
     """Change the stream NAME; an empty value takes an option away, --no-X switches X off."""
     words.pop("settings")
-    edit_asset(connection, Asked(kind="stream", stream=given_name(name), consumer=None, **words))
+    filed = read_files("stream", words["file"], words["whole"])
+    asked = Asked(kind="stream", stream=given_name(name), consumer=None, filed=filed, **words)
+    edit_asset(connection, asked)
 
 
 @click.command()

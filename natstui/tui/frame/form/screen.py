@@ -121,7 +121,7 @@ class FileToBeginWith(ScreenPart):
         if not name:
             return
         try:
-            config = config_of_file(name)
+            config = config_of_file(name, self._entries.subject.kind)
         except UsageError as error:
             prompt = Prompt(_WHICH_FILE, name, refused=str(error))
             self._screen.app.push_screen(prompt, self._load)

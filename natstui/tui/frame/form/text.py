@@ -271,7 +271,7 @@ def conflict_text(subject: Subject, current: Mapping[str, object], keys: FormKey
     return Content("\n").join(parts)
 
 
-def config_of_file(name: str) -> Config:
+def config_of_file(name: str, kind: AssetKind) -> Config:
     """Return what a form begins with from a file; raises UsageError."""
-    config = read_asset_file(name)
+    config = read_asset_file(name, kind)
     return {"name": config.get("durable_name") or "", **config}

@@ -1,0 +1,119 @@
+"""Configurations and flags as other tools write them: understood, or one sentence that helps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.accounts import Account
+from tests.cli.test_manage import Shell
+
+pytestmark = pytest.mark.server
+
+STREAM = {"name": "READINGS", "subjects": ["readings.>"], "max_age": 3_600_000_000_000,
+          "max_msgs": -1, "num_replicas": 1}  # fmt: skip
+CONSUMER = {"durable_name": "archive", "ack_policy": "explicit", "max_ack_pending": 50,
+            "filter_subjects": ["readings.north", "readings.south"]}  # fmt: skip
+MANIFEST = """\
+apiVersion: jetstream.nats.io/v1beta2
+kind: Stream
+metadata:
+  name: payments
+spec:
+  name: PAYMENTS
+  maxAge: 72h
+---
+apiVersion: jetstream.nats.io/v1beta2
+kind: Consumer
+"""
+
+
+@pytest.fixture
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
+
+
+def written(shell: Shell, name: str, text: str) -> str:
+    (shell.folder / name).write_text(text)
+    return str(shell.folder / name)
+
+
+def test_the_name_may_be_in_the_file_alone(shell: Shell) -> None:
+    shell.ok("stream", "add", "--config", written(shell, "s.json", json.dumps(STREAM)))
+    shell.ok("consumer", "add", "READINGS", "--config",
+             written(shell, "c.json", json.dumps(CONSUMER)))  # fmt: skip
+    config = shell.config("consumer", "info", "READINGS", "archive")
+    assert (config["durable_name"], config["max_ack_pending"]) == ("archive", 50)
+    no_name = written(shell, "n.json", '{"subjects": ["a"]}')
+    refused = shell.run("stream", "add", "--file", no_name)
+    assert refused.returncode == 2 and "give the stream a NAME" in refused.stderr
+
+
+def test_unknown_fields_are_named_with_line_and_nearest_name(shell: Shell) -> None:
+    text = "name: READINGS\nsubjects: [readings.>]\nmax_agee: 1h\nmax_byte: 100MB\n"
+    refused = shell.run("stream", "add", "X", "--file", written(shell, "s.yaml", text))
+    assert refused.returncode == 2
+    assert "line 3: unknown field max_agee, did you mean max_age" in refused.stderr
+    assert "line 4: unknown field max_byte, did you mean max_bytes" in refused.stderr
+    nested = '{"name": "X", "placement": {"cluster": "a", "tagz": ["b"]}}'
+    refused = shell.run("stream", "add", "--file", written(shell, "p.json", nested))
+    assert "unknown field tagz, did you mean tags" in refused.stderr
+    assert json.loads(shell.ok("stream", "ls", "--json")) == []
+
+
+def test_durations_and_sizes_may_be_text(shell: Shell) -> None:
+    text = ("subjects: [r.>]\nmax_age: 1h\nmax_bytes: 100MB\nduplicate_window: 30s\n"
+            "consumer_limits: {inactive_threshold: 5m}\n")  # fmt: skip
+    shell.ok("stream", "add", "R", "--file", written(shell, "r.yaml", text))
+    config = shell.config("stream", "info", "R")
+    assert (config["max_age"], config["max_bytes"]) == (3_600_000_000_000, 100 * 1024 * 1024)
+    limits = config["consumer_limits"]
+    assert isinstance(limits, dict) and limits["inactive_threshold"] == 300_000_000_000
+    wrong = written(shell, "w.yaml", "subjects: [w]\nmax_age: soon\n")
+    refused = shell.run("stream", "add", "W", "--file", wrong)
+    assert refused.returncode == 2 and "line 2: max_age" in refused.stderr
+    file = written(shell, "c.yaml", "ack_wait: 1m\nbackoff: [1s, 5s]\nmax_deliver: 3\n")
+    shell.ok("consumer", "add", "R", "c", "--file", file)
+    assert shell.config("consumer", "info", "R", "c")["backoff"] == [10**9, 5 * 10**9]
+
+
+@pytest.mark.parametrize("flag", ["--file", "--config"])
+def test_a_manifest_of_kubernetes_is_recognised(shell: Shell, flag: str) -> None:
+    for kind in (("stream", "add", "X"), ("consumer", "add", "X", "c")):
+        refused = shell.run(*kind, flag, written(shell, "nack.yaml", MANIFEST))
+        assert refused.returncode == 2
+        assert "manifest of the Kubernetes controller" in refused.stderr
+        assert "kubectl apply -f" in refused.stderr
+
+
+def test_every_field_that_a_server_prints_is_known(shell: Shell) -> None:
+    shell.ok("stream", "add", "S", "--subjects", "s.>", "--max-age", "1h")
+    shell.ok("consumer", "add", "S", "c", "--filter", "s.a")
+    for kind, words in (("stream", ("S",)), ("consumer", ("S", "c"))):
+        config = shell.config(kind, "info", *words)
+        file = written(shell, f"{kind}.json", json.dumps(config))
+        assert shell.run(kind, "edit", *words, "--file", file, "--dry-run").returncode == 0
+
+
+def test_flags_of_the_nats_cli_are_understood_or_answered(shell: Shell, account: Account) -> None:
+    assert "READINGS" not in shell.ok("stream", "ls", "-s", account.url)
+    for flag in ("--user", "--creds", "--nkey", "--password"):
+        refused = shell.run("stream", "ls", flag, "x")
+        assert refused.returncode == 2 and f"natstui context add NAME --server URL {flag}" in (
+            refused.stderr
+        )
+    shell.ok("context", "add", "here", "-s", account.url)
+    shell.ok("stream", "ls", "--context", "here")
+    other = shell.run("stream", "ls", "--js-api-prefix", "$JS.elsewhere.API")
+    assert other.returncode != 0 and "$JS.elsewhere.API" in other.stderr
+    shell.ok("stream", "ls", "--js-api-prefix", "$JS.API")
+
+
+def test_the_old_form_of_nats_bench_is_answered_with_the_new_one(shell: Shell) -> None:
+    refused = shell.run("bench", "orders", "--pub", "2", "--js")
+    assert refused.returncode == 2
+    assert "natstui bench js pub async orders --clients 2" in refused.stderr
+    refused = shell.run("bench", "orders", "--pub", "1", "--sub", "3")
+    assert "natstui bench pub orders --clients 1 and natstui bench sub orders" in refused.stderr

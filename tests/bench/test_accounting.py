@@ -306,7 +306,7 @@ def foreign(one: WorkerBook, stream_seqs: tuple[int, ...], received: int) -> Wor
     """Return a receiver that got messages of others, too."""
     counts = replace(one.reported, foreign_msgs=received)
     dump = {**(one.seen or {}), **seen(FOREIGN, *stream_seqs)}
-    return replace(one, reported=counts, totals=counts, seen=dump, tells_own=True)
+    return replace(one, reported=counts, totals=counts, seen=dump, has_stamps=True)
 
 
 def test_what_others_sent_is_neither_lost_nor_twice_nor_stored_by_this_run() -> None:

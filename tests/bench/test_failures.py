@@ -156,7 +156,9 @@ async def test_a_server_that_restarts_is_waited_for(nats_server: Broker) -> None
 
     records = Records(on_add=on_add)
     stored = replace(STREAM, storage="file")
-    what = plan(role, Role("subs", "js-consume"), stream=stored, duration_s=4)
+    # What was on its way when it went comes again soon.
+    subs = Role("subs", "js-consume", ack_wait_s=2)
+    what = plan(role, subs, stream=stored, duration_s=4)
     result = await Benchmark(what, Connection(servers=(nats_server.url,)), records).run()
     assert result.verdict == "ok", result.notes
     assert result.accounting.lost_msgs == 0
@@ -312,10 +314,11 @@ rate = 200
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
         assert await _until(lambda: len(_children(app.pid)) == 2)
         children = _children(app.pid)
-        give_up = time.monotonic() + 40
-        while "ORPHANED" not in await _streams(account.url) and time.monotonic() < give_up:
-            await asyncio.sleep(0.05)
-        await asyncio.sleep(1.5)
+        own = await connect(Connection(servers=(account.url,)))
+        async with asyncio.timeout(40):
+            while not await _stored_msgs(own, "ORPHANED"):
+                await asyncio.sleep(0.05)
+        await own.close()
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())
     assert await _streams(account.url) == []
@@ -346,11 +349,10 @@ pattern = "{pattern}"
 """)
     words = [sys.executable, "-m", "natstui", "bench", str(scenario), "--server", account.url]
     with subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as app:
-        give_up = time.monotonic() + 40
-        while len(await _consumers(own)) < 2 and time.monotonic() < give_up:
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(40):
+            while await _delivered_msgs(own) < 100:
+                await asyncio.sleep(0.05)
         assert await _until(lambda: len(_children(app.pid)) == 1)
-        await asyncio.sleep(1.0)
         children = _children(app.pid)
         os.kill(app.pid, signal.SIGKILL)
     assert await _until(lambda: not children & _workers())
@@ -360,6 +362,21 @@ pattern = "{pattern}"
     assert (after["state"]["messages"], after["state"]["first_seq"]) == (100, 1)
     await own.request("STREAM.DELETE.EXISTING")
     await own.close()
+
+
+async def _stored_msgs(own: Client, stream: str) -> int:
+    """Return how many messages a stream has; 0 where there is none."""
+    try:
+        found: int = json.loads(await own.request(f"STREAM.INFO.{stream}"))["state"]["messages"]
+    except NotFound:
+        return 0
+    return found
+
+
+async def _delivered_msgs(own: Client) -> int:
+    """Return how many messages the consumers of a run were sent."""
+    listed = json.loads(await own.request("CONSUMER.LIST.EXISTING"))["consumers"]
+    return sum(one["delivered"]["consumer_seq"] for one in listed or ())
 
 
 async def _consumers(own: Client) -> list[str]:

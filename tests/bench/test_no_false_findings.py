@@ -47,7 +47,8 @@ class Judge:
 def short(name: str) -> BenchmarkPlan:
     """Return a ready scenario that lasts for seconds, at a rate that a busy machine manages."""
     plan = find_scenario(name)
-    changes = {"rate": "300"} if any(role.schedule for role in plan.roles) else {"msgs": "6k"}
+    has_rate = any(role.schedule for role in plan.roles)
+    changes = {"rate": "300", "msgs": "1800"} if has_rate else {"msgs": "6k"}
     if plan.duration_s is not None:
         changes["duration"] = "6s"
     return replace(overridden(plan, changes), warmup_s=0.0, faults=())

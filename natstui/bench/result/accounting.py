@@ -95,8 +95,8 @@ class WorkerBook:
     """By publisher: how many messages it had sent, at most, when this receiver could hear."""
     gone_before_msgs: int = 0
     """What the stream had dropped before this ordered receiver came."""
-    tells_own: bool = False
-    """This receiver tells the messages of its run from others by their stamps."""
+    has_stamps: bool = False
+    """Stamps tell this receiver which messages are of its run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def expected_msgs(
         # What a consumer that cannot be asked still has, nobody knows.
         if stored_msgs is None or group.role.traits.has_shared_consumer:
             return None
-        if own_msgs is not None and all(book.tells_own for book in group.books):
+        if own_msgs is not None and all(book.has_stamps for book in group.books):
             return _of_stream(group, own_msgs)
         return _of_stream(group, stored_msgs + (waiting_msgs or 0))
     feeding = [
@@ -382,7 +382,7 @@ def _receipts(
         g.received_msgs if d is None else d for g, d in zip(groups, distinct, strict=True)
     ]
     lost = [
-        None if e is None or group.is_unsaid else max(e - g - _not_lost(group, span), 0)
+        None if e is None or group.is_unsaid else max(e - g - _kept_msgs(group, span), 0)
         for group, e, g, span in zip(groups, expected, different, spans, strict=True)
     ]
     return _Receipts(
@@ -394,10 +394,10 @@ def _receipts(
     )
 
 
-def _not_lost(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
-    """Return what a group has not got and is not lost for it.
+def _kept_msgs(group: ReceiverGroup, span: ConsumerSpan | None) -> int:
+    """Return how many messages a group did not receive that are not lost.
 
-    The server has it still; or it is of another run, and came when this one was over.
+    They are pending or unacked; or of another run, and delivered when this one was over.
     """
     if span is None or group.role.acks != "none" or not group.foreign_msgs:
         return still_held(span)

@@ -43,8 +43,8 @@ _START_S = 30.0
 _START_OF_EACH_S = 5.0
 """They start side by side, and share what processors there are."""
 _LAST_WORD_S = 20.0
-_ASK_AGAIN_S = 0.5
-_Answer = TypeVar("_Answer")
+_RETRY_S = 0.5
+_Reply = TypeVar("_Reply")
 _HEAD_START_NS = 60_000_000
 """From GO to the start: long enough for every worker to have read it."""
 
@@ -191,8 +191,8 @@ class Benchmark:
         notes: tuple[str, ...] = ()
         spans: dict[str, ConsumerSpan] = {}
         try:
-            stored = await self._when_back(assets.stored_msgs)
-            ends = await self._when_back(assets.figures)
+            stored = await self._retry_while_away(assets.stored_msgs)
+            ends = await self._retry_while_away(assets.figures)
             spans = {role: ConsumerSpan(assets.begun[role], end) for role, end in ends.items()}
         except NatstuiError as error:
             what = "stored" if stored is None else "delivered, so lost messages are unknown"
@@ -214,16 +214,16 @@ class Benchmark:
             server_cpu=cpu,
         )
 
-    async def _when_back(self, ask: Callable[[], Awaitable[_Answer]]) -> _Answer:
-        """Ask a server; while its leader is away, again and again for a while."""
+    async def _retry_while_away(self, request: Callable[[], Awaitable[_Reply]]) -> _Reply:
+        """Return the reply to a request, repeated while a leader is away. Raises NatstuiError."""
         give_up = time.monotonic() + PATIENCE_S
         while True:
             try:
-                return await ask()
+                return await request()
             except (RequestTimedOut, JetStreamUnavailable):
                 if self._state.stopped or time.monotonic() > give_up:
                     raise
-            await asyncio.sleep(_ASK_AGAIN_S)
+            await asyncio.sleep(_RETRY_S)
 
     def stop(self) -> None:
         """End now; the result is marked partial."""
@@ -381,7 +381,7 @@ def _end(member: WorkerProcess, everybody: Sequence[WorkerProcess]) -> WorkerEnd
         publisher_id=member.orders.publisher_id,
         due_from={one.orders.publisher_id: member.due_from_of(one) for one in everybody},
         gone_before_msgs=member.gone_before_msgs,
-        tells_own=member.orders.stamp_of is not None,
+        has_stamps=member.orders.stamp_of is not None,
         reported=member.counts,
         totals=None if done is None else done.counts,
         seen=None if done is None else done.seen,

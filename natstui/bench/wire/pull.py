@@ -16,7 +16,7 @@ NO_LEADER_NS = 30_000_000_000
 """A cluster elects a new leader within seconds; nobody waits longer for one."""
 _RECOVERY_NS = 3_000_000_000
 """A server that comes back recovers its consumers meanwhile, and may not know them yet."""
-_LOOK_S = 2.0
+_CHECK_S = 2.0
 _PENDING = re.compile(rb"Nats-Pending-Messages: *(\d+)", re.IGNORECASE)
 _FATAL = re.compile(rb"consumer deleted|consumer is push|bad request|exceeded maxrequest", re.I)
 
@@ -39,7 +39,7 @@ class Puller(Consumer):
         self._batch = self.role.batch_msgs
         self._heard_ns = 0
         self._nobody_since_ns: int | None = None
-        self._looking: asyncio.Task[None] | None = None
+        self._consumer_check: asyncio.Task[None] | None = None
         self._lost_count = link.lost_count
         verb = f"{job.client.prefix}.CONSUMER.MSG.NEXT.{job.orders.stream}.{job.orders.consumer}"
         self._head = b"PUB %s %s " % (verb.encode(), self._inbox)
@@ -103,21 +103,22 @@ class Puller(Consumer):
             orders = self.job.orders
             self.link.fail(
                 JetStreamUnavailable(
-                    f"no server has answered pulls from consumer {orders.stream} >"
-                    f" {orders.consumer} for {silent_ns / 1e9:.0f} s: it has no leader, and what"
-                    " waits for it stays unread",
+                    f"consumer {orders.stream} > {orders.consumer} has no leader: no server has"
+                    f" replied to pulls for {silent_ns / 1e9:.0f} s; pending messages stay unread",
                     code=503,
                 )
             )
-        elif silent_ns > _RECOVERY_NS and (self._looking is None or self._looking.done()):
-            self._looking = self.link.run(self._look_for_consumer())
+        elif silent_ns > _RECOVERY_NS and (
+            self._consumer_check is None or self._consumer_check.done()
+        ):
+            self._consumer_check = self.link.run(self._check_consumer())
 
-    async def _look_for_consumer(self) -> None:
+    async def _check_consumer(self) -> None:
         """Fail when the server says that there is no such consumer; wait when it says nothing."""
         orders = self.job.orders
         verb = f"CONSUMER.INFO.{orders.stream}.{orders.consumer}"
         try:
-            await self.job.client.request(verb, timeout_s=_LOOK_S)
+            await self.job.client.request(verb, timeout_s=_CHECK_S)
         except NotFound as error:
             raise NotFound(
                 f"consumer {orders.stream} > {orders.consumer} was deleted: {error}", code=404
@@ -125,7 +126,7 @@ class Puller(Consumer):
         except NatstuiError:
             # Nobody can say: its leader may be away, too.
             return
-        await asyncio.sleep(_LOOK_S)
+        await asyncio.sleep(_CHECK_S)
 
     def _on_status(self, run: Run, status: int) -> None:
         """Follow the server: heartbeats, ended pulls, and what makes pulling pointless."""

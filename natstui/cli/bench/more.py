@@ -83,7 +83,7 @@ def oldjs(*, words: tuple[str, ...]) -> None:
     )
 
 
-def _gone(name: str, sentence: str) -> click.Command:
+def _removed(name: str, sentence: str) -> click.Command:
     """Return a hidden command that raises UsageError with a sentence."""
 
     @click.command(
@@ -92,11 +92,11 @@ def _gone(name: str, sentence: str) -> click.Command:
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
     @click.argument("words", nargs=-1, type=click.UNPROCESSED)
-    def gone(*, words: tuple[str, ...]) -> None:
+    def removed(*, words: tuple[str, ...]) -> None:
         raise UsageError(sentence)
 
-    return gone
+    return removed
 
 
-vs = _gone("vs", ONE_CLIENT)
-worker = _gone("worker", NO_MACHINES)
+vs = _removed("vs", ONE_CLIENT)
+worker = _removed("worker", NO_MACHINES)

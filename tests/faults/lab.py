@@ -48,11 +48,14 @@ class Run:
     times: Times
     say: Callable[[str], None]
     courses: dict[str, Course] = field(default_factory=dict)
+    held_up_s: float = 0.0
+    """How long the machine kept the clients of the lab from running, at most."""
     _acts: dict[str, AsyncIterator[None]] = field(default_factory=dict)
 
     async def to_its_end(self) -> None:
         """Run it; what could not be made says so in its course."""
         stage = self.stage
+        measuring = asyncio.create_task(self._measure())
         try:
             await stage.open()
             await self._begin_stories()
@@ -64,7 +67,14 @@ class Run:
             finally:
                 await asyncio.gather(*(observer.stop() for observer in observers))
         finally:
+            measuring.cancel()
             await stage.close()
+
+    async def _measure(self) -> None:
+        while True:
+            began_s = time.monotonic()
+            await asyncio.sleep(0.5)
+            self.held_up_s = max(self.held_up_s, time.monotonic() - began_s - 0.5)
 
     async def _begin_stories(self) -> None:
         """Prepare what works."""

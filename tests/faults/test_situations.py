@@ -123,21 +123,44 @@ ONE_OF_EACH = ("push-no-subscriber", "paused", "full-max-msgs", "consumer-delete
                "stream-deleted", "account-streams", "fine-idle")  # fmt: skip
 
 
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
-    """One situation of each kind that a shared server has, side by side."""
-    folder = tmp_path_factory.mktemp("faults")
-    times = Times(healthy_s=3, broken_s=15, fresh_s=(None,), fixed_s=6)
+KILLED = ("node-killed-stream", "node-killed-replica")
+
+
+def _rows_made(names: tuple[str, ...], times: Times, folder: Path) -> list[Row]:
+    """Make situations and return what natstui said of each."""
     said: list[str] = []
 
     async def run() -> list[Row]:
-        runs: list[Run] = await run_plans(chosen(list(ONE_OF_EACH)), times, folder, said.append)
+        runs: list[Run] = await run_plans(chosen(list(names)), times, folder, said.append)
         return rows_of(runs, await recorded_findings_of(runs))
 
     rows = asyncio.run(run())
-    assert len(rows) == len(ONE_OF_EACH), said
-    (Path(folder) / "table.txt").write_text(table(rows))
+    assert set(names) <= {row.course.situation.key for row in rows}, said
+    (folder / "table.txt").write_text(table(rows))
     return rows
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    """One situation of each kind that a shared server has, side by side."""
+    times = Times(healthy_s=3, broken_s=15, fresh_s=(None,), fixed_s=6)
+    return _rows_made(ONE_OF_EACH, times, tmp_path_factory.mktemp("faults"))
+
+
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
+    """What becomes of a cluster of which a node is killed."""
+    times = Times(healthy_s=3, broken_s=20, fresh_s=(None,), fixed_s=3)
+    return _rows_made(KILLED, times, tmp_path_factory.mktemp("killed"))
+
+
+def _assert_named(key: str, rows: list[Row]) -> None:
+    row = next(row for row in rows if row.course.situation.key == key)
+    assert not row.course.failed
+    assert row.live.verdict != "wrong" and row.recorded.verdict == "right", row
+    if row.course.situation.cause:
+        assert row.live.opened_s is not None, row.live
+        assert row.fresh.verdict in ("right", "cannot be known"), row.fresh
 
 
 @pytest.mark.server
@@ -147,9 +170,14 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
 def test_one_of_each_kind_is_named_live_afterwards_and_in_the_recording(
     key: str, made: list[Row]
 ) -> None:
-    row = next(row for row in made if row.course.situation.key == key)
-    assert not row.course.failed
-    assert row.live.verdict != "wrong" and row.recorded.verdict == "right", row
-    if row.course.situation.cause:
-        assert row.live.opened_s is not None, row.live
-        assert row.fresh.verdict in ("right", "cannot be known"), row.fresh
+    _assert_named(key, made)
+
+
+@pytest.mark.cluster
+@pytest.mark.slow
+@pytest.mark.xdist_group("fault lab of a cluster")
+@pytest.mark.parametrize("key", KILLED)
+def test_what_a_killed_node_takes_along_is_named_even_by_who_comes_afterwards(
+    key: str, killed: list[Row]
+) -> None:
+    _assert_named(key, killed)

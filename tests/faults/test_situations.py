@@ -143,14 +143,14 @@ def _rows_made(names: tuple[str, ...], times: Times, folder: Path) -> list[Row]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     """One situation of each kind that a shared server has, side by side."""
-    times = Times(healthy_s=3, broken_s=15, fresh_s=(None,), fixed_s=6)
+    times = Times(healthy_s=3, broken_s=15, fresh_s=(25,), fixed_s=6)
     return _rows_made(ONE_OF_EACH, times, tmp_path_factory.mktemp("faults"))
 
 
 @pytest.fixture(scope="module")
 def killed(tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     """What becomes of a cluster of which a node is killed."""
-    times = Times(healthy_s=3, broken_s=20, fresh_s=(None,), fixed_s=3)
+    times = Times(healthy_s=3, broken_s=20, fresh_s=(25,), fixed_s=3)
     return _rows_made(KILLED, times, tmp_path_factory.mktemp("killed"))
 
 
@@ -165,6 +165,7 @@ def _assert_named(key: str, rows: list[Row]) -> None:
 
 @pytest.mark.server
 @pytest.mark.slow
+@pytest.mark.timeout(300)
 @pytest.mark.xdist_group("fault lab")
 @pytest.mark.parametrize("key", ONE_OF_EACH)
 def test_one_of_each_kind_is_named_live_afterwards_and_in_the_recording(

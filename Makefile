@@ -1,7 +1,10 @@
 # Every check has one definition: here. Hooks and CI call make.
 PYTHON ?= python
+PYTEST_FLAGS ?=
+PYTEST = $(PYTHON) -m pytest -q --dist loadgroup
 
-.PHONY: check quick format lint types contracts test quick-test lowest servers bench faults
+.PHONY: check quick format lint types contracts test quick-test lowest servers faults soak fuzz \
+	stable coverage bench
 
 check: lint types contracts test
 
@@ -25,10 +28,10 @@ contracts:
 	$(PYTHON) -c "from importlinter.cli import lint_imports_command; lint_imports_command()"
 
 test:
-	$(PYTHON) -m pytest -q -n 4 --dist loadgroup
+	$(PYTEST) -n 4 --ignore=tests/fuzz $(PYTEST_FLAGS)
 
 quick-test:
-	$(PYTHON) -m pytest -q -n 2 --dist loadgroup \
+	$(PYTEST) -n 2 --ignore=tests/fuzz \
 		-m 'not server and not cluster and not spark and not terminal and not slow'
 
 # The lowest versions that pyproject.toml allows, in an environment that is removed afterwards.
@@ -44,9 +47,28 @@ lowest:
 servers:
 	$(PYTHON) .ci/servers.py $(SERVERS) $(if $(TESTS),--tests $(TESTS))
 
-bench:
-	$(PYTHON) -m benchmarks
-
-# A hundred things that break, on real servers and clusters: what natstui says of each. 40 minutes.
+# What is long, each with a budget of its own: see tests/README.md.
+# Faults: a hundred things that break, on real servers and clusters, what natstui says of each; and
+# every fault of every node of a cluster under load.
 faults:
 	$(PYTHON) -m tests.faults --spark
+	$(PYTHON) -m tests.jetstream.cluster_matrix
+
+soak:
+	$(PYTHON) -m benchmarks.soak
+
+fuzz:
+	$(PYTEST) -n 2 tests/fuzz
+
+stable:
+	$(PYTHON) -m tests.stable
+
+# Lines and branches of natstui that the tests reach, in every process that they start.
+coverage:
+	$(PYTHON) -m coverage erase
+	$(PYTHON) -m coverage run -m pytest -q --dist loadgroup -n 4 --ignore=tests/fuzz
+	$(PYTHON) -m coverage combine -q
+	$(PYTHON) -m coverage report --skip-covered --sort=cover
+
+bench:
+	$(PYTHON) -m benchmarks

@@ -44,6 +44,12 @@ class ClusterAccount:
         return self.urls[0]
 
 
+def through(port: int, url: str) -> str:
+    """Return the address of a proxy on a port of this machine, for the user of a url."""
+    user, at, _ = url.partition("://")[2].rpartition("@")
+    return f"nats://{user}{at}127.0.0.1:{port}"
+
+
 def _with_user(url: str, name: str) -> str:
     scheme, _, address = url.partition("://")
     return f"{scheme}://{name}:{name}@{address}"

@@ -34,16 +34,18 @@ NOT_COLLECTED = {
 collect_ignore = list(NOT_COLLECTED)
 
 MARKERS = {
-    "account": "server",
+    "new_account": "server",
     "nats_server": "server",
     "nats_server_factory": "server",
-    "cluster_account": "cluster",
+    "new_cluster_account": "cluster",
     "nats_cluster": "cluster",
     "spark": "spark",
 }
 """The marker that a test needs to use a fixture."""
 GROUPS = {"cluster_account": "cluster", "spark": "spark"}
 """The xdist group of the tests that share what a fixture starts once for the run."""
+TOGETHER = {"architecture"}
+"""Folders whose tests share what they have read, in one worker."""
 LONG_TIMEOUT_S = 300
 
 
@@ -54,6 +56,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         for fixture in GROUPS.keys() & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.xdist_group(GROUPS[fixture]))
+        for folder in TOGETHER & set(item.path.parts):
+            item.add_marker(pytest.mark.xdist_group(folder))
         is_long = any(map(item.get_closest_marker, ("spark", "cluster")))
         if is_long and item.get_closest_marker("timeout") is None:
             item.add_marker(pytest.mark.timeout(LONG_TIMEOUT_S))
@@ -95,6 +99,9 @@ def pytest_terminal_summary(
     terminalreporter: pytest.TerminalReporter, config: pytest.Config
 ) -> None:
     """Print each file that was not collected, and what needs another server."""
+    for folder in config.getoption("ignore") or ():
+        for file in sorted(Path(folder).glob("**/test_*.py")):
+            terminalreporter.write_line(f"not collected: {file}: run by make {Path(folder).name}")
     for path, reason in NOT_COLLECTED.items():
         terminalreporter.write_line(f"not collected: tests/{path}: {reason}")
     for reason, count in sorted(config.stash.get(LEFT_OUT, Counter()).items()):
@@ -148,7 +155,7 @@ def new_account(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[
                 broker = Broker(
                     store=tmp_path_factory.mktemp("accounts"),
                     config_text=accounts_config(),
-                    name="shared",
+                    name="server1",
                 )
                 stack.enter_context(broker)
                 yield from (Account(name, broker.url) for name in account_names())

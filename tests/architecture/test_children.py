@@ -5,8 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-import pytest
-
 from tests.architecture.source import Module, modules
 from tests.cli.test_current_folder import CHILDREN
 
@@ -63,19 +61,16 @@ def test_only_one_place_knows_how_python_is_started() -> None:
     assert knowing <= {HOME, "natstui.analysis.spark.session"}
 
 
-@pytest.mark.slow
 def test_every_start_of_a_process_is_known() -> None:
     found = {m.name for m in modules() if starts(m)}
     own = {m.name for m in modules() if list(own_programs(m))}
     assert found - own == {*OTHER_PROGRAMS, *HANDED_ON}
 
 
-@pytest.mark.slow
 def test_every_program_of_ours_is_run_among_hostile_files() -> None:
     assert {word for m in modules() for word in own_programs(m)} == set(CHILDREN)
 
 
-@pytest.mark.slow
 def test_no_import_hides_a_start() -> None:
     hidden = [
         (module.name, node.module)

@@ -58,7 +58,6 @@ def comparisons(tree: ast.AST) -> list[int]:
     return [getattr(node, "lineno", 0) for node in ast.walk(tree) if compares(node)]
 
 
-@pytest.mark.slow
 def test_pattern_names_are_compared_in_one_module_only() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{line}"

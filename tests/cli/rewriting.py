@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from urllib.parse import urlsplit
 
+from tests.accounts import through
+
 
 @contextmanager
 def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
@@ -28,7 +30,7 @@ def speaking(url: str, here: bytes, there: bytes) -> Iterator[str]:
                     threading.Thread(target=_pass, args=(one, other, *words), daemon=True).start()
 
         threading.Thread(target=accept, daemon=True).start()
-        yield f"nats://127.0.0.1:{listening.getsockname()[1]}"
+        yield through(listening.getsockname()[1], url)
 
 
 def _pass(one: socket.socket, other: socket.socket, word: bytes, instead: bytes) -> None:

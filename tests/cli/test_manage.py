@@ -18,8 +18,8 @@ from natstui.clean import clean_line
 from natstui.cli.manage.options import read_config_file
 from natstui.cli.root import root
 from natstui.errors import NatstuiError, UsageError
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.text import config_of_file
+from tests.accounts import Account
 from tests.cli.rewriting import speaking
 
 pytestmark = pytest.mark.server
@@ -60,15 +60,15 @@ class Shell:
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 def test_a_word_of_a_newer_server_does_not_hinder_another_change(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     shell.ok("stream", "add", "S", "--compression", "none")
-    with speaking(nats_server.url, b'"none"', b'"zst9"') as newer:
+    with speaking(account.url, b'"none"', b'"zst9"') as newer:
         server = ("--server", newer)
         assert shell.config("stream", "info", "S", *server)["compression"] == "zst9"
         shell.ok("stream", "edit", "S", "--description", "mine", *server)
@@ -339,15 +339,15 @@ async def metadata_of(url: str) -> dict[str, str]:
 
 
 def test_a_threshold_in_the_metadata_is_set_and_taken_away_by_its_flag(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
     key = "io.nats.monitor.msgs-warn"
     shell.ok("stream", "add", "S", "--metadata", "team=shop", "--monitor-msgs-warn", "5")
-    metadata = asyncio.run(metadata_of(nats_server.url))
+    metadata = asyncio.run(metadata_of(account.url))
     assert (metadata.get(key), metadata.get("team")) == ("5", "shop")
     done = shell.run("stream", "edit", "S", "--monitor-msgs-warn", "few")
     assert done.returncode == 2
     assert "is no whole number" in done.stderr
     shell.ok("stream", "edit", "S", "--monitor-msgs-warn", "")
-    metadata = asyncio.run(metadata_of(nats_server.url))
+    metadata = asyncio.run(metadata_of(account.url))
     assert (metadata.get(key), metadata.get("team")) == (None, "shop")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.cli.test_core import connected, run
 from tests.cli.test_manage import Shell
 
@@ -17,8 +17,8 @@ pytestmark = pytest.mark.server
 
 
 @pytest.fixture
-def shell(nats_server: Broker, tmp_path: Path) -> Shell:
-    return Shell(nats_server.url, tmp_path)
+def shell(account: Account, tmp_path: Path) -> Shell:
+    return Shell(account.url, tmp_path)
 
 
 async def filled(url: str, count: int, **config: object) -> None:
@@ -35,9 +35,9 @@ def sequences(text: str) -> list[int]:
 
 @pytest.mark.parametrize("direct", [True, False])
 async def test_messages_are_seen_from_either_end_and_of_a_subject(
-    shell: Shell, nats_server: Broker, direct: bool
+    shell: Shell, account: Account, direct: bool
 ) -> None:
-    await filled(nats_server.url, 25, allow_direct=direct)
+    await filled(account.url, 25, allow_direct=direct)
     newest = await run(shell, "stream", "view", "S", "--json")
     assert sequences(newest.stdout) == list(range(16, 26)), newest.stderr
     assert newest.stderr == "natstui: 10 messages; the ones before: --before 16\n"
@@ -60,16 +60,16 @@ async def test_messages_are_seen_from_either_end_and_of_a_subject(
     text = await run(shell, "stream", "view", "S", "1")
     first, payload = text.stdout.splitlines()[:2]
     assert first.startswith("seq 25  ") and "  s.1  " in first and payload == "payload 25"
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         assert (await nc.jetstream().stream_info("S")).state.consumer_count == 0
 
 
 async def test_long_payloads_come_whole_and_wrong_questions_are_refused(
-    shell: Shell, nats_server: Broker
+    shell: Shell, account: Account
 ) -> None:
-    await filled(nats_server.url, 1)
+    await filled(account.url, 1)
     long = bytes(range(256)) * 2000
-    async with connected(nats_server.url) as nc:
+    async with connected(account.url) as nc:
         await nc.jetstream().publish("s.long", long)
     found = await run(shell, "stream", "view", "S", "1", "--json")
     assert base64.b64decode(json.loads(found.stdout)["payload_base64"]) == long
@@ -84,8 +84,8 @@ async def test_long_payloads_come_whole_and_wrong_questions_are_refused(
         assert said in done.stderr
 
 
-async def test_messages_are_counted_by_subject(shell: Shell, nats_server: Broker) -> None:
-    await filled(nats_server.url, 5)
+async def test_messages_are_counted_by_subject(shell: Shell, account: Account) -> None:
+    await filled(account.url, 5)
     every = await run(shell, "stream", "subjects", "S", "--json")
     assert list(json.loads(every.stdout).items()) == [("s.1", 2), ("s.2", 2), ("s.0", 1)]
     by_name = await run(shell, "stream", "subjects", "S", "--sort", "name")

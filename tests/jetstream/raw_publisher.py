@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from types import TracebackType
 from urllib.parse import urlsplit
@@ -15,6 +16,9 @@ class RawPublisher:
         self._socket = socket.create_connection((address.hostname, address.port), timeout=20)
         self._socket.recv(65536)
         words = b'"verbose":false,"pedantic":false,"headers":true' + identity
+        if address.username:
+            user = {"user": address.username, "pass": address.password}
+            words += b"," + json.dumps(user).encode()[1:-1]
         self.send(b"CONNECT {%s}\r\n" % words)
 
     def send(self, line: bytes) -> None:

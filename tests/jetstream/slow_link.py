@@ -10,6 +10,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+from tests.accounts import through
 from tests.ending import ended
 
 _CHUNK_BYTES = 1400
@@ -51,7 +52,7 @@ class SlowLink:
         server = await asyncio.start_server(self._join, sock=sock)
         stalling = asyncio.create_task(self._stall())
         try:
-            yield f"nats://127.0.0.1:{sock.getsockname()[1]}"
+            yield through(sock.getsockname()[1], self._place.geturl())
         finally:
             server.close()
             for task in (stalling, *self._tasks):

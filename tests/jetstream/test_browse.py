@@ -17,7 +17,6 @@ from natstui.jetstream.messages.delivery_preview import preview_delivery
 from natstui.jetstream.messages.gets import has_batches
 from natstui.jetstream.messages.pull import pull_next
 from natstui.jetstream.messages.reading import Reader
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.messages import (
     BrowseMessages,
     MessagePage,
@@ -25,6 +24,7 @@ from natstui.model.records.messages import (
     PullNext,
     ReadMessage,
 )
+from tests.accounts import Account
 from tests.jetstream.admin_session import AdminSession, admin_session
 
 pytestmark = pytest.mark.server
@@ -55,9 +55,9 @@ STORED = [number for number in range(1, 301) if not (100 <= number < 200 and num
 
 @DIRECT
 def test_pages_go_from_the_newest_to_the_oldest_and_back(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         found = page(session, page_msgs=40)
         backwards = sequences(found)
@@ -75,9 +75,9 @@ def test_pages_go_from_the_newest_to_the_oldest_and_back(
 
 @DIRECT
 def test_a_filter_finds_the_newest_of_its_subject(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         found = page(session, page_msgs=10, filter_subject="s.2")
         assert sequences(found) == [n for n in STORED if n % 3 == 2][-10:]
@@ -99,9 +99,9 @@ async def consumed(client: Client, subject: str) -> list[int]:
 
 @DIRECT
 def test_every_page_has_what_a_plain_consumer_gets(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         client = session.writer.client
         for subject in ("s.0", "s.1", "s.2", "s.*"):
@@ -129,9 +129,9 @@ async def read_since(client: Client, moment: str) -> list[int]:
 @pytest.mark.parametrize("storage", ["file", "memory"])
 @DIRECT
 def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(
-    nats_server: Broker, tmp_path: Path, direct: bool, storage: str
+    account: Account, tmp_path: Path, direct: bool, storage: str
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct, storage=storage)
         client = session.writer.client
         for seq in (30, 200, *range(290, 300)):
@@ -148,10 +148,10 @@ def test_whatever_is_deleted_a_time_leads_to_the_first_message_since(
 @pytest.mark.needs_server("2.11")
 @DIRECT
 def test_the_preview_of_a_start_time_is_what_the_server_then_delivers(
-    nats_server: Broker, tmp_path: Path, direct: bool, subject: str | None
+    account: Account, tmp_path: Path, direct: bool, subject: str | None
 ) -> None:
     """Compares with a consumer of the server, which on 2.11 does not start where it should."""
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         client = session.writer.client
         for seq in (1, 101, 149, 153, 198, 300):
@@ -169,8 +169,8 @@ def test_the_preview_of_a_start_time_is_what_the_server_then_delivers(
 
 
 @DIRECT
-def test_the_last_of_each_subject(nats_server: Broker, tmp_path: Path, direct: bool) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_the_last_of_each_subject(account: Account, tmp_path: Path, direct: bool) -> None:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         found = page(session, last_per_subject=True)
         assert sequences(found) == [298, 299, 300]
@@ -180,9 +180,9 @@ def test_the_last_of_each_subject(nats_server: Broker, tmp_path: Path, direct: b
 
 @DIRECT
 def test_a_time_leads_to_the_first_message_since(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         wanted = session.run(read_message(session.writer.client, ReadMessage(1, "S", 153)))
         moment = datetime.fromtimestamp(wanted.stored_at_us / 1_000_000, UTC).isoformat()
@@ -197,9 +197,9 @@ def test_a_time_leads_to_the_first_message_since(
 
 @DIRECT
 def test_a_consumer_leads_to_its_places_and_does_not_move(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         consumer = {"durable_name": "C", "ack_policy": "explicit", "filter_subject": "s.0"}
         session.apply("create_consumer", "S", consumer, consumer="C")
@@ -219,9 +219,9 @@ def test_a_consumer_leads_to_its_places_and_does_not_move(
 
 @DIRECT
 def test_random_places_of_a_stream_full_of_holes_give_the_right_pages(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         filled(session, direct)
         dice = random.Random(1)
         for _ in range(40):
@@ -238,9 +238,9 @@ def test_random_places_of_a_stream_full_of_holes_give_the_right_pages(
 
 @DIRECT
 def test_previews_are_cut_and_a_message_is_read_whole(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         config = {"name": "S", "subjects": ["s.>"], "allow_direct": direct}
         session.request("STREAM.CREATE.S", config)
         payload = bytes(range(256)) * 3000
@@ -267,8 +267,8 @@ async def flood(client: Client, count: int) -> None:
             await client.nc.publish(f"s.{number}", b"")
 
 
-def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+def test_too_many_subjects_are_not_listed(account: Account, tmp_path: Path) -> None:
+    with admin_session(account.url, tmp_path) as session:
         config = {"name": "S", "subjects": ["s.>"], "storage": "memory"}
         session.request("STREAM.CREATE.S", config)
         session.run(flood(session.writer.client, 50_001))
@@ -278,9 +278,9 @@ def test_too_many_subjects_are_not_listed(nats_server: Broker, tmp_path: Path) -
 
 @DIRECT
 def test_browsing_a_work_queue_of_twenty_thousand_leaves_its_consumer_alone(
-    nats_server: Broker, tmp_path: Path, direct: bool
+    account: Account, tmp_path: Path, direct: bool
 ) -> None:
-    with admin_session(nats_server.url, tmp_path) as session:
+    with admin_session(account.url, tmp_path) as session:
         queue = {"name": "S", "subjects": ["s.*"], "retention": "workqueue"}
         session.request("STREAM.CREATE.S", {**queue, "allow_direct": direct})
         consumer = {"durable_name": "C", "ack_policy": "explicit"}

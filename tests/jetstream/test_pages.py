@@ -7,7 +7,7 @@ import pytest
 
 from natstui.config import Connection
 from natstui.jetstream.connection.client import Client, connect
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 
 pytestmark = pytest.mark.server
 
@@ -49,8 +49,8 @@ async def rows_of(client: Client, verb: str, field: str) -> list[str]:
     ]
 
 
-async def test_everything_is_listed_however_many_pages_it_takes(nats_server: Broker) -> None:
-    client = await connect(Connection(servers=(nats_server.url,)))
+async def test_everything_is_listed_however_many_pages_it_takes(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     await fill(client)
     listed = await rows_of(client, "STREAM.LIST", "streams")
     assert len({config["name"] for config in listed}) == STREAMS
@@ -63,8 +63,8 @@ async def test_everything_is_listed_however_many_pages_it_takes(nats_server: Bro
     await client.close()
 
 
-async def test_a_body_is_kept_from_page_to_page(nats_server: Broker) -> None:
-    client = await connect(Connection(servers=(nats_server.url,)))
+async def test_a_body_is_kept_from_page_to_page(account: Account) -> None:
+    client = await connect(Connection(servers=(account.url,)))
     for name in ("A", "B"):
         await client.request(f"STREAM.CREATE.{name}", {"name": name, "subjects": [name]})
     pages = [json.loads(page) async for page in client.pages("STREAM.LIST", {"subject": "B"})]

@@ -8,9 +8,9 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, StreamConfig
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.consumers.tap import TapScreen
+from tests.accounts import Account
 from tests.tui.viewer import viewing
 
 pytestmark = pytest.mark.server
@@ -19,15 +19,15 @@ HELD_S = 0.25
 
 
 async def test_the_detail_shows_sampled_times_with_their_count_and_window(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"]))
     config = ConsumerConfig(durable_name="C", ack_policy="explicit", sample_freq="100")
     await js.add_consumer("S", config)
     pull = await js.pull_subscribe("s", durable="C", stream="S")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.press("2")
         await viewer.becomes("C", pending="0")
         await viewer.press("d")
@@ -47,16 +47,16 @@ async def test_the_detail_shows_sampled_times_with_their_count_and_window(
 
 
 async def test_a_tap_shows_answers_cost_and_what_is_not_acknowledged_and_can_be_stopped(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"]))
     await js.add_consumer("S", ConsumerConfig(durable_name="C", ack_policy="explicit"))
     pull = await js.pull_subscribe("s", durable="C", stream="S")
     for _ in range(5):
         await js.publish("s", b"x")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.press("2")
         await viewer.becomes("C", pending="5")
         await viewer.press("T")

@@ -14,6 +14,7 @@ from natstui.session.files.info import read_info
 from natstui.session.library import session_folders
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.pull import PullScreen
+from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.test_forms import (
@@ -73,12 +74,12 @@ async def closed(viewer: Viewer) -> None:
 
 
 async def test_what_cannot_be_done_to_a_recording_is_asked_again(
-    nats_server: Broker, folder: Path, tmp_path: Path
+    account: Account, folder: Path, tmp_path: Path
 ) -> None:
     there = tmp_path / "there"
     there.touch()
     folder.with_name(folder_name(read_info(folder).started_at_us, "taken")).mkdir()
-    async with viewing(nats_server.url, size=WIDE) as viewer:
+    async with viewing(account.url, size=WIDE) as viewer:
         await viewer.type_command("sessions")
         await viewer.until(lambda: "complete" in viewer.text, "the list")
         await answer(viewer, "taken", "e")
@@ -102,23 +103,24 @@ async def test_what_cannot_be_done_to_a_recording_is_asked_again(
             viewer.app.clear_notifications()
 
 
-async def test_the_folder_of_an_export_is_asked_again(nats_server: Broker, tmp_path: Path) -> None:
+async def test_the_folder_of_an_export_is_asked_again(account: Account, tmp_path: Path) -> None:
     full = tmp_path / "full"
     (full / "of").mkdir(parents=True)
-    async with connected(nats_server.url) as nc, viewing(nats_server.url, size=WIDE) as viewer:
+    async with connected(account.url) as nc, viewing(account.url, size=WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
         await viewer.press("E")
         await viewer.until(lambda: "spreadsheets" in viewer.text, "the formats")
         await answer(viewer, str(full), "down", "enter")
         await comes_back(viewer, str(full), "is not empty")
-        await viewer.press(*"er", "enter")
+        await viewer.type("er")
+        await viewer.press("enter")
         await viewer.until((tmp_path / "fuller" / "stream_sample.jsonl").exists, "as picked")
         await viewer.until(lambda: "exported 1 of stream" in toasts(viewer), "it is said")
 
 
-async def test_the_name_of_a_template_is_asked_again_over_the_form(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=WIDE) as viewer:
+async def test_the_name_of_a_template_is_asked_again_over_the_form(account: Account) -> None:
+    async with viewing(account.url, size=WIDE) as viewer:
         await viewer.press("a")
         await on_form(viewer)
         await fill(viewer, name="S")
@@ -132,9 +134,9 @@ async def test_the_name_of_a_template_is_asked_again_over_the_form(nats_server: 
 
 
 async def test_a_place_among_messages_is_asked_again_where_it_was_asked(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    url = nats_server.url
+    url = account.url
     async with connected(url) as nc, viewing(url, size=WIDE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await nc.request("s", b"found by its time", timeout=20)
@@ -193,11 +195,11 @@ async def test_the_reason_of_a_refused_answer_is_asked_again(
 
 
 async def test_a_question_waits_while_something_else_is_typed(
-    nats_server: Broker, folder: Path, tmp_path: Path
+    account: Account, folder: Path, tmp_path: Path
 ) -> None:
     there = tmp_path / "there"
     there.touch()
-    async with viewing(nats_server.url, size=WIDE) as viewer:
+    async with viewing(account.url, size=WIDE) as viewer:
         await viewer.type_command("sessions")
         await viewer.until(lambda: "complete" in viewer.text, "the list")
         await viewer.press("w")

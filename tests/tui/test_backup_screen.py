@@ -8,9 +8,9 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.managing.backup import BackupScreen, RestoreScreen
+from tests.accounts import Account
 from tests.tui.test_forms import own_state, toasts
 from tests.tui.test_object_files import answer, says
 from tests.tui.viewer import Viewer, viewing
@@ -48,9 +48,9 @@ async def picked(viewer: Viewer, title: str) -> None:
 
 
 async def test_a_backup_is_restored_as_it_was_and_over_nothing(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(name="S", subjects=["s.>"])
     for number in range(50):
@@ -60,7 +60,7 @@ async def test_a_backup_is_restored_as_it_was_and_over_nothing(
     await js.add_consumer("S", durable_name="C", ack_policy="explicit")
     before = (await js.stream_info("S")).state
     folder = tmp_path / "kept"
-    async with viewing(nats_server.url, size=SIZE) as viewer:
+    async with viewing(account.url, size=SIZE) as viewer:
         await viewer.until(lambda: viewer.rows().get("S"), "the stream")
         await moving(viewer, "backup S")
         await answer(viewer, "Back up S (47 messages", str(folder))

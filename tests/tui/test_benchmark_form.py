@@ -6,11 +6,11 @@ import re
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.bench.form import BenchmarkForm
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.kit.fields import FieldRow
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -41,9 +41,9 @@ async def go_to_field(viewer: Viewer, path: str) -> None:
 
 
 async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by_24(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+    async with viewing(account.url, size=(80, 24)) as viewer:
         await viewer.press("b", "b")
         await on_form(viewer)
         assert "natstui bench pubsub bench --pubs 1 --subs 3 --msgs 100k" in viewer.words
@@ -54,7 +54,8 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
         await go_to_field(viewer, "consumers")
         await viewer.press("2")
         await go_to_field(viewer, "rate")
-        await viewer.press(*"1500", "plus")
+        await viewer.type("1500")
+        await viewer.press("plus")
         assert form(viewer).draft.texts["rate"] == "2000"
         await viewer.press("minus", "minus", "plus", "plus")
         await viewer.until(lambda: "2000/s sent, 2000/s received" in viewer.words, "the preview")
@@ -66,12 +67,14 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
             await viewer.press("up")
         await go_to_field(viewer, "msgs")
         # An error is told, and takes nothing away.
-        await viewer.press(*"lots", "ctrl+s")
+        await viewer.type("lots")
+        await viewer.press("ctrl+s")
         await viewer.until(lambda: "'lots' is not a number" in viewer.words, "the mistake")
         assert form(viewer).draft.texts["rate"] == "2000"
-        await viewer.press("ctrl+u", *"1000")
+        await viewer.press("ctrl+u")
+        await viewer.type("1000")
         await go_to_field(viewer, "checks")
-        await viewer.press(*"lost == 0; sent == 7")
+        await viewer.type("lost == 0; sent == 7")
         assert "--assert 'lost == 0'" in re.sub(r"\s+", " ", viewer.text)
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen), "the run")
@@ -83,9 +86,9 @@ async def test_a_benchmark_is_filled_in_run_and_filled_in_again_by_keys_at_80_by
 
 
 async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("b", "b", "ctrl+o")
         await viewer.until(lambda: isinstance(viewer.app.screen, ScenariosScreen))
         await viewer.until(lambda: "pattern = " in viewer.text, "the file of the form")
@@ -98,13 +101,15 @@ async def test_a_scenario_fills_the_form_and_the_file_has_what_it_does_not(
         assert (texts["shape"], texts["rate"], texts["duration"]) == ("stream", "500", "10s")
         await viewer.until(lambda: "natstui bench work-queue" in viewer.words, "the command")
         await go_to_field(viewer, "rate")
-        await viewer.press(*"900")
+        await viewer.type("900")
         assert "natstui bench work-queue --rate 900" in viewer.words
         # What the form has no field for stays in the file.
         await viewer.press("ctrl+o")
         await viewer.until(lambda: 'think = "2ms"' in viewer.text, "the file")
         assert "rate = 900" in viewer.words
-        await viewer.press("tab", *"= nonsense", "ctrl+o")
+        await viewer.press("tab")
+        await viewer.type("= nonsense")
+        await viewer.press("ctrl+o")
         await viewer.until(lambda: "not taken:" in viewer.words, "the reason")
         assert "= nonsense" in viewer.words
         await viewer.press("escape")

@@ -27,7 +27,9 @@ from natstui.tui.bench.screen import BenchmarkScreen
 from natstui.tui.bench.text import distribution_section, flow_section
 from natstui.tui.bench.workers import worker_sections
 from natstui.tui.frame.messages import RunScenario
-from tests.tui.viewer import Viewer, viewing
+from tests.accounts import Account
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, viewing
 
 FAN_OUT = """
 title = "small fan-out"
@@ -218,9 +220,8 @@ async def finished(viewer: Viewer) -> None:
     )
 
 
-@pytest.mark.server
-async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+async def test_keys_that_steer_a_run_say_so_when_there_is_none() -> None:
+    async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.press("b")
         for key in ("s", "plus", "minus", "a", "k", "P"):
             viewer.app._toasts = {}  # The same sentence again within seconds is not shown.
@@ -235,9 +236,9 @@ async def test_keys_that_steer_a_run_say_so_when_there_is_none(nats_server: Brok
 
 @pytest.mark.server
 async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_every_message(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url, size=(200, 50)) as viewer:
+    async with viewing(account.url, size=(200, 50)) as viewer:
         await viewer.press("b")
         assert isinstance(viewer.app.screen, BenchmarkScreen)
         assert "b opens the form of one" in viewer.words
@@ -260,10 +261,10 @@ async def test_a_scenario_runs_from_the_screen_and_its_summary_accounts_for_ever
 
 @pytest.mark.server
 async def test_a_run_is_steered_and_stopped_by_keys_and_a_wrong_scenario_is_one_sentence(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     endless = 'duration = "60s"' + FAN_OUT.replace("msgs = 3000\n", "")
-    async with viewing(nats_server.url, size=(160, 50)) as viewer:
+    async with viewing(account.url, size=(160, 50)) as viewer:
         await viewer.type_command("bench nonsense")
         await viewer.until(lambda: "no scenario" in viewer.words, "the sentence")
         viewer.app.screen.post_message(RunScenario(endless))
@@ -319,9 +320,9 @@ async def test_a_server_that_goes_away_leaves_a_partial_result_on_the_screen_and
 
 @pytest.mark.server
 async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("b", "b", "ctrl+o")
         await viewer.until(lambda: "fanout" in viewer.text, "the ready scenarios")
         # The form itself is the first.
@@ -346,9 +347,8 @@ async def test_a_scenario_is_edited_and_run_and_runs_are_marked_and_compared(
         await viewer.until(lambda: "publish_rate" in viewer.text, "the comparison")
 
 
-@pytest.mark.server
-async def test_the_command_line_is_seen_above_the_footer(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+async def test_the_command_line_is_seen_above_the_footer() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
         for keys in ((), ("b",)):
             await viewer.press(*keys, "colon", "Z", "Z")
             await viewer.until(lambda: ":ZZ" in viewer.text, "what was typed")

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.messages.screen import MessagesScreen
+from tests.accounts import Account
 from tests.tui.test_forms import asked, connected
 from tests.tui.viewer import Viewer, viewing
 
@@ -65,9 +65,9 @@ async def go(viewer: Viewer, *keys: str) -> None:
 
 
 async def test_browsing_a_work_queue_changes_no_consumer_and_holds_no_pages(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    url = nats_server.url
+    url = account.url
     async with connected(url) as nc, viewing(url, size=(120, 40)) as viewer:
         await fill(nc)
         before = json.dumps(await consumer_state(nc), sort_keys=True)

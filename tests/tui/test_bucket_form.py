@@ -10,12 +10,12 @@ import nats
 import pytest
 
 from natstui.errors import UsageError
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.stores.bucket_form import BucketForm, bucket_of_texts, meaning_text
 from natstui.tui.stores.editor import edit, editor_command
 from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.stores.objects import ObjectsScreen
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 
@@ -27,17 +27,18 @@ async def begin(viewer: Viewer, **texts: str) -> None:
         if row.field.path in texts:
             row.set_text(texts[row.field.path])
             row.post_message(FieldRow.Edited(row.field.path, texts[row.field.path]))
-    await viewer.pilot.pause()
+    await viewer.settle()
 
 
 @pytest.mark.server
-async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_a_bucket_and_a_store_are_made_as_the_sentence_says(account: Account) -> None:
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await begin(viewer)
         assert "Give it a name" in viewer.words
-        await viewer.press(*"A", "minus", *"b", "ctrl+s")
+        await viewer.type("A-b")
+        await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "the bucket")
         assert (await (await js.key_value("A-b")).status()).history == 5
         await viewer.press("escape")
@@ -75,7 +76,7 @@ async def begin_again(viewer: Viewer, path: str, text: str) -> None:
     """Change one field."""
     row = next(row for row in viewer.app.screen.query(FieldRow) if row.field.path == path)
     row.post_message(FieldRow.Edited(path, text))
-    await viewer.pilot.pause()
+    await viewer.settle()
 
 
 def test_what_is_wrong_is_said_of_each_field() -> None:

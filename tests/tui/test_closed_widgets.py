@@ -18,12 +18,12 @@ from textual.screen import ModalScreen, Screen
 from textual.strip import Strip
 from textual.widgets import Label
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app import app as app_module
 from natstui.tui.app.guarded import GuardedApp
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.kit import too_small
 from natstui.tui.kit.too_small import TerminalSized
+from tests.accounts import Account
 from tests.tui.viewer import viewing
 
 
@@ -119,12 +119,12 @@ async def test_a_long_task_does_not_keep_the_screens_that_lay_below_where_it_beg
 
 @pytest.mark.server
 async def test_a_screen_that_is_open_when_everything_has_come_goes_when_it_is_closed(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(app_module, "SETTLED_AFTER_S", 3600)
     # What other tests of this process left behind is no screen of this app that is closing.
     gc.freeze()
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.press("question_mark")
         await viewer.until(lambda: isinstance(viewer.app.screen, HelpScreen))
         opened = weakref.ref(viewer.app.screen)

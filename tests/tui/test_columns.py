@@ -8,17 +8,17 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, ConsumerInfo, StreamConfig, StreamInfo
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.units import bytes_text, count_text
+from tests.accounts import Account
 from tests.tui.viewer import viewing
 
 pytestmark = pytest.mark.server
 
 
 async def test_every_column_of_the_streams_table_says_what_the_server_says(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(
         StreamConfig(
@@ -36,7 +36,7 @@ async def test_every_column_of_the_streams_table_says_what_the_server_says(
         await js.publish(f"orders.{n}", b"x" * 100)
     await js.delete_msg("ORDERS", 30)
     await js.add_consumer("ORDERS", ConsumerConfig(durable_name="c", ack_policy="explicit"))
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         info: StreamInfo = await js.stream_info("ORDERS")
         await viewer.becomes("ORDERS", consumers="1", msgs="59")
         await viewer.until(lambda: len(viewer.rows()) == 4, "four streams")
@@ -64,11 +64,11 @@ async def test_every_column_of_the_streams_table_says_what_the_server_says(
     await nc.close()
 
 
-async def test_rates_of_the_streams_table_are_those_of_the_traffic(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_rates_of_the_streams_table_are_those_of_the_traffic(account: Account) -> None:
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"], max_msgs=10))
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.becomes("S", msgs="0")
         before = viewer.app.state.stream_history.recent[-1]
         for _ in range(50):
@@ -89,9 +89,9 @@ async def test_rates_of_the_streams_table_are_those_of_the_traffic(nats_server: 
 
 
 async def test_every_column_of_the_consumers_table_says_what_the_server_says(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(StreamConfig(name="S", subjects=["s"]))
     await js.add_consumer(
@@ -105,7 +105,7 @@ async def test_every_column_of_the_consumers_table_says_what_the_server_says(
     messages = await pull.fetch(7)
     await messages[0].ack_sync()
     await messages[2].ack_sync()
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.press("2")
         await viewer.becomes("worker", pending="13", ack_pending="5/7")
         info: ConsumerInfo = await js.consumer_info("S", "worker")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import nats
 import pytest
 from textual.widgets import Input
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.command_line import CommandLine
-from tests.tui.viewer import viewing
-
-pytestmark = pytest.mark.server
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import fed
 
 OFFERED = (
     ("consum", "consumers"),
@@ -19,17 +16,14 @@ OFFERED = (
     ("consumer ORDERS w", "consumer ORDERS worker"),
     ("buckets c", "buckets carts"),
     ("subsc", "subscribe"),
-    ("sub o", "sub orders"),
+    ("sub o", "sub orders.>"),
     ("theme no", "theme nord"),
 )
 
 
-async def test_commands_and_names_are_offered_and_taken_with_tab(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
-    await nc.jetstream().add_stream(name="ORDERS", subjects=["orders"])
-    await nc.jetstream().add_consumer("ORDERS", durable_name="worker")
-    await nc.jetstream().create_key_value(bucket="carts")
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+async def test_commands_and_names_are_offered_and_taken_with_tab() -> None:
+    streams = {"ORDERS": ("worker",), "KV_carts": ()}
+    async with fed(*engine_records(streams), size=(120, 40)) as viewer:
         await viewer.until(lambda: "KV_carts" in viewer.text)
         await viewer.until(lambda: len(viewer.app.screen.state.consumers) == 1)
         await viewer.press("colon")
@@ -45,11 +39,10 @@ async def test_commands_and_names_are_offered_and_taken_with_tab(nats_server: Br
             await viewer.press("end")
             await viewer.pilot.pause(0.2)
             assert line._suggestion == "", typed
-    await nc.close()
 
 
 @pytest.mark.parametrize("line", ["stream", "consumer ORDERS"])
-async def test_what_is_missing_is_said_by_its_name(nats_server: Broker, line: str) -> None:
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+async def test_what_is_missing_is_said_by_its_name(line: str) -> None:
+    async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.type_command(line)
         await viewer.until(lambda: "write :" in viewer.words and "STREAM" in viewer.text)

@@ -10,6 +10,7 @@ import pytest
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.model.clients.connection import Connections, busiest
+from natstui.tui.connections.screen import ConnectionsScreen
 from tests.jetstream.flushing import flushed
 from tests.jetstream.test_connections import APP, as_user, look
 from tests.session.making import made
@@ -27,7 +28,7 @@ async def test_who_comes_is_shown_with_rates_and_who_goes_with_the_reason(
     url = as_user(nats_server_factory(APP).url, "app")
     busy = await nats.connect(url, name="busy")
     evil = await nats.connect(url, name=HOSTILE)
-    async with viewing(url) as viewer:
+    async with viewing(url, size=(200, 60)) as viewer:
         await viewer.press("6")
         await viewer.until(lambda: {"busy", "natstui"} <= viewer.rows().keys(), "who is there")
         assert viewer.rows()["busy"]["user"] == "app"
@@ -65,9 +66,11 @@ async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
     await busy.subscribe("work.*", "team")
     for number in range(30):
         await js.publish(f"orders.{number}", b"x" * 1000)
-    async with viewing(url) as viewer:
+    async with viewing(url, size=(200, 60)) as viewer:
         await viewer.until(lambda: viewer.app.state.consumer_configurations, "the consumer")
-        await viewer.press("6", "slash", *"evil", "enter")
+        await viewer.press("6", "slash")
+        await viewer.type("evil")
+        await viewer.press("enter")
         await viewer.until(lambda: len(viewer.rows()) == 1, "it alone")
         await viewer.press("enter")
         await viewer.until(
@@ -88,14 +91,19 @@ async def test_enter_opens_all_of_a_connection_and_tells_why_it_ended(
 
 
 async def test_p_stops_the_looks_and_starts_them_again(nats_server: Broker) -> None:
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(nats_server.url, size=(200, 60)) as viewer:
         await viewer.press("6")
         await viewer.becomes("natstui", state="open")
         await viewer.press("p")
         await viewer.until(lambda: "paused (p)" in viewer.words, "that it is paused")
         late = await nats.connect(nats_server.url, name="late")
-        # As long as two looks would be apart.
-        await viewer.pilot.pause(2 * 5.0 + 1)
+        screen = viewer.app.screen
+        assert isinstance(screen, ConnectionsScreen)
+        renewing = screen._renewing
+        # As if the time between two looks were over.
+        renewing._answered_s -= renewing._every_s
+        renewing.keep_up()
+        assert renewing._asked_id == -1
         assert "late" not in viewer.rows()
         await viewer.press("p")
         await viewer.becomes("late", state="open")

@@ -6,12 +6,12 @@ import nats
 import pytest
 from nats.aio.client import Client
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.messages.dead_letters import DeadLettersScreen
 from natstui.tui.messages.message import MessageScreen
 from natstui.tui.messages.screen import MessagesScreen
+from tests.accounts import Account
 from tests.cli.test_messages_copy import counts, gave_up
 from tests.tui.viewer import Viewer, viewing
 
@@ -38,14 +38,14 @@ async def kept(nc: Client) -> None:
     await nc.jetstream().add_stream(name="ADVISORIES", subjects=[KEEPER])
 
 
-async def test_what_was_given_up_is_listed_opened_and_sent_again(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_what_was_given_up_is_listed_opened_and_sent_again(account: Account) -> None:
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await kept(nc)
     await js.add_stream(name="AGAIN", subjects=["again"])
     await gave_up(nc, 6, acked=2)
     await js.delete_msg("S", 8)
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_dead_letters(viewer)
         await viewer.until(lambda: len(viewer.rows()) == 5, "five of the six")
         assert viewer.rows()["3"]["subject"] == "s.3" and viewer.rows()["3"]["payload"] == "3"
@@ -60,7 +60,8 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(nats_server: Br
         await asks(viewer, Pick, "1 marked message")
         await viewer.press("enter")
         await asks(viewer, Prompt, "To which subject?")
-        await viewer.press(*"again", "enter")
+        await viewer.type("again")
+        await viewer.press("enter")
         await asks(viewer, Pick, "Send 1 message of S")
         assert "1 again → AGAIN" in viewer.words
         await viewer.press("enter")
@@ -68,7 +69,8 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(nats_server: Br
         assert (await js.get_msg("AGAIN", 1)).data == b"3"
         await viewer.press("space", "R", "end", "enter")
         await asks(viewer, Prompt, "To which subject?")
-        await viewer.press(*"a..b", "enter")
+        await viewer.type("a..b")
+        await viewer.press("enter")
         await asks(viewer, Prompt, "no subject to publish to")
         await viewer.press(*["backspace"] * 4, "enter")
         await asks(viewer, Pick, "Send 5 messages of S")
@@ -90,14 +92,14 @@ async def test_what_was_given_up_is_listed_opened_and_sent_again(nats_server: Br
     await nc.close()
 
 
-async def test_what_is_heard_is_known_and_a_guess_is_called_one(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
-    async with viewing(nats_server.url) as viewer:
+async def test_what_is_heard_is_known_and_a_guess_is_called_one(account: Account) -> None:
+    nc = await nats.connect(account.url)
+    async with viewing(account.url) as viewer:
         await gave_up(nc, 3, acked=1)
         await at_dead_letters(viewer)
         await viewer.until(lambda: "3 heard since natstui looks on" in viewer.words, "what it is")
         assert set(viewer.rows()) == {"2", "3", "4"}
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_dead_letters(viewer)
         await viewer.until(lambda: "3 PERHAPS given up" in viewer.words, "that it is a guess")
         assert "nothing tells which messages C gave up" in viewer.words
@@ -105,19 +107,21 @@ async def test_what_is_heard_is_known_and_a_guess_is_called_one(nats_server: Bro
         await asks(viewer, Prompt, "To which subject?")
         await viewer.press("enter")
         await asks(viewer, Pick, "may have been acknowledged")
-        await viewer.press("escape", "f", *"night", "enter")
+        await viewer.press("escape", "f")
+        await viewer.type("night")
+        await viewer.press("enter")
         await asks(viewer, Prompt, "no session 'night'")
     await nc.close()
 
 
 async def test_production_wants_the_name_and_another_stream_is_another_one(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     await kept(nc)
     await gave_up(nc, 2, acked=1)
     environ = {"NATSTUI_CONNECTION_PRODUCTION": "true"}
-    async with viewing(nats_server.url, environ=environ) as viewer:
+    async with viewing(account.url, environ=environ) as viewer:
         await at_dead_letters(viewer)
         await viewer.until(lambda: len(viewer.rows()) == 2, "both")
         await viewer.press("R", "end", "enter")

@@ -11,13 +11,13 @@ from textual.css.query import NoMatches
 
 from natstui import defects
 from natstui.defects import log_folder
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app import commands
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.follower import Follower
 from natstui.tui.frame.messages import CameIntoView
 from natstui.tui.frame.table_text import Rows
 from natstui.tui.streams.screen import StreamsScreen
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -45,7 +45,7 @@ def fail(*_: Any, **__: Any) -> Any:
     raise NoMatches("nobody foresaw this")
 
 
-async def with_streams(server: Broker, *names: str) -> None:
+async def with_streams(server: Account, *names: str) -> None:
     nc = await nats.connect(server.url)
     for name in names:
         await nc.jetstream().add_stream(name=name, subjects=[name])
@@ -53,9 +53,9 @@ async def with_streams(server: Broker, *names: str) -> None:
 
 
 async def test_a_row_that_cannot_be_shown_says_so_and_the_others_are_shown(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await with_streams(nats_server, "BAD", "GOOD")
+    await with_streams(account, "BAD", "GOOD")
     cells = Rows.cells
 
     def all_but_one(rows: Rows[Any], row: int) -> Any:
@@ -63,27 +63,27 @@ async def test_a_row_that_cannot_be_shown_says_so_and_the_others_are_shown(
         return fail() if shown[0].text == "BAD" else shown
 
     monkeypatch.setattr(Rows, "cells", all_but_one)
-    async with viewing(nats_server.url, size=(140, 40)) as viewer:
+    async with viewing(account.url, size=(140, 40)) as viewer:
         await viewer.until(lambda: "GOOD" in viewer.text and "defect" in viewer.text, "both")
         await said(viewer, "showing a row")
 
 
 async def test_a_screen_that_cannot_show_a_state_goes_on_with_the_next(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await with_streams(nats_server, "S")
-    async with viewing(nats_server.url, size=(140, 40)) as viewer:
+    await with_streams(account, "S")
+    async with viewing(account.url, size=(140, 40)) as viewer:
         with monkeypatch.context() as broken:
             broken.setattr(StreamsScreen, "refresh_state", fail)
             await said(viewer, "showing this")
-        await with_streams(nats_server, "LATER")
+        await with_streams(account, "LATER")
         await viewer.until(lambda: "LATER" in viewer.text, "shown again")
 
 
 async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_else(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
+    account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with viewing(nats_server.url, size=(140, 40)) as viewer:
+    async with viewing(account.url, size=(140, 40)) as viewer:
         with monkeypatch.context() as broken:
             broken.setattr(NatstuiApp, "action_help", fail)
             await viewer.press("question_mark")
@@ -100,8 +100,8 @@ async def test_a_key_and_a_typed_command_and_a_record_with_a_defect_end_nothing_
         assert viewer.app.return_code is None
 
 
-async def test_what_a_screen_asks_for_while_the_app_ends_is_let_go(nats_server: Broker) -> None:
-    async with viewing(nats_server.url) as viewer:
+async def test_what_a_screen_asks_for_while_the_app_ends_is_let_go(account: Account) -> None:
+    async with viewing(account.url) as viewer:
         app = viewer.app
     assert not app.screen_stack
     await app._hand_over(CameIntoView())

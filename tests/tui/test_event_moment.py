@@ -7,8 +7,8 @@ from datetime import datetime
 import nats
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.events.moment import moment_us, moment_words
+from tests.accounts import Account
 from tests.tui.viewer import viewing
 
 NOW = datetime(2026, 11, 23, 14, 30, 20).astimezone()
@@ -38,17 +38,19 @@ def test_what_is_typed_is_said_as_it_is_understood(text: str, words: str) -> Non
 
 
 @pytest.mark.server
-async def test_a_key_leads_to_what_happened_then(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_a_key_leads_to_what_happened_then(account: Account) -> None:
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+    async with viewing(account.url, size=(80, 24)) as viewer:
         await viewer.press("3")
         await js.add_stream(name="FIRST", subjects=["f"])
         await viewer.until(lambda: "FIRST" in viewer.text, "the first")
         first_us = viewer.app.state.happenings[-1].at_us
         await js.add_stream(name="SECOND", subjects=["s"])
         await viewer.until(lambda: "SECOND" in viewer.text, "the second")
-        await viewer.press("t", *"soon", "enter")
+        await viewer.press("t")
+        await viewer.type("soon")
+        await viewer.press("enter")
         await viewer.until(lambda: "is not a time" in viewer.words, "the reason")
         at = datetime.fromtimestamp(first_us / 1e6).astimezone().isoformat()
         await viewer.press("ctrl+u", *at)
@@ -62,8 +64,11 @@ async def test_a_key_leads_to_what_happened_then(nats_server: Broker) -> None:
         await viewer.until(lambda: "THIRD" in str(viewer.app.state.happenings[-1]), "the third")
         third_us = viewer.app.state.happenings[-1].at_us
         await viewer.until(lambda: viewer.app.state.now_at_us > third_us + 2_000_000, "a while")
-        await viewer.press(*"1s ago", "enter")
+        await viewer.type("1s ago")
+        await viewer.press("enter")
         await viewer.until(lambda: viewer.table.table.cursor_key[0] == third_us, "from now on")
-        await viewer.press("t", *"2h ago", "enter")
+        await viewer.press("t")
+        await viewer.type("2h ago")
+        await viewer.press("enter")
         await viewer.until(lambda: "the oldest here is of" in viewer.words, "how far back")
     await nc.close()

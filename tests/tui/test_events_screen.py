@@ -5,12 +5,12 @@ from __future__ import annotations
 import nats
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.state import Happening
 from natstui.model.records.record import Advisory, Noted
 from natstui.tui.consumers.detail import ConsumerDetail
 from natstui.tui.events.cells import brief_text
 from natstui.tui.streams.detail import StreamDetail
+from tests.accounts import Account
 from tests.tui.viewer import viewing
 
 pytestmark = pytest.mark.server
@@ -40,11 +40,11 @@ def test_names_that_stand_beside_a_sentence_are_not_told_again(
 
 
 async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_about(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+    async with viewing(account.url, size=(80, 24)) as viewer:
         await viewer.press("3")
         await js.add_stream(name="PAYMENTS", subjects=["p"])
         await viewer.until(lambda: "stream created" in viewer.words, "the stream")
@@ -52,7 +52,9 @@ async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_a
         await viewer.until(lambda: "consumer created" in viewer.words, "the consumer")
         await viewer.until(lambda: viewer.app.state.consumers.roster.keys, "the first poll of it")
         assert "PAYMENTS › settlement" in viewer.words
-        await viewer.press("slash", *"settlement", "enter", "enter")
+        await viewer.press("slash")
+        await viewer.type("settlement")
+        await viewer.press("enter", "enter")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail), "the consumer")
         await viewer.press(
             "escape", "escape", "slash", *"stream", "space", *"created", "enter", "enter"
@@ -62,11 +64,11 @@ async def test_a_sentence_is_whole_at_80_columns_and_enter_leads_to_what_it_is_a
 
 
 async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("3")
         await js.add_stream(name="S", subjects=["s"])
         await js.add_consumer("S", durable_name="c", backoff=None)
@@ -76,7 +78,9 @@ async def test_where_most_is_of_one_kind_a_hint_says_how_to_see_the_rest(
             (message,) = await pulls.fetch(1, timeout=20)
             await message.nak()
         await viewer.until(lambda: "are nak: /!nak shows the others" in viewer.words, "the hint")
-        await viewer.press("slash", "exclamation_mark", *"nak", "enter")
+        await viewer.press("slash", "exclamation_mark")
+        await viewer.type("nak")
+        await viewer.press("enter")
         await viewer.until(
             lambda: "stream created" in viewer.words and "at delivery" not in viewer.words
         )

@@ -18,7 +18,6 @@ from textual.screen import Screen
 from textual.widgets import Input
 
 from natstui import tui
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.records.managing import Change
 from natstui.tui.app.parts import KEYS, Parts
 from natstui.tui.connections.screen import ConnectionsScreen
@@ -27,6 +26,7 @@ from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.stores.buckets import BucketsScreen
 from natstui.tui.stores.history import HistoryScreen
 from natstui.tui.stores.keys import KeysScreen
+from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -124,7 +124,7 @@ def test_every_screen_has_its_keys_pressed() -> None:
     assert {*WAYS, *IN_A_REPLAY, *ALIKE} == set(every_screen())
 
 
-async def fill(server: Broker) -> None:
+async def fill(server: Account) -> None:
     nc = await nats.connect(server.url)
     js = nc.jetstream()
     await js.add_stream(name="ALPHA", subjects=["alpha.>"])
@@ -146,21 +146,20 @@ async def go(viewer: Viewer, name: str) -> None:
     """Come to a screen from wherever one is."""
     while len(viewer.app.screen_stack) > 1:
         viewer.app.pop_screen()
-        await viewer.pilot.pause()
+        await viewer.settle()
     await viewer.press("1", "home")
     for key in WAYS[name]:
         if key.startswith(":"):
             await viewer.type_command(key[1:])
         else:
             await viewer.press(key)
-        await viewer.pilot.pause(0.05)
         shown = viewer.app.screen
         if isinstance(shown, ConnectionsScreen | BucketsScreen | KeysScreen | HistoryScreen):
             await viewer.until(viewer.rows, "rows")
         if isinstance(shown, MessagesScreen):
             await viewer.until(partial(has_page, shown), "a page")
     await viewer.until(lambda: type(viewer.app.screen).__name__ == name, name)
-    await viewer.pilot.pause(0.1)
+    await viewer.settle()
 
 
 def named(viewer: Viewer) -> list[ActiveBinding]:
@@ -188,10 +187,10 @@ async def back_to(viewer: Viewer, home: Screen[object], mode: str) -> bool:
     """Leave what a key opened; tell whether the screen is still there."""
     if viewer.app.current_mode != mode:
         viewer.app.switch_mode(mode)
-        await viewer.pilot.pause()
+        await viewer.settle()
     while viewer.app.screen is not home and len(viewer.app.screen_stack) > 1:
         viewer.app.pop_screen()
-        await viewer.pilot.pause()
+        await viewer.settle()
     return viewer.app.screen is home
 
 
@@ -223,15 +222,14 @@ async def press_all(viewer: Viewer, name: str, come: Callable[[], Awaitable[None
 @pytest.mark.server
 @pytest.mark.parametrize("part", range(4))
 async def test_every_key_of_every_footer_is_pressed(
-    nats_server: Broker, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, part: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    await fill(nats_server)
+    await fill(account)
     # Keys of the list of recordings have one under the cursor.
     scenario = Scenario(streams=1, consumers=1)
     made(tmp_path, [*scenario.beginning(), *scenario.records(0, 5)])
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path))
-    size = [(160, 40), (80, 24)][part % 2]
-    async with viewing(nats_server.url, size=size) as viewer:
+    async with viewing(account.url, size=(80, 24)) as viewer:
         await viewer.until(lambda: "ALPHA" in viewer.rows())
         # The journal has something to show and to take back.
         viewer.app.parts.engines.send(Change(1, "create_stream", "MADE", None, '{"name": "MADE"}'))
@@ -251,7 +249,7 @@ async def test_every_key_of_a_comparison_is_pressed(tmp_path: Path) -> None:
         async def come() -> None:
             while len(viewer.app.screen_stack) > 1:
                 viewer.app.pop_screen()
-                await viewer.pilot.pause()
+                await viewer.settle()
             await viewer.press("1", "a")
             await viewer.type_command("seek +5s")
             await viewer.pilot.pause(0.3)

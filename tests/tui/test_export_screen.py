@@ -9,9 +9,9 @@ from pathlib import Path
 import nats
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.session.read.recording import Recording
 from natstui.session.share.tables import rows
+from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made(tmp_path_factory.mktemp("sessions"), records)
 
 
-async def traffic(server: Broker, msgs: int) -> None:
+async def traffic(server: Account, msgs: int) -> None:
     """Make a stream with messages and a consumer."""
     nc = await nats.connect(server.url)
     js = nc.jetstream()
@@ -79,10 +79,10 @@ async def test_the_rows_a_filter_leaves_are_exported_over_the_whole_recording(
 
 @pytest.mark.server
 async def test_live_rows_are_exported_as_they_are_now_and_a_full_folder_is_refused(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    await traffic(nats_server, 7)
-    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+    await traffic(account, 7)
+    async with viewing(account.url, size=(160, 40)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows(), "the stream")
         await viewer.press("E")
         await viewer.until(lambda: "Export 1 stream as it is now" in viewer.words, "the formats")

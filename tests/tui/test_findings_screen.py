@@ -13,7 +13,6 @@ import pytest
 from nats.js import JetStreamContext
 from nats.js.api import StreamSource
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.assets.consumer_fields import CONSUMER_FIELDS
 from natstui.model.assets.stream_fields import STREAM_FIELDS
 from natstui.model.findings.catalogue import consumers as kinds
@@ -37,6 +36,7 @@ from natstui.tui.kit.table.rows import Cell
 from natstui.tui.kit.table.widths import place
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.messages.screen import MessagesScreen
+from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -152,7 +152,7 @@ def test_what_is_gone_says_so() -> None:
 
 
 @asynccontextmanager
-async def shop(server: Broker) -> AsyncIterator[JetStreamContext]:
+async def shop(server: Account) -> AsyncIterator[JetStreamContext]:
     """A stream S with three messages."""
     nc = await nats.connect(server.url)
     js = nc.jetstream()
@@ -176,11 +176,11 @@ async def raised(viewer: Viewer, code: str) -> None:
 
 @pytest.mark.server
 async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async with (
-        shop(nats_server) as js,
-        viewing(nats_server.url, "--interval", "250ms", size=(80, 24)) as viewer,
+        shop(account) as js,
+        viewing(account.url, "--interval", "250ms", size=(80, 24)) as viewer,
     ):
         await viewer.press("5")
         await viewer.until(lambda: CALM in viewer.text, "that nothing is wrong")
@@ -218,8 +218,8 @@ async def test_a_finding_comes_leads_to_its_consumer_is_acted_on_and_ends(
 
 
 @pytest.mark.server
-async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -> None:
-    async with shop(nats_server) as js, viewing(nats_server.url) as viewer:
+async def test_consumers_that_no_stream_lists_are_told_of(account: Account) -> None:
+    async with shop(account) as js, viewing(account.url) as viewer:
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
         await viewer.press("2")
         await viewer.until(lambda: "consumers 1  ·" in viewer.text, "the consumer")
@@ -233,11 +233,11 @@ async def test_consumers_that_no_stream_lists_are_told_of(nats_server: Broker) -
 @pytest.mark.server
 @pytest.mark.parametrize("flags", [(), ("--read-only",)], ids=["writable", "read-only"])
 async def test_a_silenced_finding_is_not_counted_and_is_heard_of_again(
-    nats_server: Broker, flags: tuple[str, ...]
+    account: Account, flags: tuple[str, ...]
 ) -> None:
     async with (
-        shop(nats_server) as js,
-        viewing(nats_server.url, "--interval", "250ms", *flags, size=(120, 40)) as viewer,
+        shop(account) as js,
+        viewing(account.url, "--interval", "250ms", *flags, size=(120, 40)) as viewer,
     ):
         config = {"durable_name": "[b]C", "ack_policy": "explicit", "max_ack_pending": 1}
         body = json.dumps({"stream_name": "S", "config": config}).encode()
@@ -274,14 +274,16 @@ def _entity(viewer: Viewer) -> Entity:
 
 @pytest.mark.server
 async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_form(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with shop(nats_server) as js, viewing(nats_server.url) as viewer:
+    async with shop(account) as js, viewing(account.url) as viewer:
         await js.add_consumer("S", durable_name="C", ack_policy="explicit", max_ack_pending=1)
         await viewer.press("5")
         await viewer.until(lambda: "hints on settings" in viewer.words, "how many there are")
         assert "NT-K02" not in viewer.text
-        await viewer.press("i", "slash", *"NT-K02", "enter")
+        await viewer.press("i", "slash")
+        await viewer.type("NT-K02")
+        await viewer.press("enter")
         await viewer.until(lambda: len(viewer.rows()) == 1 and viewer.table.rows, "the hint")
         await raised(viewer, "NT-K02")
         await viewer.press("enter")
@@ -296,11 +298,11 @@ async def test_hints_are_left_out_until_asked_for_and_lead_to_the_field_of_the_f
 
 @pytest.mark.server
 async def test_a_poison_message_leads_to_the_message_and_is_deleted_behind_a_question(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
     async with (
-        shop(nats_server) as js,
-        viewing(nats_server.url, "--interval", "250ms") as viewer,
+        shop(account) as js,
+        viewing(account.url, "--interval", "250ms") as viewer,
     ):
         await js.add_consumer("S", durable_name="C", ack_policy="explicit")
         pull = await js.pull_subscribe("s", durable="C", stream="S")

@@ -9,16 +9,16 @@ import pytest
 from nats.js.api import StreamConfig
 from textual.widgets._toast import Toast
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned
 from natstui.tui.app.controls import guide
 from natstui.tui.app.controls.guide import STEPS
 from natstui.tui.frame.live import GuideLine
+from tests.accounts import Account
+from tests.model.builders import snapshot
 from tests.model.test_benchmark_view import PLAN
-from tests.tui.viewer import Viewer, viewing
-
-pytestmark = pytest.mark.server
+from tests.tui.engine_records import BORN_US, engine_records
+from tests.tui.viewer import Viewer, fed, viewing
 
 
 @pytest.fixture(autouse=True)
@@ -27,7 +27,7 @@ def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
 
 
-async def with_a_consumer(broker: Broker) -> None:
+async def with_a_consumer(broker: Account) -> None:
     nc = await nats.connect(broker.url)
     jetstream = nc.jetstream()
     await jetstream.add_stream(name="ORDERS", subjects=["orders"])
@@ -36,7 +36,7 @@ async def with_a_consumer(broker: Broker) -> None:
     await nc.close()
 
 
-async def stream_named(broker: Broker, name: str) -> StreamConfig:
+async def stream_named(broker: Account, name: str) -> StreamConfig:
     nc = await nats.connect(broker.url)
     config = (await nc.jetstream().stream_info(name)).config
     await nc.close()
@@ -50,9 +50,10 @@ async def at_step(viewer: Viewer, number: int, words: str) -> None:
     )
 
 
-async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None:
-    await with_a_consumer(nats_server)
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+@pytest.mark.server
+async def test_each_step_ends_with_what_it_asks_for(account: Account) -> None:
+    await with_a_consumer(account)
+    async with viewing(account.url, size=(80, 24)) as viewer:
         await viewer.until(lambda: "ORDERS" in viewer.rows())
         assert "/10" not in viewer.text
         await viewer.type_command("guide")
@@ -70,9 +71,10 @@ async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None
         await at_step(viewer, 6, "a work queue of your own: 1, then a")
         await viewer.press("1", "a")
         await at_step(viewer, 6, "Type a name, ↓ to Retention, → until workqueue. ^s sends it")
-        await viewer.press(*"jobs", *["down"] * 4, "right", "right", "ctrl+s")
+        await viewer.type("jobs")
+        await viewer.press(*["down"] * 4, "right", "right", "ctrl+s")
         await at_step(viewer, 7, "a form for a benchmark")
-        queue = await stream_named(nats_server, "jobs")
+        queue = await stream_named(account, "jobs")
         assert queue.retention == "workqueue", "as the step says"
         await viewer.press("b", "b")
         await at_step(viewer, 7, "^o has ready ones, as 15,000 to 3; ^s runs it")
@@ -97,11 +99,9 @@ async def test_each_step_ends_with_what_it_asks_for(nats_server: Broker) -> None
         await viewer.until(lambda: "That was all" not in viewer.words, "the end of the guide")
 
 
-async def test_the_last_line_goes_away_by_itself(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_the_last_line_goes_away_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guide, "LAST_LINE_S", 1.0)
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with fed(*engine_records(), size=(120, 40)) as viewer:
         await viewer.type_command("guide")
         await at_step(viewer, 1, "consumers")
         await viewer.press(*["ctrl+g"] * len(STEPS))
@@ -110,8 +110,8 @@ async def test_the_last_line_goes_away_by_itself(
 
 
 @pytest.mark.parametrize("size", [(120, 40), (80, 24)])
-async def test_a_toast_leaves_the_guide_free(nats_server: Broker, size: tuple[int, int]) -> None:
-    async with viewing(nats_server.url, size=size) as viewer:
+async def test_a_toast_leaves_the_guide_free(size: tuple[int, int]) -> None:
+    async with fed(*engine_records(), size=size) as viewer:
         await viewer.type_command("guide")
         for number in range(1, len(STEPS) + 1):
             await viewer.until(lambda at=number: f"{at}/10 " in viewer.text)  # type: ignore[misc]
@@ -132,13 +132,17 @@ def test_a_step_about_a_load_lasts_until_it_is_over() -> None:
     assert not step.holds(planned)
 
 
-async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_told(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    await with_a_consumer(nats_server)
-    settings = tmp_path / "settings.toml"
-    settings.write_text('[viewer]\nkeys = { "screen.consumers" = "f2" }\n')
-    async with viewing(nats_server.url, "--settings", str(settings)) as viewer:
+async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_told() -> None:
+    records = engine_records({"ORDERS": ("billing",)}, keys={"screen.consumers": "f2"})
+    polls = [
+        snapshot(
+            at_s,
+            [{"name": "ORDERS", "created_at_us": BORN_US, "stored_msgs": 1, "last_seq": 1}],
+            [{"stream": "ORDERS", "name": "billing", "created_at_us": BORN_US, "pending_msgs": 1}],
+        )
+        for at_s in range(2, 122, 10)
+    ]
+    async with fed(*records, *polls) as viewer:
         await viewer.type_command("guide")
         await at_step(viewer, 1, "f2 shows their consumers")
         await viewer.press("f2")
@@ -147,8 +151,8 @@ async def test_it_names_the_worst_consumer_and_the_users_own_keys_and_ends_when_
         await viewer.until(lambda: "/10 " not in viewer.text, "no guide")
 
 
-async def test_every_key_that_a_step_names_exists(nats_server: Broker) -> None:
-    async with viewing(nats_server.url) as viewer:
+async def test_every_key_that_a_step_names_exists() -> None:
+    async with fed(*engine_records()) as viewer:
         known = {active.binding.id for active in viewer.app.screen.active_bindings.values()}
         for mode in ("2", "3", "5", "b"):
             await viewer.press(mode)

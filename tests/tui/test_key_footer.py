@@ -6,15 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.kit.key_footer import KeyFooter
 from tests.session.making import made
 from tests.session.scenario import Scenario
-from tests.tui.viewer import Viewer, replaying, viewing
-
-pytestmark = pytest.mark.server
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed, replaying
 
 REPLAY_KEYS = "space Play/pause S Seek a Mark A = Compare"
 
@@ -37,14 +35,15 @@ def last_line(viewer: Viewer) -> str:
     return viewer.text.splitlines()[-1].rstrip()
 
 
-async def test_the_keys_of_a_screen_come_before_those_of_all_screens(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+async def test_the_keys_of_a_screen_come_before_those_of_all_screens() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.until(lambda: last_line(viewer).startswith("? Help / Filter ! Problems d "))
         await viewer.press("b")
         own = "? Help b Form s Stop r Again + Faster - Slower a Add k Kill f Freeze h Hold …"
         await viewer.until(lambda: last_line(viewer) == own)
 
 
+@pytest.mark.slow
 async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path: Path) -> None:
     scenario = Scenario(streams=1, consumers=1)
     folder = made(tmp_path, [*scenario.beginning(), scenario.poll(1)])
@@ -58,8 +57,8 @@ async def test_a_replay_offers_its_own_keys_and_none_that_need_a_server(tmp_path
         await viewer.until(lambda: last_line(viewer) == own)
 
 
-async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew() -> None:
+    async with fed(*engine_records(), size=(80, 24)) as viewer:
         await viewer.until(lambda: last_line(viewer).endswith(" …"), "a mark for what is left out")
         fitting, keys = last_line(viewer).removesuffix(" …"), offered(viewer)
         # Key by key the line is the beginning of the whole list: nothing is cut in the middle.
@@ -78,8 +77,8 @@ async def test_only_whole_keys_are_shown_and_a_resize_chooses_anew(nats_server: 
         await viewer.until(lambda: last_line(viewer) == expected, "one less")
 
 
-async def test_the_mouse_presses_the_keys_and_they_are_one_widget(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(120, 24)) as viewer:
+async def test_the_mouse_presses_the_keys_and_they_are_one_widget() -> None:
+    async with fed(*engine_records(), size=(120, 24)) as viewer:
         await viewer.until(lambda: "/ Filter" in last_line(viewer))
         footer = viewer.app.screen.query_one(KeyFooter)
         # Widgets for each key, made anew with every dialog, cost more than all else together.

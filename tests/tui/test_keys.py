@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import re
 
-import nats
 import pytest
 from textual.app import App
 
-from natstui.jetstream.testbed.broker import Broker
+from natstui.model.records.record import (
+    Describe,
+    Noted,
+    SetInterval,
+    WriteNote,
+)
 from natstui.tui.app.help import HelpScreen
 from natstui.tui.app.key_words import known_ids
 from natstui.tui.app.keys_from_settings import checked_keys, every_binding
@@ -17,41 +21,34 @@ from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.managing.raw import RawScreen
 from natstui.tui.streams.detail import StreamDetail
 from natstui.tui.streams.screen import StreamsScreen
-from tests.tui.viewer import Viewer, viewing
+from tests.session.scenario import START_US
+from tests.tui.engine_records import engine_records
+from tests.tui.viewer import Viewer, fed
 
-pytestmark = pytest.mark.server
-
-
-async def fill(server: Broker) -> None:
-    nc = await nats.connect(server.url)
-    js = nc.jetstream()
-    for number, name in enumerate(("ALPHA", "BETA", "GAMMA")):
-        await js.add_stream(name=name, subjects=[f"{name.lower()}.>"])
-        for _ in range(number * 2 + 1):
-            await js.publish(f"{name.lower()}.x", b"x")
-    await js.add_consumer("BETA", durable_name="one", ack_policy="explicit")
-    await js.add_consumer("GAMMA", durable_name="two", ack_policy="explicit")
-    await nc.close()
+STREAMS = {"ALPHA": (), "BETA": ("one",), "GAMMA": ("two",)}
 
 
 def shown(viewer: Viewer) -> list[str]:
     return list(viewer.rows())
 
 
-async def test_filters_take_expressions_inverse_ones_too_and_escape_clears_them(
-    nats_server: Broker,
-) -> None:
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(100, 30)) as viewer:
+async def test_filters_take_expressions_inverse_ones_too_and_escape_clears_them() -> None:
+    async with fed(*engine_records(STREAMS), size=(100, 30)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
-        await viewer.press("slash", *"ta$", "enter")
+        await viewer.press("slash")
+        await viewer.type("ta$")
+        await viewer.press("enter")
         await viewer.until(lambda: shown(viewer) == [])
         await viewer.press("escape")
-        await viewer.press("slash", *"^B", "enter")
+        await viewer.press("slash")
+        await viewer.type("^B")
+        await viewer.press("enter")
         await viewer.until(lambda: shown(viewer) == ["BETA"])
         await viewer.until(lambda: "1 of 3" in viewer.words)
         await viewer.press("escape")
-        await viewer.press("slash", "exclamation_mark", *"^B", "enter")
+        await viewer.press("slash", "exclamation_mark")
+        await viewer.type("^B")
+        await viewer.press("enter")
         await viewer.until(lambda: shown(viewer) == ["ALPHA", "GAMMA"])
         await viewer.press("escape")
         await viewer.press("slash", "left_parenthesis", "enter")
@@ -60,11 +57,8 @@ async def test_filters_take_expressions_inverse_ones_too_and_escape_clears_them(
         await viewer.until(lambda: len(shown(viewer)) == 3)
 
 
-async def test_any_column_sorts_both_ways_and_the_next_run_remembers(
-    nats_server: Broker,
-) -> None:
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(200, 30)) as viewer:
+async def test_any_column_sorts_both_ways_and_the_next_run_remembers() -> None:
+    async with fed(*engine_records(STREAMS), size=(200, 30)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         for spec in viewer.table.SPECS:
             await viewer.press("greater_than_sign")
@@ -75,15 +69,12 @@ async def test_any_column_sorts_both_ways_and_the_next_run_remembers(
         await viewer.press("r")
         assert shown(viewer) == ["ALPHA", "BETA", "GAMMA"]
         await viewer.press("r")
-    async with viewing(nats_server.url, size=(200, 30)) as viewer:
+    async with fed(*engine_records(STREAMS), size=(200, 30)) as viewer:
         await viewer.until(lambda: shown(viewer) == ["GAMMA", "BETA", "ALPHA"])
 
 
-async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
-    nats_server: Broker,
-) -> None:
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back() -> None:
+    async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         await viewer.press("down", "enter")
         assert isinstance(viewer.app.screen, ConsumersScreen)
@@ -93,9 +84,8 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
         await viewer.until(lambda: "CONFIGURATION" in viewer.text)
         await viewer.press("y")
         assert isinstance(viewer.app.screen, RawScreen)
-        await viewer.until(lambda: '"durable_name": "one"' in viewer.text)
-        await viewer.press("y")
-        await viewer.until(lambda: "durable_name: one" in viewer.words)
+        await viewer.until(lambda: viewer.sent(Describe))
+        assert [(it.stream, it.consumer) for it in viewer.sent(Describe)] == [("BETA", "one")]
         await viewer.press("escape", "escape", "escape", "d")
         assert isinstance(viewer.app.screen, StreamDetail)
         await viewer.until(lambda: "beta.>" in viewer.text)
@@ -114,10 +104,10 @@ async def test_enter_drills_down_d_describes_y_shows_raw_and_escape_comes_back(
         assert viewer.app.return_code == 0
 
 
-async def test_help_uses_the_width_there_is(nats_server: Broker) -> None:
+async def test_help_uses_the_width_there_is() -> None:
     first: dict[int, str] = {}
     for width in (80, 120, 200):
-        async with viewing(nats_server.url, size=(width, 40)) as viewer:
+        async with fed(*engine_records(STREAMS), size=(width, 40)) as viewer:
             await viewer.press("question_mark")
             await viewer.until(lambda: "↑ k" in viewer.words, "the keys")
             lines = viewer.text.splitlines()
@@ -128,11 +118,8 @@ async def test_help_uses_the_width_there_is(nats_server: Broker) -> None:
     assert [len(re.findall(r"\S  +(?=\S)", one)) for one in first.values()] == [1, 3, 5]
 
 
-async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(
-    nats_server: Broker,
-) -> None:
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+async def test_the_command_line_goes_everywhere_and_says_what_is_wrong() -> None:
+    async with fed(*engine_records(STREAMS), size=(120, 40)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         await viewer.type_command("consumers GAMMA")
         await viewer.until(lambda: shown(viewer) == ["two"])
@@ -141,10 +128,12 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(
         await viewer.type_command("consumer GAMMA two")
         await viewer.until(lambda: isinstance(viewer.app.screen, ConsumerDetail))
         await viewer.type_command("note seen")
+        await viewer.until(lambda: [note.text for note in viewer.sent(WriteNote)] == ["seen"])
         await viewer.type_command("events")
+        await viewer.feed(Noted(START_US, "seen"))
         await viewer.until(lambda: "seen" in viewer.text)
         await viewer.type_command("interval 5s")
-        await viewer.until(lambda: viewer.app.state.costs[-1].cost.interval_us == 5_000_000)
+        await viewer.until(lambda: [it.interval_s for it in viewer.sent(SetInterval)] == [5.0])
         await viewer.type_command("nonsense")
         await viewer.until(lambda: "no command :nonsense" in viewer.words)
         await viewer.press("colon", "up")
@@ -152,32 +141,28 @@ async def test_the_command_line_goes_everywhere_and_says_what_is_wrong(
         await viewer.press("escape")
 
 
-async def test_names_and_rows_are_copied(
-    nats_server: Broker, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_names_and_rows_are_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     copied: list[str] = []
     monkeypatch.setattr(App, "copy_to_clipboard", lambda _self, text: copied.append(text))
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(100, 30)) as viewer:
+    async with fed(*engine_records(STREAMS), size=(100, 30)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         await viewer.press("c", "C")
     assert copied[0] == "ALPHA"
     assert '"name": "ALPHA"' in copied[1]
 
 
-async def test_a_terminal_that_is_too_small_says_so_and_recovers(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(59, 19)) as viewer:
+async def test_a_terminal_that_is_too_small_says_so_and_recovers() -> None:
+    async with fed(*engine_records(STREAMS), size=(59, 19)) as viewer:
         await viewer.until(lambda: "enlarge the terminal" in viewer.words)
         await viewer.pilot.resize_terminal(60, 20)
-        await viewer.pilot.pause()
+        await viewer.settle()
         await viewer.until(lambda: "enlarge" not in viewer.text)
         assert "STREAM" in viewer.text
 
 
-async def test_every_key_of_the_app_works_on_every_table(nats_server: Broker) -> None:
+async def test_every_key_of_the_app_works_on_every_table() -> None:
     """All other keys of footers, and these on the first table, are in test_every_key.py."""
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+    async with fed(*engine_records(STREAMS), size=(160, 40)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         for mode in "2", "3", "4":
             await viewer.press(mode)
@@ -209,17 +194,16 @@ def test_a_keymap_takes_known_actions_and_keys_and_says_what_it_does_not_take() 
     ]
 
 
-async def test_keys_are_remapped_by_the_settings(nats_server: Broker) -> None:
-    keys = {"NATSTUI_VIEWER_KEYS": '{"pause": "Z", "nonsense": "x"}'}
-    async with viewing(nats_server.url, size=(100, 30), environ=keys) as viewer:
+async def test_keys_are_remapped_by_the_settings() -> None:
+    keys = {"pause": "Z", "nonsense": "x"}
+    async with fed(*engine_records(STREAMS, keys=keys), size=(100, 30)) as viewer:
         await viewer.until(lambda: "no action 'nonsense'" in viewer.words, "the complaint")
         await viewer.press("Z")
         await viewer.until(lambda: not viewer.app.parts.polling.on, "paused")
 
 
-async def test_the_mouse_sorts_by_a_title_and_opens_a_row(nats_server: Broker) -> None:
-    await fill(nats_server)
-    async with viewing(nats_server.url, size=(120, 30)) as viewer:
+async def test_the_mouse_sorts_by_a_title_and_opens_a_row() -> None:
+    async with fed(*engine_records(STREAMS), size=(120, 30)) as viewer:
         await viewer.until(lambda: len(shown(viewer)) == 3)
         title = viewer.text.splitlines()[3].index("MSGS")
         await viewer.pilot.click(offset=(title, 3))

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 
 import pytest
+from nats.aio.client import Client
+from nats.errors import NoRespondersError
 
 from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.listening.screen import ListenScreen
 from natstui.tui.messages.message import MessageScreen
+from tests.accounts import Account
 from tests.jetstream.flushing import flushed
 from tests.jetstream.raw_publisher import RawPublisher
 from tests.tui.test_forms import asked, connected
@@ -47,8 +51,8 @@ async def listen(viewer: Viewer, line: str) -> None:
     await viewer.until(lambda: came(viewer) >= 0, "it listens")
 
 
-async def test_subjects_are_counted_in_a_tree_and_in_a_list(nats_server: Broker) -> None:
-    url = nats_server.url
+async def test_subjects_are_counted_in_a_tree_and_in_a_list(account: Account) -> None:
+    url = account.url
     async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
         await listen(viewer, "sub shop.>")
         assert "a request that nobody answers times out" in viewer.words
@@ -85,17 +89,31 @@ async def test_subjects_are_counted_in_a_tree_and_in_a_list(nats_server: Broker)
 
         await viewer.press("z")
         await viewer.until(lambda: came(viewer) == 0, "from zero")
-        await viewer.press("s", "ctrl+u", *"other", "enter")
+        await viewer.press("s", "ctrl+u")
+        await viewer.type("other")
+        await viewer.press("enter")
         await viewer.until(lambda: "sub other" in viewer.words and came(viewer) == 0)
-        await nc.publish("other", b"x")
+        await received(nc, "other")
         await viewer.until(lambda: subjects(viewer) == {"  other": "1"})
 
 
-async def test_a_hostile_message_is_shown_harmless_and_whole(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=SIZE) as viewer:
+async def received(nc: Client, subject: str) -> None:
+    """Send one message to a subject once somebody subscribes to it."""
+    for _ in range(1000):
+        try:
+            await nc.request(subject, b"x", timeout=0.1)
+        except NoRespondersError:
+            await asyncio.sleep(0.03)
+        except TimeoutError:
+            return
+    raise AssertionError(f"nobody subscribes to {subject}")
+
+
+async def test_a_hostile_message_is_shown_harmless_and_whole(account: Account) -> None:
+    async with viewing(account.url, size=SIZE) as viewer:
         await listen(viewer, "subscribe")
         payload = b"\x00\xff\x1b]52;c;aGk=\x07[red]x[/]" + b"y" * 2_000
-        with RawPublisher(nats_server.url) as publisher:
+        with RawPublisher(account.url) as publisher:
             publisher.publish(b"evil.\x1b[31m\x07", payload, b"NATS/1.0\r\nBad\x1b: \x07\r\n\r\n")
             publisher.settle()
         await viewer.until(lambda: "evil" in viewer.text)
@@ -126,8 +144,8 @@ async def test_a_subject_the_user_may_not_read_is_named(
         await viewer.until(lambda: "'a..b' is not a subject" in viewer.words)
 
 
-async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(nats_server: Broker) -> None:
-    url = nats_server.url
+async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(account: Account) -> None:
+    url = account.url
     async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         config = {"durable_name": "C", "deliver_subject": "push.here", "ack_policy": "none"}
@@ -149,8 +167,8 @@ async def test_it_asks_before_it_takes_what_a_push_consumer_delivers(nats_server
         assert info["delivered"]["stream_seq"] == 0, "a wildcard wakes no consumer"
 
 
-async def test_panes_and_the_other_table_have_the_keys(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(80, 24)) as viewer:
+async def test_panes_and_the_other_table_have_the_keys(account: Account) -> None:
+    async with viewing(account.url, size=(80, 24)) as viewer:
         await listen(viewer, "sub x")
         screen = screen_of(viewer)
         assert screen.panes.subjects.has_focus
@@ -169,8 +187,8 @@ async def test_panes_and_the_other_table_have_the_keys(nats_server: Broker) -> N
         await viewer.until(lambda: "is not a regular expression" in viewer.words)
 
 
-async def test_two_screens_do_not_mix(nats_server: Broker) -> None:
-    url = nats_server.url
+async def test_two_screens_do_not_mix(account: Account) -> None:
+    url = account.url
     async with connected(url) as nc, viewing(url, size=SIZE) as viewer:
         await listen(viewer, "sub one")
         await listen(viewer, "sub two")

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from nats.aio.client import Client
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.fields import FieldRow
 from natstui.tui.kit.pick import Pick
 from natstui.tui.messages.message import MessageScreen
@@ -18,8 +17,8 @@ from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.pull import PullScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.messages.tail import TailScreen
+from tests.accounts import Account
 from tests.tui.test_forms import (
-    KEYS,
     SMALL,
     asked,
     connected,
@@ -39,7 +38,8 @@ WIDE = (120, 40)
 
 
 async def typed(viewer: Viewer, text: str, *then: str) -> None:
-    await viewer.press(*(KEYS.get(letter, letter) for letter in text), *then)
+    await viewer.type(text)
+    await viewer.press(*then)
 
 
 async def shows(viewer: Viewer, text: str) -> None:
@@ -64,9 +64,9 @@ async def publish(viewer: Viewer, **texts: str) -> None:
 
 
 async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    url = nats_server.url
+    url = account.url
     async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
         queue = {"name": "W", "subjects": ["w"], "retention": "workqueue"}
         await asked(nc, "STREAM.CREATE.W", queue)
@@ -96,9 +96,9 @@ async def test_publishing_dedupes_and_a_work_queue_loses_what_is_acknowledged(
 
 
 async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    url = nats_server.url
+    url = account.url
     async with connected(url) as nc, viewing(url, "--interval", "250ms", size=SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         consumer = {"durable_name": "C", "ack_policy": "explicit"}
@@ -118,7 +118,9 @@ async def test_nak_with_a_delay_and_term_with_a_reason_do_what_they_say(
         await shows(viewer, "delivery 2")
         await viewer.press("i")
         await shows(viewer, "the ack wait begins again")
-        await viewer.press("t", *"broken", "enter")
+        await viewer.press("t")
+        await viewer.type("broken")
+        await viewer.press("enter")
         await shows(viewer, "terminated: broken")
         told = json.loads((await heard.next_msg(timeout=10)).data)
         assert told["reason"] == "broken"
@@ -150,9 +152,9 @@ async def pull(viewer: Viewer, name: str, shown: str) -> None:
 
 
 async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_preview_said(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    url = nats_server.url
+    url = account.url
     async with connected(url) as nc, viewing(url, "--interval", "250ms", size=WIDE) as viewer:
         stream = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", stream)
@@ -188,10 +190,8 @@ async def test_every_deliver_policy_is_made_by_the_form_and_pulled_as_its_previe
         await pull(viewer, "W", "message 7  ·")
 
 
-async def test_the_browser_pages_filters_jumps_and_reads(
-    nats_server: Broker, tmp_path: Path
-) -> None:
-    url = nats_server.url
+async def test_the_browser_pages_filters_jumps_and_reads(account: Account, tmp_path: Path) -> None:
+    url = account.url
     async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
         config = {"name": "S", "subjects": ["s.>"], "allow_direct": True}
         await asked(nc, "STREAM.CREATE.S", config)
@@ -226,8 +226,8 @@ async def test_the_browser_pages_filters_jumps_and_reads(
         assert file.read_bytes() == b'{"number": 249}'
 
 
-async def test_a_tail_shows_what_arrives_and_can_be_paused(nats_server: Broker) -> None:
-    url = nats_server.url
+async def test_a_tail_shows_what_arrives_and_can_be_paused(account: Account) -> None:
+    url = account.url
     async with connected(url) as nc, viewing(url, size=SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s.>"]})
         await viewer.until(lambda: "S" in viewer.rows())
@@ -240,27 +240,3 @@ async def test_a_tail_shows_what_arrives_and_can_be_paused(nats_server: Broker) 
         await nc.publish("s.a", b"second words")
         await shows(viewer, "2 arrived")
         assert "second words" not in viewer.words
-
-
-@pytest.mark.parametrize("size", [(80, 24), (160, 45)])
-async def test_every_key_of_every_footer_does_something(
-    nats_server: Broker, size: tuple[int, int]
-) -> None:
-    """A key that the footer names is bound to an action its screen can run."""
-    url = nats_server.url
-    async with connected(url) as nc, viewing(url, size=size) as viewer:
-        await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
-        await nc.request("s", b"x", timeout=20)
-        await viewer.until(lambda: "S" in viewer.rows())
-        for keys in (("a",), ("e",), ("m",), ("P",), ("x",), ("u",)):
-            depth = len(viewer.app.screen_stack)
-            await viewer.press(*keys)
-            await viewer.until(lambda depth=depth: len(viewer.app.screen_stack) > depth)
-            for active in viewer.app.screen.active_bindings.values():
-                if active.enabled and active.binding.show:
-                    name = active.binding.action.partition("(")[0].rpartition(".")[2]
-                    actor = active.node
-                    owners = (actor, viewer.app.screen, viewer.app)
-                    assert any(hasattr(owner, f"action_{name}") for owner in owners), name
-            while len(viewer.app.screen_stack) > depth:
-                await viewer.press("escape")

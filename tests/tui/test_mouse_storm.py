@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.tui.terminals import OnTerminal, Reader, rss_mb
 from tests.tui.test_viewer_process import MAIN
 
@@ -47,8 +47,8 @@ def storm(count: int) -> Iterator[bytes]:
 
 
 @pytest.mark.server
-def test_a_storm_of_the_mouse_does_not_swell_a_viewer(nats_server: Broker) -> None:
-    with OnTerminal(MAIN, "--server", nats_server.url, width=120, height=40) as terminal:
+def test_a_storm_of_the_mouse_does_not_swell_a_viewer(account: Account) -> None:
+    with OnTerminal(MAIN, "--server", account.url, width=120, height=40) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)
         reader = Reader(terminal)
         write(terminal, b"".join(storm(500)))

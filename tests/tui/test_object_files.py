@@ -10,10 +10,10 @@ import nats
 import pytest
 from nats.js.object_store import ObjectStore
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.objects import ObjectsScreen
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -43,14 +43,14 @@ async def answer(viewer: Viewer, question: str, text: str | None) -> None:
 
 
 async def test_a_file_is_put_got_linked_and_the_store_sealed(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     store = await nc.jetstream().create_object_store("FILES")
     file, target = tmp_path / "a file.bin", tmp_path / "out"
     file.write_bytes(CONTENT)
     target.mkdir()
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_files(viewer)
         await says(viewer, "no files: a stores one")
         await viewer.press("a")
@@ -123,9 +123,9 @@ async def overwritten_only_when_asked(
 
 @pytest.mark.parametrize("way", ["put", "get"])
 async def test_a_file_that_is_stopped_leaves_nothing(
-    nats_server: Broker, tmp_path: Path, way: str
+    account: Account, tmp_path: Path, way: str
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     store = await js.create_object_store("FILES")
     big, target = tmp_path / "big", tmp_path / "target"
@@ -135,7 +135,7 @@ async def test_a_file_that_is_stopped_leaves_nothing(
     if way == "get":
         with big.open("rb") as content:
             await store.put("big", content)
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_files(viewer)
         if way == "put":
             await viewer.press("a")

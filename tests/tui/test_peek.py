@@ -10,10 +10,10 @@ import nats
 import pytest
 from textual.geometry import Size
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.consumers.screen import ConsumersScreen
 from natstui.tui.frame.detail.peek import Peek, Place, place_for
 from natstui.tui.kit.chart.chart import Chart
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 
@@ -39,7 +39,7 @@ def test_it_stands_where_it_was_put_or_where_rows_leave_room(
 
 
 @asynccontextmanager
-async def shown(server: Broker, size: tuple[int, int]) -> AsyncIterator[Viewer]:
+async def shown(server: Account, size: tuple[int, int]) -> AsyncIterator[Viewer]:
     nc = await nats.connect(server.url)
     js = nc.jetstream()
     for name in ("A", "B"):
@@ -60,8 +60,8 @@ def title(viewer: Viewer) -> str:
 
 
 @pytest.mark.server
-async def test_it_follows_the_cursor_and_tells_findings(nats_server: Broker) -> None:
-    async with shown(nats_server, (120, 40)) as viewer:
+async def test_it_follows_the_cursor_and_tells_findings(account: Account) -> None:
+    async with shown(account, (120, 40)) as viewer:
         await viewer.until(lambda: title(viewer) == "A", "the first row")
         await viewer.press("down")
         assert title(viewer) == "B", "told with the key, not with the next poll"
@@ -75,10 +75,10 @@ async def test_it_follows_the_cursor_and_tells_findings(nats_server: Broker) -> 
 
 @pytest.mark.server
 async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    async with shown(nats_server, (120, 40)) as viewer:
+    async with shown(account, (120, 40)) as viewer:
         await viewer.until(lambda: title(viewer) == "A", "the panel")
         peek = viewer.app.screen.query_one(Peek)
         assert peek.place == "below"
@@ -86,7 +86,7 @@ async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
         await viewer.until(lambda: peek.region.x > 40, "that it stands beside")
         await viewer.press("v")
         await viewer.until(lambda: not title(viewer), "that it is gone")
-    async with shown(nats_server, (200, 60)) as viewer:
+    async with shown(account, (200, 60)) as viewer:
         await viewer.pilot.pause(0.5)
         assert not title(viewer)
         await viewer.press("v")
@@ -94,8 +94,8 @@ async def test_a_key_puts_it_elsewhere_and_the_next_run_knows(
 
 
 @pytest.mark.server
-async def test_another_size_gives_it_another_place(nats_server: Broker) -> None:
-    async with shown(nats_server, (200, 60)) as viewer:
+async def test_another_size_gives_it_another_place(account: Account) -> None:
+    async with shown(account, (200, 60)) as viewer:
         peek = viewer.app.screen.query_one(Peek)
         await viewer.until(lambda: peek.place == "beside" and title(viewer) == "A", "beside")
         await viewer.pilot.resize_terminal(100, 40)

@@ -8,7 +8,7 @@ import nats
 import pytest
 from nats.js.api import ConsumerConfig, StorageType, StreamConfig
 
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -43,10 +43,10 @@ def _sampled(viewer: Viewer) -> dict[tuple[str, str], int]:
 
 
 async def test_a_consumer_with_a_finding_is_in_most_polls_of_a_slow_sweep(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    await _filled(nats_server.url)
-    async with viewing(nats_server.url, environ=_FEW_REQUESTS) as viewer:
+    await _filled(account.url)
+    async with viewing(account.url, environ=_FEW_REQUESTS) as viewer:
         await viewer.press("5")
         await viewer.until(
             lambda: any(one.kind.code == "NT-C08" for one in viewer.app.state.findings.open()),

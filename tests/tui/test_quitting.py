@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.bench.view import BenchmarkView
 from natstui.model.live.state import State
 from natstui.model.records.benchmark import BenchmarkPlanned, BenchmarkSummed
 from natstui.model.records.recording import RecordingChanged
 from natstui.tui.app.screens import at_work
 from natstui.tui.kit.pick import Pick
+from tests.accounts import Account
 from tests.model.test_benchmark_view import PLAN
 from tests.tui.viewer import viewing
 
@@ -32,10 +32,10 @@ def test_what_is_recorded_and_measured_would_end() -> None:
 
 
 async def test_who_leaves_while_a_recording_runs_is_asked(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("R")
         await viewer.until(lambda: "● REC" in viewer.words, "it records")
         for stays in ("escape", "enter"):
@@ -51,7 +51,7 @@ async def test_who_leaves_while_a_recording_runs_is_asked(
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")
 
 
-async def test_who_leaves_while_nothing_runs_is_not_asked(nats_server: Broker) -> None:
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+async def test_who_leaves_while_nothing_runs_is_not_asked(account: Account) -> None:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("q")
         await viewer.until(lambda: viewer.app.return_code == 0, "it left")

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 from nats.aio.client import Client
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.managing.action import ActionScreen
 from natstui.tui.managing.journal import JournalScreen
+from tests.accounts import Account
 from tests.tui.test_forms import asked, connected, fill, on_form, on_streams, toasts
 from tests.tui.viewer import Viewer, viewing
 
@@ -44,9 +44,9 @@ async def on_prompt(viewer: Viewer, said: str) -> None:
 
 
 async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url) as viewer, connected(nats_server.url) as nc:
+    async with viewing(account.url) as viewer, connected(account.url) as nc:
         await make(nc, 20)
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("e")
@@ -73,9 +73,9 @@ async def test_an_edit_that_removes_is_counted_and_asked_for_and_so_is_its_undo(
 
 
 async def test_what_is_made_again_while_the_question_is_open_is_left_alone(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url) as viewer, connected(nats_server.url) as nc:
+    async with viewing(account.url) as viewer, connected(account.url) as nc:
         await make(nc, 3)
         await viewer.until(lambda: "S" in viewer.rows(), "the stream")
         await viewer.press("ctrl+d")

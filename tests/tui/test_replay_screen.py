@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.model.live.state import State
 from natstui.model.records.recording import Gap
 from natstui.session.files.folder import segments
 from natstui.session.read.recording import Recording
 from natstui.tui.streams.screen import StreamsScreen
+from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import START_US, Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -130,12 +130,14 @@ async def test_two_moments_are_compared(folder: Path) -> None:
 
 @pytest.mark.server
 async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    async with viewing(nats_server.url, size=(160, 40)) as viewer:
+    async with viewing(account.url, size=(160, 40)) as viewer:
         await viewer.press("R")
         await viewer.until(lambda: "● REC" in viewer.words)
-        await viewer.press("n", *"seen", "enter")
+        await viewer.press("n")
+        await viewer.type("seen")
+        await viewer.press("enter")
         polls = len(viewer.app.state.costs)
         await viewer.until(lambda: len(viewer.app.state.costs) > polls + 2)
         await viewer.press("R")
@@ -163,11 +165,11 @@ async def test_r_records_and_the_list_of_sessions_leads_into_a_replay_and_back(
 
 @pytest.mark.server
 async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes_on(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "file").write_text("in the way")
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "file" / "sessions"))
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("R")
         await viewer.until(lambda: "cannot" in viewer.text.lower())
         polls = len(viewer.app.state.costs)
@@ -176,10 +178,10 @@ async def test_a_recording_that_cannot_begin_is_told_at_once_and_the_screen_goes
 
 @pytest.mark.server
 async def test_a_folder_removed_while_recording_is_told_at_once_and_recording_resumes(
-    nats_server: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    account: Account, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NATSTUI_SESSION_FOLDER", str(tmp_path / "sessions"))
-    async with viewing(nats_server.url, size=(120, 40)) as viewer:
+    async with viewing(account.url, size=(120, 40)) as viewer:
         await viewer.press("R")
         await viewer.until(lambda: "● REC" in viewer.words)
         recording = viewer.app.state.recording

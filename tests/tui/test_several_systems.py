@@ -123,7 +123,7 @@ def shows(viewer: Viewer, system: str) -> bool:
 async def put_cursor_on(viewer: Viewer, system: str, stream: str) -> None:
     await viewer.until(lambda: (system, stream) in rows(viewer), f"{stream} of {system}")
     viewer.table.table.move(rows(viewer).index((system, stream)))
-    await viewer.pilot.pause()
+    await viewer.settle()
 
 
 async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_other(
@@ -143,7 +143,8 @@ async def test_keys_act_on_the_system_of_the_row_under_the_cursor_and_on_no_othe
         await viewer.until(lambda: "[west]" in viewer.text, "whose it is")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: viewer.app.focused is not None and "SAME" in viewer.text)
-        await viewer.press(*"SAME", "enter")
+        await viewer.type("SAME")
+        await viewer.press("enter")
         await viewer.until(lambda: len(viewer.app.screen_stack) == 1, "it is done")
         await viewer.until(lambda: ("west", "SAME") not in rows(viewer), "SAME of west is gone")
         assert await streams_of(brokers["west"]) == {"OTHER"}

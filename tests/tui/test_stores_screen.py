@@ -10,7 +10,6 @@ from nats.aio.client import Client
 from nats.js.kv import KeyValue
 from textual.widgets import TextArea
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.kit.pick import Pick
 from natstui.tui.kit.prompt import Prompt
 from natstui.tui.stores.history import HistoryScreen
@@ -18,6 +17,7 @@ from natstui.tui.stores.keys import KeysScreen
 from natstui.tui.stores.known import SHOWN_ROWS
 from natstui.tui.stores.put import PutScreen
 from natstui.tui.stores.revision import RevisionScreen
+from tests.accounts import Account
 from tests.session.making import made
 from tests.session.scenario import Scenario
 from tests.tui.viewer import Viewer, replaying, viewing
@@ -58,8 +58,8 @@ async def type_name(viewer: Viewer, name: str) -> None:
     await viewer.press(*name, "enter")
 
 
-async def test_buckets_are_listed_as_what_they_are(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_buckets_are_listed_as_what_they_are(account: Account) -> None:
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(name="OTHER", subjects=["other"])
     kv = await js.create_key_value(
@@ -68,7 +68,7 @@ async def test_buckets_are_listed_as_what_they_are(nats_server: Broker) -> None:
     for key in ("a", "a", "b"):
         await kv.put(key, b"x")
     await (await js.create_object_store("FILES")).put("file", b"content")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.press("7")
         await viewer.until(lambda: set(viewer.rows()) == {"CONF", "FILES"}, "both, and no other")
         expected = {"kind": "keys", "keys": "2", "values": "3", "history": "5", "ttl": "1h00m",
@@ -88,14 +88,14 @@ async def test_buckets_are_listed_as_what_they_are(nats_server: Broker) -> None:
     await nc.close()
 
 
-async def test_keys_are_shown_with_what_they_hold_and_as_they_change(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_keys_are_shown_with_what_they_hold_and_as_they_change(account: Account) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     await kv.put("app.one", b'{"port":   80}')
     await kv.put("app.two", HOSTILE)
     await kv.put("gone", b"x")
     await kv.delete("gone")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.becomes("app.one", value='{"port": 80}', revision="1", operation="PUT")
         await viewer.becomes("gone", value="", operation="DEL", revision="4")
@@ -105,7 +105,9 @@ async def test_keys_are_shown_with_what_they_hold_and_as_they_change(nats_server
         await kv.put("app.new", b"new")
         await viewer.becomes("● app.new", value="new")
         await viewer.until(lambda: "app.one" in viewer.rows(), "that it was a moment ago")
-        await viewer.press("f", *"app.*", "enter")
+        await viewer.press("f")
+        await viewer.type("app.*")
+        await viewer.press("enter")
         await viewer.until(
             lambda: set(viewer.rows()) == {"app.one", "app.two", "app.new"}, "only those"
         )
@@ -114,22 +116,24 @@ async def test_keys_are_shown_with_what_they_hold_and_as_they_change(nats_server
         await kv.put("app.three", b"x")
         await viewer.until(lambda: len(viewer.rows()) == 4, "what matches")
         assert "elsewhere" not in viewer.words
-        await viewer.press("f", *["backspace"] * 5, *"a..b", "enter")
+        await viewer.press("f", *["backspace"] * 5)
+        await viewer.type("a..b")
+        await viewer.press("enter")
         await viewer.until(lambda: "neither a key" in viewer.words, "the reason")
     await nc.close()
 
 
 async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     count = SHOWN_ROWS + 1_000
     for number in range(count):
         await nc.publish(f"$KV.CONF.k.{number:05}", b"%d" % number)
         if number % 1_000 == 999:
             await kv.put("last", b"x")  # a stream drops what comes faster than it stores
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.until(lambda: len(viewer.table.rows.order) == count + 1, "all of them")
         assert "values of those in view" in viewer.words
@@ -140,16 +144,18 @@ async def test_of_very_many_keys_all_names_are_there_and_the_values_in_view(
         await viewer.until(lambda: f"● {shown} changed" in viewer.words, "what changed")
         await kv.put("a.new", b"new")
         await viewer.until(lambda: len(viewer.table.rows.order) == count + 2, "a key more")
-        await viewer.press("f", *"none", "enter")
+        await viewer.press("f")
+        await viewer.type("none")
+        await viewer.press("enter")
         await viewer.until(lambda: "no keys" in viewer.words, "that none matches")
     await nc.close()
 
 
-async def test_a_bucket_that_is_made_again_is_another_one(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_a_bucket_that_is_made_again_is_another_one(account: Account) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     await kv.put("old", b"x")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.becomes("old", value="x")
         await nc.jetstream().delete_key_value("CONF")
@@ -160,23 +166,28 @@ async def test_a_bucket_that_is_made_again_is_another_one(nats_server: Broker) -
     await nc.close()
 
 
-async def test_a_key_is_put_edited_deleted_and_taken_back(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_a_key_is_put_edited_deleted_and_taken_back(account: Account) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.until(lambda: "no keys" in viewer.words, "that it is empty")
-        await viewer.press("a", *"new")
+        await viewer.press("a")
+        await viewer.type("new")
         assert isinstance(viewer.app.screen, PutScreen)
         viewer.app.screen.query_one(TextArea).focus()
-        await viewer.press(*"one", "enter", *"two")
+        await viewer.type("one")
+        await viewer.press("enter")
+        await viewer.type("two")
         await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "that it closed")
         await viewer.until(lambda: any("new" in name for name in viewer.rows()), "the key")
         assert (await kv.get("new")).value == b"one\ntwo"
         await viewer.press("home", "e")
         await edited(viewer, "one\ntwo")
-        await viewer.press("down", "end", "space", *"three", "ctrl+s")
+        await viewer.press("down", "end", "space")
+        await viewer.type("three")
+        await viewer.press("ctrl+s")
         await viewer.until(lambda: isinstance(viewer.app.screen, KeysScreen), "that it closed")
         assert (await kv.get("new")).value == b"one\ntwo three"
         await viewer.until(lambda: any(row["revision"] == "2" for row in viewer.rows().values()))
@@ -189,23 +200,25 @@ async def test_a_key_is_put_edited_deleted_and_taken_back(nats_server: Broker) -
             await kv.get("new")
         await viewer.press("u")
         await viewer.until(lambda: "its value before back" in viewer.words, "what it would do")
-        await viewer.press(*"new", "enter")
+        await viewer.type("new")
+        await viewer.press("enter")
         await viewer.until(lambda: "put, revision 4" in viewer.words, "that it is back")
         assert (await kv.get("new")).value == b"one\ntwo three"
     await nc.close()
 
 
-async def test_what_changed_meanwhile_is_not_overwritten(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_what_changed_meanwhile_is_not_overwritten(account: Account) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     await kv.put("key", b"first")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.becomes("key", value="first")
         await viewer.press("home", "e")
         await edited(viewer, "first")
         await kv.put("key", b"of another")
-        await viewer.press(*"mine", "ctrl+s")
+        await viewer.type("mine")
+        await viewer.press("ctrl+s")
         await viewer.until(lambda: "is at revision 2, not 1" in viewer.words, "the conflict")
         assert isinstance(viewer.app.screen, PutScreen), "what was typed is not lost"
         await viewer.press("escape")
@@ -215,11 +228,11 @@ async def test_what_changed_meanwhile_is_not_overwritten(nats_server: Broker) ->
 
 
 @pytest.mark.parametrize("history", [1, 5])
-async def test_what_is_final_wants_the_key_typed(nats_server: Broker, history: int) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_what_is_final_wants_the_key_typed(account: Account, history: int) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc, history=history)
     await kv.put("key", b"first")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.becomes("key", value="first")
         await viewer.press("home", "P")
@@ -239,12 +252,12 @@ async def test_what_is_final_wants_the_key_typed(nats_server: Broker, history: i
     await nc.close()
 
 
-async def test_the_history_of_a_key_shows_what_changed_and_leads_back(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_the_history_of_a_key_shows_what_changed_and_leads_back(account: Account) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     for value in (b'{"a": 1, "b": 2}', b'{"a": 1, "b": 3}', HOSTILE):
         await kv.put("key", value)
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.until(viewer.rows, "the key")
         await viewer.press("home", "enter")
@@ -275,15 +288,15 @@ async def test_the_history_of_a_key_shows_what_changed_and_leads_back(nats_serve
 
 
 async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
-    nats_server: Broker, tmp_path: Path
+    account: Account, tmp_path: Path
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     large, binary = b"x" * 200_000, bytes(range(256))
     await kv.put("large", large)
     await kv.put("large", b"small")
     (tmp_path / "value").write_bytes(binary)
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await at_keys(viewer)
         await viewer.until(viewer.rows, "the key")
         await viewer.press("home", "enter")
@@ -304,12 +317,12 @@ async def test_a_large_or_binary_value_is_not_edited_but_put_from_a_file(
     await nc.close()
 
 
-async def test_files_are_listed_and_deleted_by_name(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_files_are_listed_and_deleted_by_name(account: Account) -> None:
+    nc = await nats.connect(account.url)
     store = await nc.jetstream().create_object_store("FILES")
     await store.put("pictures/a.png", b"x" * 300_000)
     await store.put("b.txt", b"content")
-    async with viewing(nats_server.url) as viewer:
+    async with viewing(account.url) as viewer:
         await viewer.until(lambda: "OBJ_FILES" in viewer.rows())
         await viewer.type_command("buckets FILES")
         await viewer.becomes("pictures/a.png", size="293 KiB", chunks="3")
@@ -323,11 +336,11 @@ async def test_files_are_listed_and_deleted_by_name(nats_server: Broker) -> None
     await nc.close()
 
 
-async def test_a_reader_changes_nothing(nats_server: Broker) -> None:
-    nc = await nats.connect(nats_server.url)
+async def test_a_reader_changes_nothing(account: Account) -> None:
+    nc = await nats.connect(account.url)
     kv = await bucket(nc)
     await kv.put("key", b"first")
-    async with viewing(nats_server.url, "--read-only") as viewer:
+    async with viewing(account.url, "--read-only") as viewer:
         await at_keys(viewer)
         await viewer.until(viewer.rows, "the key")
         for key in ("a", "e", "ctrl+d", "P"):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.session.making import made
 from tests.tui.terminals import OnTerminal
 from tests.tui.test_terminal import APP
@@ -57,10 +57,10 @@ def test_input_that_is_no_text_and_no_key_is_survived(sent: bytes, tmp_path: Pat
 @pytest.mark.server
 @pytest.mark.parametrize("command", ["viewer", "demo", "replay"])
 def test_every_crash_of_the_screen_is_told_by_the_exit_code(
-    command: str, nats_server: Broker, tmp_path: Path
+    command: str, account: Account, tmp_path: Path
 ) -> None:
     words = {
-        "viewer": ["--server", nats_server.url],
+        "viewer": ["--server", account.url],
         "demo": ["demo"],
         "replay": ["replay", str(made(tmp_path / "sessions", [])), "--paused"],
     }[command]

@@ -71,7 +71,7 @@ async def test_a_filled_form_and_a_message_are_dropped_only_when_that_is_said(
         await viewer.until(lambda: isinstance(viewer.app.screen, PublishScreen))
         jump = row(viewer, "payload")
         viewer.app.screen.set_focus(jump.editor)
-        await viewer.press(*"words")
+        await viewer.type("words")
         await viewer.press("escape")
         await asks(viewer)
         await viewer.press("escape", "ctrl+s")
@@ -147,7 +147,8 @@ async def test_an_edited_scenario_outlives_the_list_and_an_error(shared: Shared)
         await viewer.press("b")
         await viewer.until(lambda: isinstance(viewer.app.screen, BenchmarkScreen))
         await opened()
-        await viewer.press("tab", *"nonsense")
+        await viewer.press("tab")
+        await viewer.type("nonsense")
         edited = editor().text
         assert edited.startswith("nonsense")
         viewer.app.screen.query_one("OptionList").focus()
@@ -228,7 +229,9 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
     async with connected(url) as nc, shared.as_new(SMALL) as viewer:
         await asked(nc, "STREAM.CREATE.S", {"name": "S", "subjects": ["s"]})
         await viewer.until(lambda: "S" in viewer.rows())
-        await viewer.press("m", "s", *"12x", "enter")
+        await viewer.press("m", "s")
+        await viewer.type("12x")
+        await viewer.press("enter")
         await viewer.until(lambda: "is not a sequence" in viewer.words, "the reason")
         assert line().value == "12x"
         await viewer.press("escape")
@@ -236,6 +239,8 @@ async def test_a_prompt_keeps_what_it_refuses_and_drops_it_only_when_told_twice(
         assert line().value == "12x"
         await viewer.press("escape")
         await viewer.until(lambda: not isinstance(viewer.app.screen, Prompt), "dropped")
-        await viewer.press("escape", "a", "ctrl+l", *"nofile", "enter")
+        await viewer.press("escape", "a", "ctrl+l")
+        await viewer.type("nofile")
+        await viewer.press("enter")
         await viewer.until(lambda: "nofile" in viewer.text, "the reason")
         assert line().value == "nofile"

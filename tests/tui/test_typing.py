@@ -6,12 +6,12 @@ import pytest
 from textual.events import Key, Paste
 from textual.keys import _character_to_key
 
-from natstui.jetstream.testbed.broker import Broker
 from natstui.tui.frame.form.screen import FormScreen
 from natstui.tui.kit.command_line import CommandLine
 from natstui.tui.messages.publish import PublishScreen
 from natstui.tui.messages.screen import MessagesScreen
 from natstui.tui.sessions.screen import SessionsScreen
+from tests.accounts import Account
 from tests.tui.shared import Shared, on_the_files_loop
 from tests.tui.terminals import OnTerminal
 from tests.tui.test_forms import asked, connected, jump_to, on_form, on_streams
@@ -105,14 +105,14 @@ async def test_a_burst_goes_through_several_screens_and_a_paste_keeps_its_place(
 
 
 @pytest.mark.terminal
-async def test_a_real_terminal_loses_no_key_of_a_burst(nats_server: Broker) -> None:
-    with OnTerminal(MAIN, "--server", nats_server.url, width=120, height=40) as terminal:
+async def test_a_real_terminal_loses_no_key_of_a_burst(account: Account) -> None:
+    with OnTerminal(MAIN, "--server", account.url, width=120, height=40) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)
         terminal.type(":add\rREALTYPED\x13")
         assert b"stream REALTYPED made" in terminal.read(b"stream REALTYPED made", within_s=30)
         terminal.type(":quit\r")
         assert terminal.wait() == 0
-    assert await names(nats_server.url) == ["REALTYPED"]
+    assert await names(account.url) == ["REALTYPED"]
 
 
 @on_the_files_loop

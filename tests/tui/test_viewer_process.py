@@ -11,6 +11,7 @@ import pytest
 
 from natstui.session.files.folder import segments
 from natstui.tui.kit.terminal import RESET
+from tests.accounts import Account
 from tests.cli.processes import assert_nothing_is_left
 from tests.session.making import made
 from tests.session.scenario import Scenario
@@ -37,8 +38,8 @@ def test_a_terminal_can_be_reset() -> None:
 
 
 @pytest.mark.server
-def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(nats_server: object) -> None:
-    with OnTerminal(MAIN, "--server", nats_server.url) as terminal:  # type: ignore[attr-defined]
+def test_the_viewer_leaves_the_terminal_in_order_after_a_signal(account: Account) -> None:
+    with OnTerminal(MAIN, "--server", account.url) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)
         terminal.process.send_signal(signal.SIGTERM)
         assert terminal.wait() == 143
@@ -60,9 +61,9 @@ def test_a_viewer_whose_terminal_is_closed_ends_with_everything_it_started(
 
 @pytest.mark.server
 def test_a_viewer_told_to_go_on_that_was_not_suspended_leaves_the_terminal_in_order(
-    nats_server: object,
+    account: Account,
 ) -> None:
-    with OnTerminal(MAIN, "--server", nats_server.url) as terminal:  # type: ignore[attr-defined]
+    with OnTerminal(MAIN, "--server", account.url) as terminal:
         assert b"connected" in terminal.read(b"connected", within_s=60)
         terminal.process.send_signal(signal.SIGCONT)
         terminal.read(b"never", within_s=0.5)

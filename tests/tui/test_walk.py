@@ -8,7 +8,7 @@ import nats
 import pytest
 from nats.aio.msg import Msg
 
-from natstui.jetstream.testbed.broker import Broker
+from tests.accounts import Account
 from tests.tui.viewer import Viewer, viewing
 
 pytestmark = pytest.mark.server
@@ -29,9 +29,9 @@ async def shows(
 
 
 async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_show_in_the_row(
-    nats_server: Broker,
+    account: Account,
 ) -> None:
-    nc = await nats.connect(nats_server.url)
+    nc = await nats.connect(account.url)
     js = nc.jetstream()
     await js.add_stream(name="S", subjects=["s"])
     await js.add_consumer(
@@ -43,7 +43,7 @@ async def test_publish_fetch_ack_hole_nak_term_redelivery_max_deliver_and_purge_
         (message,) = await pull.fetch(1, timeout=10)
         return message
 
-    async with viewing(nats_server.url, "--interval", "250ms") as viewer:
+    async with viewing(account.url, "--interval", "250ms") as viewer:
         await viewer.press("2")
         for _ in range(6):
             await js.publish("s", b"x")

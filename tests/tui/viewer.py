@@ -1,4 +1,4 @@
-"""The real app on a real engine and server, driven by a pilot."""
+"""The app, driven by a pilot: on records that a test gives it, an engine, or a replay."""
 
 from __future__ import annotations
 
@@ -8,22 +8,50 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import tempfile
+import time
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+from textual import events
+from textual.keys import _character_to_key
 from textual.pilot import Pilot
 
+from natstui.lines import decode_command, encode_record
+from natstui.model.records.record import Command, Record
+from natstui.output import write_all
 from natstui.tui.app.app import NatstuiApp
 from natstui.tui.app.link import Link
 from natstui.tui.bench.form import new_draft
 from natstui.tui.bench.scenarios import ScenariosScreen
 from natstui.tui.frame.table_screen import TableScreen
-from tests.tui import idle as idle
 
-PATIENCE_S = 20.0
+C = TypeVar("C")
+PATIENCE_S = 30.0
+LOOK_AGAIN_S = 0.1
+"""To read a whole screen takes 10 to 20 ms of the processor."""
 NATSTUI = (sys.executable, "-P", "-m", "natstui")
+
+
+FRAME_S = 1 / 60
+"""Textual draws, and calls what waits for a drawing, after this."""
+IDLE_WITHIN_S = 1.0
+
+
+async def until_idle() -> None:
+    """Wait for a frame, and then until every task waits for something from outside.
+
+    Textual's own pilot waits until the process has used no processor for a while, and an app that
+    is polled and drawn all the time does.
+    """
+    loop = asyncio.get_running_loop()
+    give_up_at = loop.time() + IDLE_WITHIN_S
+    await asyncio.sleep(FRAME_S)
+    while loop._ready and loop.time() < give_up_at:  # type: ignore[attr-defined]
+        await asyncio.sleep(0)
 
 
 @dataclass
@@ -63,13 +91,18 @@ class Viewer:
         return found
 
     async def until(
-        self, holds: Callable[[], object], what: str = "", s: float = PATIENCE_S
+        self,
+        holds: Callable[[], object],
+        what: str = "",
+        s: float = PATIENCE_S,
+        every_s: float = LOOK_AGAIN_S,
     ) -> None:
-        """Wait until something holds."""
-        for _ in range(int(s / 0.05)):
+        """Wait until something holds; fail with what is on the screen when it does not."""
+        give_up_at = time.monotonic() + s
+        while time.monotonic() < give_up_at:
             if holds():
                 return
-            await self.pilot.pause(0.05)
+            await asyncio.sleep(every_s)
         raise AssertionError(f"still not so after {s:g} s: {what}\n{self.text}")
 
     async def becomes(self, name: str, **expected: str) -> None:
@@ -80,28 +113,47 @@ class Viewer:
         )
 
     async def press(self, *keys: str) -> None:
-        """Press keys, one after the other; a page down begins where the one before has ended."""
+        """Press keys, one after the other, each when what the one before began is over."""
         for key in keys:
-            await self.pilot.press(key)
+            self.send(key)
+            await until_idle()
             await self.app.animator.wait_for_idle()
-        await self.pilot.pause()
+            await until_idle()
+        await self.settle()
+
+    async def type(self, text: str) -> None:
+        """Type text into what has the focus, quicker than the screen is drawn."""
+        for character in text:
+            self.send(character)
+        await self.settle()
+
+    async def settle(self) -> None:
+        """Wait until everything on the screen is done and drawn, unless the keys ended the app."""
+        if self.app.screen_stack:
+            await self.pilot._wait_for_screen()
+            await until_idle()
+            self.app.screen._on_timer_update()
+
+    def send(self, key: str) -> None:
+        """Send a key, by its name or as a character, as a terminal does."""
+        driver = self.app._driver
+        assert driver is not None
+        name = key if len(key) > 1 or key.isalnum() else _character_to_key(key)
+        event = events.Key(name, key if len(key) == 1 else _CHARACTERS.get(key))
+        event.set_sender(self.app)
+        driver.send_message(event)
 
     async def type_command(self, line: str) -> None:
         """Enter a command line."""
-        await self.press("colon", *(_KEYS.get(c, c) for c in line), "enter")
+        await self.press("colon")
+        await self.type(line)
+        await self.press("enter")
 
 
-_KEYS = {
-    " ": "space",
-    "_": "underscore",
-    "-": "minus",
-    ".": "full_stop",
-    ":": "colon",
-    "[": "left_square_bracket",
-    "]": "right_square_bracket",
-    "/": "slash",
-    "+": "plus",
+_CHARACTERS = {
+    character: chr(code) for code in range(32, 127) if (character := _character_to_key(chr(code)))
 }
+"""The characters of keys that have a name."""
 
 
 @contextmanager
@@ -119,7 +171,7 @@ def frozen(viewer: Viewer) -> Iterator[subprocess.Popen[bytes]]:
 async def viewing(
     url: str,
     *flags: str,
-    size: tuple[int, int] = (200, 60),
+    size: tuple[int, int] = (120, 40),
     polled: bool = True,
     environ: dict[str, str] | None = None,
 ) -> AsyncIterator[Viewer]:
@@ -145,6 +197,65 @@ async def replaying(
     async with _running(argv, size) as viewer:
         await viewer.until(lambda: viewer.app.state.replay, "no position yet")
         yield viewer
+
+
+@dataclass
+class FedViewer(Viewer):
+    """A viewer that shows the records it is given; no engine runs."""
+
+    commands: list[Command]
+    """What the viewer has sent."""
+    _records: int
+
+    def sent(self, kind: type[C]) -> list[C]:
+        """Return the commands of a kind that the viewer has sent."""
+        return [command for command in self.commands if isinstance(command, kind)]
+
+    async def feed(self, *records: Record) -> None:
+        """Send records to the viewer, as an engine does."""
+        await _write(self._records, records)
+
+
+async def _write(fd: int, records: Iterable[Record]) -> None:
+    data = b"".join(map(encode_record, records))
+    # A full pipe blocks, and only the viewer of this loop empties it.
+    await asyncio.to_thread(write_all, fd, data)
+
+
+_PASS_ON = 'cat "$1" & cat > "$2"; kill $!'
+"""In the place of an engine: records from one pipe, commands to another."""
+
+
+@asynccontextmanager
+async def fed(*records: Record, size: tuple[int, int] = (120, 40)) -> AsyncIterator[FedViewer]:
+    """Show records in the app; the first is the EngineStarted of an engine."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
+        up, down = f"{folder}/records", f"{folder}/commands"
+        descriptors = []
+        for pipe in (up, down):
+            os.mkfifo(pipe)
+            descriptors.append(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
+            stack.callback(os.close, descriptors[-1])
+        writing, reading = descriptors
+        os.set_blocking(writing, True)
+        commands: list[Command] = []
+        await _write(writing, records)
+        loop = asyncio.get_running_loop()
+        loop.add_reader(reading, _CommandReader(reading, commands).read)
+        stack.callback(loop.remove_reader, reading)
+        async with _running(("sh", "-c", _PASS_ON, "sh", up, down), size) as viewer:
+            yield FedViewer(viewer.app, viewer.pilot, commands, writing)
+
+
+class _CommandReader:
+    """Adds the commands that come through a pipe to a list."""
+
+    def __init__(self, fd: int, commands: list[Command]) -> None:
+        self._fd, self._commands, self._rest = fd, commands, b""
+
+    def read(self) -> None:
+        *lines, self._rest = (self._rest + os.read(self._fd, 1 << 16)).split(b"\n")
+        self._commands += map(decode_command, lines)
 
 
 @asynccontextmanager

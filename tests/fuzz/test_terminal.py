@@ -3,7 +3,7 @@
 The most memory needed is compared with that of a viewer whose rooms were all entered once: what a
 room is made of is loaded when somebody first enters it, and stays.
 
-Minutes of work, and no part of the suite: `python -m pytest tests/tui/terminal_fuzz.py`.
+Minutes of work: `make fuzz`, not `make check`.
 """
 
 from __future__ import annotations
@@ -32,9 +32,11 @@ import pytest
 from nats.js.errors import APIError
 
 from natstui.jetstream.testbed.broker import Broker
-from tests.tui.any_input import ESCAPE, PASTED, AnyInput, Input, Size
+from tests.fuzz.any_input import ESCAPE, PASTED, AnyInput, Input, Size
 from tests.tui.terminals import OnTerminal, rss_mb
 from tests.tui.test_viewer_process import MAIN
+
+pytestmark = [pytest.mark.server, pytest.mark.terminal]
 
 SEEDS = (1, 2, 7)
 INPUTS_COUNT = 10_000
